@@ -1,0 +1,42 @@
+// The numbers that the service promises: one definition each; schemas, documents and guards read them here.
+
+export const LIMITS = {
+  methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
+  urlMaxLength: 4096,
+  idempotencyKeyMaxLength: 160,
+  attempts: { min: 1, max: 3, default: 1 },
+  backoffMs: { min: 0, max: 5000, default: 250 },
+  timeoutMs: { min: 1000, max: 12000, default: 12000 },
+  /** The longest wait between two attempts, and the longest Retry-After that is honoured. */
+  retryWaitMaxMs: 5000,
+  requestBodyBytes: 128 * 1024,
+  requestBodyArrivalMs: 10_000,
+  jsonDepth: 64,
+  targetHeaders: { count: 64, bytes: 16 * 1024 },
+  responseBodyBytes: 64 * 1024,
+  responseHeaderBytes: 16 * 1024,
+  policyDnsMs: 2000,
+  proofs: { min: 1, max: 50, default: 10 },
+  monitoringWindowMs: { min: 60_000, max: 30 * 86_400_000, default: 86_400_000 },
+  recentFailures: 10,
+  /** A key frees this long after its job's completion. */
+  idempotencyRetentionMs: 7 * 86_400_000,
+  /** Added to the longest possible run of a job to make its lease. */
+  leaseMarginMs: 15_000,
+  /** A recoverer watches a stream unchanged for the lease plus this. */
+  recoveryGraceMs: 30_000,
+  verifiesInFlight: 16,
+  jobsInFlightPerPayer: 4,
+  jobsPerMinutePerPayer: 30,
+  /** How long an answer waits for the read models before it goes out without them. */
+  caughtUpWaitMs: 1000,
+} as const;
+
+export const PRICE = {
+  usd: '0.003',
+  display: '$0.003',
+  scheme: 'exact',
+  network: 'eip155:8453',
+} as const;
+
+export const SERVICE = { name: 'webhook-relay', version: '0.1.0' } as const;

@@ -1,0 +1,31 @@
+// From a stored event to a domain event: known type, known version, right shape, or null. Upcasters live here.
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+import type { JsonObject } from './canonical-json.ts';
+import { type DomainEvent, EVENT_SCHEMAS, type EventType } from './events.ts';
+
+/** An event as the log returns it. */
+export type RecordedEvent = {
+  readonly stream: string;
+  /** 0-based, within its stream. */
+  readonly revision: bigint;
+  /** Opaque; compares as text in the log's global order. */
+  readonly position: string;
+  /** UUID. */
+  readonly id: string;
+  readonly type: string;
+  readonly data: JsonObject;
+  readonly metadata: JsonObject;
+  /** When the log stored it: RFC 3339, UTC. */
+  readonly created: string;
+};
+
+const checks = new Map(
+  Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type as EventType, TypeCompiler.Compile(schema)]),
+);
+
+/** The domain event that a recorded one holds, or null for an unknown type, version or shape. */
+export function decodeEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
+  const check = checks.get(recorded.type as EventType);
+  if (check?.Check(recorded.data) !== true) return null;
+  return { type: recorded.type, data: recorded.data } as unknown as DomainEvent;
+}

@@ -1,0 +1,79 @@
+// Every refusal: we say no before anything was sent. Nothing is charged and no job exists.
+// The code is the same string here, on the wire and in a test's title; `http/errors.ts` gives it a status.
+
+export type RefusalCode =
+  | 'invalid_request'
+  | 'invalid_json'
+  | 'unsafe_target'
+  | 'target_blocked'
+  | 'target_not_allowed'
+  | 'target_unresolvable'
+  | 'invalid_handoff_actions'
+  | 'invalid_schedule'
+  | 'payment_required'
+  | 'body_timeout'
+  | 'job_not_found'
+  | 'receipt_not_found'
+  | 'decision_not_found'
+  | 'route_not_found'
+  | 'method_not_allowed'
+  | 'receipt_not_ready'
+  | 'decision_not_approved'
+  | 'decision_expired'
+  | 'decision_action_mismatch'
+  | 'idempotency_conflict'
+  | 'idempotency_in_progress'
+  | 'payment_reused'
+  | 'body_too_large'
+  | 'unsupported_media_type'
+  | 'rate_limited'
+  | 'target_quota_exceeded'
+  | 'too_many_in_flight'
+  | 'relay_loop';
+
+/** Our own failure: thrown, never recorded as a fact of the target. */
+export type FaultCode =
+  | 'internal_error'
+  | 'payment_unconfirmed'
+  | 'facilitator_unavailable'
+  | 'event_log_unavailable'
+  | 'read_models_unavailable';
+
+export type Refused<C extends RefusalCode = RefusalCode> = {
+  readonly refused: C;
+  /** For people; never a secret, an internal address or a stack. */
+  readonly message: string;
+  readonly details?: unknown;
+  /** Whole seconds after which a repeat makes sense. */
+  readonly retryAfterSeconds?: number;
+};
+
+export function refused<C extends RefusalCode>(
+  code: C,
+  message: string,
+  extra: { details?: unknown; retryAfterSeconds?: number } = {},
+): Refused<C> {
+  return { refused: code, message, ...extra };
+}
+
+export function isRefused(value: object): value is Refused {
+  return 'refused' in value;
+}
+
+/** A fault carries its cause for the operator's log; the caller sees only code and message. */
+export class Fault extends Error {
+  readonly code: FaultCode;
+  readonly retryAfterSeconds: number | null;
+  readonly details: unknown;
+  constructor(
+    code: FaultCode,
+    message: string,
+    options: { cause?: unknown; retryAfterSeconds?: number; details?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'Fault';
+    this.code = code;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+    this.details = options.details;
+  }
+}
