@@ -42,7 +42,8 @@ export function fromUtf8(bytes: Uint8Array): string | null {
       text += String.fromCharCode(lead);
       continue;
     }
-    const more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xc2 && lead < 0xe0 ? 1 : 0;
+    const more =
+      lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xc2 && lead < 0xe0 ? 1 : 0;
     if (more === 0 || i + more > bytes.length) return null;
     let code = lead & (0x3f >> more);
     for (let k = 0; k < more; k++) {

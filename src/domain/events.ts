@@ -3,7 +3,8 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox';
 
 const strict = { additionalProperties: false };
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
 const V1 = Type.Literal(1);
 /** UTC, RFC 3339, milliseconds. */
 const Instant = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' });

@@ -1,0 +1,138 @@
+// What may happen to a job: facts in, events or a refusal out. Time and ids are arguments.
+import type { AttemptMade, EventOf, JobCompleted, JobStarted } from '../events.ts';
+import { LIMITS } from '../limits.ts';
+import { type Job, mayAttempt } from './state.ts';
+
+/** Why a command cannot be: a fault of the caller's program, not an answer to a client. */
+export type JobRefusal =
+  | 'job_exists'
+  | 'job_not_running'
+  | 'attempt_out_of_order'
+  | 'no_attempt_left'
+  | 'attempt_pending';
+export type RefusedCommand = { readonly refusedCommand: JobRefusal };
+
+const refusedCommand = (reason: JobRefusal): RefusedCommand => ({ refusedCommand: reason });
+
+export function isRefusedCommand(value: object): value is RefusedCommand {
+  return 'refusedCommand' in value;
+}
+
+/**
+ * How long a job may run at most, in ms: every attempt to its limit, every wait at its longest (a Retry-After may
+ * ask for the longest wait whatever `backoffMs` is), and a margin for the log.
+ */
+export function leaseMs(attempts: number, timeoutMs: number): number {
+  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMaxMs + LIMITS.leaseMarginMs;
+}
+
+export type StartFacts = Omit<JobStarted, 'v' | 'leaseMs'>;
+
+export function startJob(facts: StartFacts, job: Job): [EventOf<'JobStarted'>] | RefusedCommand {
+  if (job.status !== 'absent') return refusedCommand('job_exists');
+  const lease = leaseMs(facts.attemptsAllowed, facts.timeoutMs);
+  return [{ type: 'JobStarted', data: { v: 1, ...facts, leaseMs: lease } }];
+}
+
+export type AttemptFacts = Omit<AttemptMade, 'v' | 'jobId' | 'outcome'>;
+
+export function recordAttempt(attempt: AttemptFacts, job: Job): [EventOf<'AttemptMade'>] | RefusedCommand {
+  if (job.status !== 'running') return refusedCommand('job_not_running');
+  if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
+  if (attempt.number !== job.attempts.length + 1) return refusedCommand('attempt_out_of_order');
+  if (attempt.willRetry && attempt.number >= job.started.attemptsAllowed)
+    return refusedCommand('no_attempt_left');
+  const outcome = attempt.errorCategory === null ? 'succeeded' : 'failed';
+  return [{ type: 'AttemptMade', data: { v: 1, jobId: job.started.jobId, outcome, ...attempt } }];
+}
+
+export type ResponseFacts = Pick<JobCompleted, 'responseBytes' | 'truncated' | 'responseCommitment'>;
+
+/** Completes a job whose last attempt is recorded and final; the last attempt decides the status. */
+export function completeJob(
+  response: ResponseFacts,
+  completedAt: string,
+  job: Job,
+): [EventOf<'JobCompleted'>] | RefusedCommand {
+  if (job.status !== 'running') return refusedCommand('job_not_running');
+  const last = job.attempts.at(-1);
+  if (last === undefined || last.willRetry) return refusedCommand('attempt_pending');
+  return [
+    {
+      type: 'JobCompleted',
+      data: {
+        v: 1,
+        jobId: job.started.jobId,
+        decisionId: job.started.decisionId,
+        status: last.outcome,
+        attempts: job.attempts.length,
+        responseStatus: last.status,
+        errorCategory: last.errorCategory,
+        ...response,
+        closedBy: 'owner',
+        completedAt,
+      },
+    },
+  ];
+}
+
+/** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner knows that it was not. */
+export type Interruption = 'interrupted_unknown' | 'not_executed';
+
+/**
+ * Closes a job that nobody runs any more, never by sending again: the attempt that was due is recorded as one that
+ * perhaps happened (or, `not_executed`, did not), and the job fails with it.
+ */
+export function closeInterrupted(
+  cause: Interruption,
+  at: string,
+  job: Job,
+): [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>] | RefusedCommand {
+  if (job.status !== 'running') return refusedCommand('job_not_running');
+  if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
+  const { jobId, decisionId } = job.started;
+  const number = job.attempts.length + 1;
+  const known = cause === 'not_executed';
+  return [
+    {
+      type: 'AttemptMade',
+      data: {
+        v: 1,
+        jobId,
+        number,
+        startedAt: at,
+        endedAt: at,
+        phase: known ? 'dns' : 'request',
+        sent: known ? 'no' : 'maybe',
+        outcome: 'failed',
+        status: null,
+        errorCategory: cause,
+        timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null, totalMs: 0 },
+        tlsVersion: null,
+        exempted: false,
+        leafCommitment: null,
+        addressCommitment: null,
+        retryAfterMs: null,
+        willRetry: false,
+        waitMs: null,
+      },
+    },
+    {
+      type: 'JobCompleted',
+      data: {
+        v: 1,
+        jobId,
+        decisionId,
+        status: 'failed',
+        attempts: number,
+        responseStatus: null,
+        errorCategory: cause,
+        responseBytes: null,
+        truncated: false,
+        responseCommitment: null,
+        closedBy: known ? 'owner' : 'recovery',
+        completedAt: at,
+      },
+    },
+  ];
+}

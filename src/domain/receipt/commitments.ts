@@ -1,0 +1,39 @@
+// Salted commitments: the receipt binds to a value without showing it; the payer can open it to whom it likes.
+// Form as in SD-JWT (RFC 9901): digest = base64url(SHA-256(base64url(JSON [salt, name, value]))).
+import { toBase64url, utf8 } from '../bytes.ts';
+
+export type Sha256 = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
+
+/** The fixed names; hashes are lower-case hex of the bytes on the wire, `header_names` a sorted array. */
+export type CommitmentName =
+  | 'target_url'
+  | 'target_origin'
+  | 'header_names'
+  | 'request_body_sha256'
+  | 'idempotency_key'
+  | 'response_body_sha256'
+  | `attempt_${number}_leaf_sha256`
+  | `attempt_${number}_address`;
+
+export type Disclosure = {
+  /** base64url(JSON [salt, name, value]): what the payer gets. */
+  readonly text: string;
+  /** base64url(SHA-256(ASCII of `text`)): what stands in the receipt. */
+  readonly commitment: string;
+};
+
+/**
+ * `salt`: 128 bits derived from the HMAC secret, the job's id and the name, so nothing is stored and a replay, which
+ * brings the request again, can open the request's commitments again. (The job's id, not the receipt's: the
+ * commitments stand in JobStarted already, and a receipt's id is drawn at signing.)
+ */
+export async function disclose(
+  salt: Uint8Array,
+  name: CommitmentName,
+  value: string | readonly string[],
+  sha256: Sha256,
+): Promise<Disclosure> {
+  if (salt.length !== 16) throw new RangeError('a salt has 128 bits');
+  const text = toBase64url(utf8(JSON.stringify([toBase64url(salt), name, value])));
+  return { text, commitment: toBase64url(await sha256(utf8(text))) };
+}

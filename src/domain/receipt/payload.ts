@@ -1,0 +1,179 @@
+// What a receipt's signature covers: one payload schema for each version, and how a job becomes one.
+import { type Static, Type } from '@sinclair/typebox';
+import { TypeCompiler } from '@sinclair/typebox/compiler';
+import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
+import { canonicalJson, type Json } from '../canonical-json.ts';
+import { type AttemptMade, ErrorCategory, Method, Mode, PaymentFacts, Phase, Sent } from '../events.ts';
+import type { CompletedJob } from '../job/state.ts';
+
+const strict = { additionalProperties: false };
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
+const Commitments = Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }));
+const Outcome = Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]);
+const HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
+
+export const ReceiptPayload = Type.Object(
+  {
+    v: Type.Literal(1),
+    receiptId: Type.String(),
+    jobId: Type.String(),
+    decisionId: Nullable(Type.String()),
+    decisionHash: Nullable(Type.String()),
+    /** Seconds since the Unix epoch (RFC 7519 NumericDate). */
+    iat: Type.Integer({ minimum: 0 }),
+    mode: Mode,
+    payment: Nullable(PaymentFacts),
+    request: Type.Object({ method: Method, _sd: Commitments }, strict),
+    attempts: Type.Array(
+      Type.Object(
+        {
+          n: Type.Integer({ minimum: 1, maximum: 3 }),
+          startedAt: Type.String(),
+          endedAt: Type.String(),
+          phase: Phase,
+          sent: Sent,
+          outcome: Outcome,
+          status: HttpStatus,
+          errorCategory: Nullable(ErrorCategory),
+          tlsVersion: Nullable(Type.String()),
+          /** Present and true where EGRESS_ALLOW_CIDRS let a non-public address through. */
+          exempted: Type.Optional(Type.Literal(true)),
+          _sd: Commitments,
+        },
+        strict,
+      ),
+    ),
+    outcome: Type.Object(
+      {
+        status: Outcome,
+        responseStatus: HttpStatus,
+        errorCategory: Nullable(ErrorCategory),
+        responseBytes: Nullable(Type.Integer({ minimum: 0 })),
+        truncated: Type.Boolean(),
+        _sd: Commitments,
+      },
+      strict,
+    ),
+    stream: Type.Object(
+      {
+        id: Type.String(),
+        /** Revision of JobCompleted, decimal. */
+        revision: Type.String({ pattern: '^\\d+$' }),
+        /** base64url of 32 bytes, see chain.ts. */
+        chain: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+      },
+      strict,
+    ),
+  },
+  strict,
+);
+export type ReceiptPayload = Static<typeof ReceiptPayload>;
+
+const payloadCheck = TypeCompiler.Compile(ReceiptPayload);
+
+export const isReceiptPayload = (value: unknown): value is ReceiptPayload => payloadCheck.Check(value);
+
+export type ReceiptFacts = {
+  readonly receiptId: string;
+  readonly iat: number;
+  readonly stream: ReceiptPayload['stream'];
+};
+
+export function receiptPayload(
+  job: Pick<CompletedJob, 'started' | 'attempts' | 'completed'>,
+  facts: ReceiptFacts,
+): ReceiptPayload {
+  const { started, attempts, completed } = job;
+  return {
+    v: 1,
+    receiptId: facts.receiptId,
+    jobId: started.jobId,
+    decisionId: started.decisionId,
+    decisionHash: started.decisionHash,
+    iat: facts.iat,
+    mode: started.mode,
+    payment: started.payment,
+    request: { method: started.method, _sd: present(Object.values(started.commitments)).sort() },
+    attempts: attempts.map(receiptAttempt),
+    outcome: {
+      status: completed.status,
+      responseStatus: completed.responseStatus,
+      errorCategory: completed.errorCategory,
+      responseBytes: completed.responseBytes,
+      truncated: completed.truncated,
+      _sd: present([completed.responseCommitment]),
+    },
+    stream: facts.stream,
+  };
+}
+
+/** What the receipt says of one attempt; the verifier compares with the same projection of the recorded event. */
+export function receiptAttempt(attempt: AttemptMade): ReceiptPayload['attempts'][number] {
+  return {
+    n: attempt.number,
+    startedAt: attempt.startedAt,
+    endedAt: attempt.endedAt,
+    phase: attempt.phase,
+    sent: attempt.sent,
+    outcome: attempt.outcome,
+    status: attempt.status,
+    errorCategory: attempt.errorCategory,
+    tlsVersion: attempt.tlsVersion,
+    ...(attempt.exempted ? { exempted: true as const } : {}),
+    _sd: present([attempt.leafCommitment, attempt.addressCommitment]).sort(),
+  };
+}
+
+const present = (values: readonly (string | null)[]): string[] => values.filter((value) => value !== null);
+
+/** `ed25519:` and the JWS's third part: how a receipt's signature is shown beside the JWS. */
+export const shownSignature = (jws: string): string => `ed25519:${jws.slice(jws.lastIndexOf('.') + 1)}`;
+
+export const RECEIPT_TYPE = 'relay-receipt+jws';
+
+/** The JWS signing input (RFC 7515 §5.1): its ASCII bytes are what is signed. */
+export function signingInput(payload: ReceiptPayload, keyId: string): string {
+  const header = canonicalJson({ alg: 'EdDSA', kid: keyId, typ: RECEIPT_TYPE });
+  return `${toBase64url(utf8(header))}.${toBase64url(utf8(canonicalJson(payload as Json)))}`;
+}
+
+export function compactJws(input: string, signature: Uint8Array): string {
+  return `${input}.${toBase64url(signature)}`;
+}
+
+export type ParsedJws = {
+  readonly header: { readonly alg: unknown; readonly kid: unknown; readonly typ: unknown };
+  readonly payload: unknown;
+  readonly signingInput: string;
+  readonly signature: Uint8Array;
+};
+
+/** The parts of a compact JWS, or null for anything else. Says nothing of its signature. */
+export function parseJws(jws: string): ParsedJws | null {
+  const parts = jws.split('.');
+  const [head, body, tail] = parts;
+  if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined) return null;
+  const header = jsonPart(head);
+  const payload = jsonPart(body);
+  const signature = fromBase64url(tail);
+  if (signature === null || payload === undefined || header === null || typeof header !== 'object')
+    return null;
+  return {
+    header: { alg: undefined, kid: undefined, typ: undefined, ...header },
+    payload,
+    signingInput: `${head}.${body}`,
+    signature,
+  };
+}
+
+function jsonPart(part: string): unknown {
+  const bytes = fromBase64url(part);
+  const text = bytes === null ? null : fromUtf8(bytes);
+  if (text === null) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

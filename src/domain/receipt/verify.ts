@@ -1,0 +1,208 @@
+// The one verifier: API, command line, audit and browser page call it with what they hold. It returns every check;
+// it stops at none, so that a reader sees all that is wrong. Hash and signature primitives are arguments.
+import { fromBase64url, utf8 } from '../bytes.ts';
+import type { Json } from '../canonical-json.ts';
+import { canonicalJson } from '../canonical-json.ts';
+import type { PaymentFacts } from '../events.ts';
+import { decodeEvent } from '../recorded.ts';
+import { type ChainedEvent, eventChain } from './chain.ts';
+import type { Sha256 } from './commitments.ts';
+import { type KeyRecord, keyValidAt } from './keys.ts';
+import {
+  isReceiptPayload,
+  type ParsedJws,
+  parseJws,
+  RECEIPT_TYPE,
+  type ReceiptPayload,
+  receiptAttempt,
+} from './payload.ts';
+
+export type Primitives = {
+  readonly sha256: Sha256;
+  /** RFC 8032 verification: 32-byte public key, message, 64-byte signature. */
+  readonly ed25519Verify: (
+    publicKey: Uint8Array,
+    message: Uint8Array,
+    signature: Uint8Array,
+  ) => boolean | Promise<boolean>;
+};
+
+export type CheckName =
+  | 'receipt_present'
+  | 'signature_valid'
+  | 'key_valid_at_issue'
+  | 'payload_version_supported'
+  | 'payload_job_id'
+  | 'request_commitment_present'
+  | 'response_commitment_present'
+  | 'job_present'
+  | 'receipt_links_job'
+  | 'job_links_receipt'
+  | 'status_matches'
+  | 'method_matches'
+  | 'target_matches'
+  | 'attempts_match'
+  | 'decision_matches'
+  | 'payment_matches'
+  | 'event_chain_matches';
+
+/** `details`: the values compared, where two were. */
+export type Check = { readonly name: CheckName; readonly ok: boolean; readonly details?: Json };
+
+export type VerificationReport = {
+  readonly ok: boolean;
+  readonly receiptId: string | null;
+  readonly jobId: string | null;
+  readonly keyId: string | null;
+  readonly signatureVerified: boolean;
+  readonly checks: readonly Check[];
+};
+
+/** What is known of the job apart from the receipt. */
+export type JobFacts = {
+  readonly jobId: string;
+  readonly receiptId: string | null;
+  readonly status: string;
+  readonly responseStatus: number | null;
+  readonly method: string;
+  readonly attempts: number;
+  readonly decisionId: string | null;
+  /** Commitment of the target URL. */
+  readonly targetCommitment: string;
+  readonly payment: PaymentFacts | null;
+  /** The job's recorded events up to JobCompleted, in order. */
+  readonly events: readonly ChainedEvent[];
+};
+
+export type VerifyFacts = {
+  readonly jws: string;
+  /** The ids under which the receipt was found; null where it came as a bare JWS. */
+  readonly receiptId: string | null;
+  readonly jobId: string | null;
+  readonly keys: readonly KeyRecord[];
+  /** null: the job is not at hand (no longer retained, or an offline check): the receipt-only checks run. */
+  readonly job: JobFacts | null;
+};
+
+export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives): Promise<VerificationReport> {
+  const jws = parseJws(facts.jws);
+  const payload = jws !== null && isReceiptPayload(jws.payload) ? jws.payload : null;
+  const keyId = typeof jws?.header.kid === 'string' ? jws.header.kid : null;
+  const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
+  const checks: Check[] = [
+    same('receipt_present', facts.receiptId ?? payload?.receiptId ?? null, payload?.receiptId ?? null),
+    { name: 'signature_valid', ok: await signatureValid(jws, key, primitives) },
+    keyCheck(key, payload),
+    versionCheck(jws, payload),
+    same('payload_job_id', facts.jobId ?? payload?.jobId ?? null, payload?.jobId ?? null),
+    { name: 'request_commitment_present', ok: (payload?.request._sd.length ?? 0) >= 4 },
+    responseCheck(payload),
+  ];
+  if (facts.job !== null) checks.push(...(await jobChecks(facts.job, payload, primitives.sha256)));
+  return {
+    ok: checks.every((check) => check.ok),
+    receiptId: payload?.receiptId ?? facts.receiptId,
+    jobId: payload?.jobId ?? facts.jobId,
+    keyId,
+    signatureVerified: checks.some((check) => check.name === 'signature_valid' && check.ok),
+    checks,
+  };
+}
+
+/** Both values, and true only where they are equal and there is one. */
+function same(name: CheckName, expected: Json, receipt: Json): Check {
+  return { name, ok: receipt !== null && equal(expected, receipt), details: { expected, receipt } };
+}
+
+const equal = (a: Json, b: Json) => canonicalJson(a) === canonicalJson(b);
+
+async function signatureValid(
+  jws: ParsedJws | null,
+  key: KeyRecord | null,
+  primitives: Primitives,
+): Promise<boolean> {
+  if (jws === null || key === null) return false;
+  const { alg, typ } = jws.header;
+  // An extension that we do not know must not be passed over (RFC 7515 §4.1.11). A key in the header is never used.
+  if (alg !== 'EdDSA' || typ !== RECEIPT_TYPE || 'crit' in jws.header) return false;
+  const publicKey = fromBase64url(key.x);
+  if (publicKey?.length !== 32 || jws.signature.length !== 64) return false;
+  return primitives.ed25519Verify(publicKey, utf8(jws.signingInput), jws.signature);
+}
+
+function keyCheck(key: KeyRecord | null, payload: ReceiptPayload | null): Check {
+  const name = 'key_valid_at_issue';
+  if (key === null || payload === null)
+    return { name, ok: false, details: { iat: payload?.iat ?? null, key: null } };
+  const { notBefore, notAfter, compromisedAt } = key;
+  return {
+    name,
+    ok: keyValidAt(key, payload.iat),
+    details: { iat: payload.iat, notBefore, notAfter, compromisedAt },
+  };
+}
+
+function versionCheck(jws: ParsedJws | null, payload: ReceiptPayload | null): Check {
+  const claimed =
+    typeof jws?.payload === 'object' && jws.payload !== null && 'v' in jws.payload ? jws.payload.v : null;
+  const shown = typeof claimed === 'number' ? claimed : null;
+  return {
+    name: 'payload_version_supported',
+    ok: payload !== null,
+    details: { supported: [1], receipt: shown },
+  };
+}
+
+/** A response that came is committed to, and one that did not come is not claimed. */
+function responseCheck(payload: ReceiptPayload | null): Check {
+  const name = 'response_commitment_present';
+  if (payload === null) return { name, ok: false };
+  const expected = payload.outcome.responseBytes === null ? 0 : 1;
+  return same(name, expected, payload.outcome._sd.length);
+}
+
+async function jobChecks(job: JobFacts, payload: ReceiptPayload | null, sha256: Sha256): Promise<Check[]> {
+  const committed = payload?.request._sd.includes(job.targetCommitment) ?? false;
+  const last = job.events.at(-1);
+  const recorded = {
+    id: last?.stream ?? null,
+    revision: last === undefined ? null : String(last.revision),
+    chain: await eventChain(job.events, sha256),
+  };
+  return [
+    { name: 'job_present', ok: true },
+    same('receipt_links_job', job.jobId, payload?.jobId ?? null),
+    same('job_links_receipt', job.receiptId, payload?.receiptId ?? null),
+    same(
+      'status_matches',
+      { status: job.status, responseStatus: job.responseStatus },
+      payload && { status: payload.outcome.status, responseStatus: payload.outcome.responseStatus },
+    ),
+    same('method_matches', job.method, payload?.request.method ?? null),
+    {
+      name: 'target_matches',
+      ok: committed,
+      details: { expected: job.targetCommitment, receipt: payload?.request._sd ?? null },
+    },
+    attemptsCheck(job, payload),
+    matches('decision_matches', job.decisionId, payload?.decisionId ?? null, payload),
+    matches('payment_matches', job.payment, payload?.payment ?? null, payload),
+    same('event_chain_matches', recorded, payload?.stream ?? null),
+  ];
+}
+
+/** The count in words, and every attempt as its event recorded it. */
+function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
+  const recorded: ReceiptPayload['attempts'] = [];
+  for (const stored of job.events) {
+    const event = decodeEvent(stored);
+    if (event?.type === 'AttemptMade') recorded.push(receiptAttempt(event.data));
+  }
+  const counted = same('attempts_match', job.attempts, payload?.attempts.length ?? null);
+  return { ...counted, ok: counted.ok && equal(recorded, payload?.attempts ?? null) };
+}
+
+/** As `same`, where null is a value too (no decision, no payment). */
+function matches(name: CheckName, expected: Json, receipt: Json, payload: ReceiptPayload | null): Check {
+  return { name, ok: payload !== null && equal(expected, receipt), details: { expected, receipt } };
+}
