@@ -1,0 +1,30 @@
+// What a policy check tells: the same verdict that a decision and an execution go by, and what would be sent.
+import type { Refused } from '../domain/refusal.ts';
+
+export type PolicyCheck = {
+  readonly verdict:
+    | { readonly allowed: true }
+    | {
+        readonly allowed: false;
+        readonly refusal: Refused<
+          | 'invalid_request'
+          | 'unsafe_target'
+          | 'target_blocked'
+          | 'target_not_allowed'
+          | 'target_unresolvable'
+          | 'target_quota_exceeded'
+        >;
+      };
+  /** null where the URL could not be read as a target. */
+  readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number } | null;
+  readonly normalized: {
+    readonly method: string;
+    readonly retry: { readonly attempts: number; readonly backoffMs: number };
+    readonly timeoutMs: number;
+    readonly idempotencyKeyPresent: boolean;
+    readonly forwardedHeaders: readonly string[];
+    readonly strippedHeaders: readonly string[];
+    readonly bodyPresent: boolean;
+  };
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+};
