@@ -1,0 +1,130 @@
+// A certificate authority made on the spot (RFC 5280, ECDSA P-256), for targets on this machine: demo and tests.
+// Nobody but who is handed its root trusts it; it keeps nothing and revokes nothing.
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { isIP, isIPv4 } from 'node:net';
+import { boolean, der, explicit, implicit, oid, sequence, set, TAG, time } from './der.ts';
+
+/** PEM texts, as `tls.createServer({ cert, key })` takes them. */
+export type Identity = { readonly cert: string; readonly key: string };
+
+export type LeafOptions = {
+  /** DNS names (also `*.example.com`) and IP addresses. */
+  readonly names: readonly string[];
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+};
+
+export type LocalCa = {
+  /** The root's PEM: what EGRESS_CA_FILE holds. */
+  readonly pem: string;
+  issue(options: LeafOptions): Identity;
+};
+
+type Validity = { readonly notBefore: Date; readonly notAfter: Date };
+type KeyPair = { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
+type Subject = { readonly name: string; readonly keys: KeyPair };
+
+const ECDSA_SHA256 = sequence(oid('1.2.840.10045.4.3.2'));
+
+/** `name`: the root's common name. */
+export function makeLocalCa(name: string, validity: Validity): LocalCa {
+  const root = { name, keys: makeKeys() };
+  return {
+    pem: certificate(root, root, validity, authorityExtensions(root.keys.publicKey)),
+    issue(options) {
+      const leaf = { name: 'local target', keys: makeKeys() };
+      return identity(leaf, certificate(leaf, root, options, leafExtensions(options.names)));
+    },
+  };
+}
+
+/** An end-entity certificate that nobody but itself vouches for. */
+export function makeSelfSigned(options: LeafOptions): Identity {
+  const self = { name: 'self-signed target', keys: makeKeys() };
+  return identity(self, certificate(self, self, options, leafExtensions(options.names)));
+}
+
+function identity(subject: Subject, cert: string): Identity {
+  return { cert, key: subject.keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
+}
+
+function makeKeys(): KeyPair {
+  return generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+}
+
+/** Certificate of `subject`, vouched for by `issuer` (RFC 5280 §4.1), as PEM. */
+function certificate(subject: Subject, issuer: Subject, validity: Validity, extensions: Buffer[]): string {
+  const body = sequence(
+    explicit(0, der(TAG.integer, Buffer.from([2]))),
+    der(TAG.integer, serialNumber()),
+    ECDSA_SHA256,
+    commonName(issuer.name),
+    sequence(time(validity.notBefore), time(validity.notAfter)),
+    commonName(subject.name),
+    publicKeyInfo(subject.keys.publicKey),
+    explicit(3, sequence(...extensions)),
+  );
+  const signature = sign('sha256', body, issuer.keys.privateKey);
+  const whole = sequence(body, ECDSA_SHA256, bitString(signature)).toString('base64');
+  return `-----BEGIN CERTIFICATE-----\n${whole.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+}
+
+function authorityExtensions(publicKey: KeyObject): Buffer[] {
+  const keyId = createHash('sha1').update(publicKeyInfo(publicKey).subarray(-65)).digest();
+  return [
+    extension('2.5.29.19', true, sequence(boolean(true))),
+    // keyCertSign and cRLSign
+    extension('2.5.29.15', true, Buffer.from([TAG.bitString, 2, 1, 0x06])),
+    extension('2.5.29.14', false, der(TAG.octetString, keyId)),
+  ];
+}
+
+function leafExtensions(names: readonly string[]): Buffer[] {
+  return [
+    extension('2.5.29.19', true, sequence()),
+    // digitalSignature
+    extension('2.5.29.15', true, Buffer.from([TAG.bitString, 2, 7, 0x80])),
+    // serverAuth
+    extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))),
+    extension('2.5.29.17', false, sequence(...names.map(generalName))),
+  ];
+}
+
+function extension(id: string, critical: boolean, value: Buffer): Buffer {
+  return sequence(oid(id), ...(critical ? [boolean(true)] : []), der(TAG.octetString, value));
+}
+
+/** dNSName [2] or iPAddress [7] (RFC 5280 §4.2.1.6). */
+function generalName(name: string): Buffer {
+  return isIP(name) === 0 ? implicit(2, Buffer.from(name, 'ascii')) : implicit(7, addressBytes(name));
+}
+
+function addressBytes(address: string): Buffer {
+  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number));
+  const [left = '', right = ''] = address.split('::');
+  const groups = (text: string) =>
+    text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+  const gap = Array<number>(Math.max(0, 8 - groups(left).length - groups(right).length)).fill(0);
+  return Buffer.from(
+    [...groups(left), ...gap, ...groups(right)].flatMap((group) => [group >> 8, group & 0xff]),
+  );
+}
+
+function commonName(name: string): Buffer {
+  return sequence(set(sequence(oid('2.5.4.3'), der(TAG.utf8String, Buffer.from(name)))));
+}
+
+function publicKeyInfo(publicKey: KeyObject): Buffer {
+  return publicKey.export({ type: 'spki', format: 'der' });
+}
+
+function bitString(bytes: Buffer): Buffer {
+  return der(TAG.bitString, Buffer.from([0]), bytes);
+}
+
+/** 16 random bytes, positive and without leading zeros (RFC 5280 §4.1.2.2). */
+function serialNumber(): Buffer {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
+  return bytes;
+}

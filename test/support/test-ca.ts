@@ -1,0 +1,34 @@
+// The certificate authority of the tests: valid today, with the faults that a test asks for.
+import * as localCa from '#src/adapters/certificates/local-ca.ts';
+
+export type Identity = localCa.Identity;
+
+export type LeafOptions = {
+  /** DNS names (also `*.example.com`) and IP addresses. */
+  readonly names: readonly string[];
+  readonly notBefore?: Date;
+  readonly notAfter?: Date;
+};
+
+export type TestCa = {
+  /** The root's PEM: what EGRESS_CA_FILE holds. */
+  readonly pem: string;
+  issue(options: LeafOptions): Identity;
+};
+
+const DAY_MS = 86_400_000;
+
+export function makeTestCa(name = 'relay test root'): TestCa {
+  const ca = localCa.makeLocalCa(name, validity());
+  return { pem: ca.pem, issue: (options) => ca.issue({ ...validity(), ...options }) };
+}
+
+/** A certificate that nobody but itself vouches for. */
+export function makeSelfSigned(options: LeafOptions): Identity {
+  return localCa.makeSelfSigned({ ...validity(), ...options });
+}
+
+/** Yesterday to a month from now. */
+function validity() {
+  return { notBefore: new Date(Date.now() - DAY_MS), notAfter: new Date(Date.now() + 30 * DAY_MS) };
+}
