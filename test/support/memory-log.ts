@@ -1,0 +1,193 @@
+// An event log in memory, true to the port: revisions, idempotent repeats, global order, live subscriptions.
+// It leaves durability to the real adapters, and adds switches for what can go wrong.
+import {
+  type Appended,
+  type EventFilter,
+  type EventLog,
+  EventLogUnavailable,
+  type ExpectedRevision,
+  type LiveMessage,
+  type NewEvent,
+  type RecordedEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
+
+export type MemoryLog = EventLog & {
+  /** Every recorded event in global order. */
+  readonly events: readonly RecordedEvent[];
+  /** While away every call throws `EventLogUnavailable` and subscriptions stand still, as the port says. */
+  setAway(away: boolean): void;
+  /** The next append is stored, but its answer is lost: the caller sees `EventLogUnavailable`. */
+  loseNextAnswer(): void;
+  /** Calls of `append` that reached the log. */
+  readonly appends: number;
+};
+
+export type MemoryLogOptions = {
+  /** `created` of stored events, ms since the epoch; the wall clock where absent. */
+  readonly now?: () => number;
+};
+
+const positionOf = (index: number) => String(index).padStart(20, '0');
+
+export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
+  const now = options.now ?? Date.now;
+  const all: RecordedEvent[] = [];
+  const streams = new Map<string, RecordedEvent[]>();
+  const wakers = new Set<() => void>();
+  const state = { away: false, loseAnswer: false, closed: false, appends: 0 };
+
+  const wake = () => {
+    for (const resolve of wakers) resolve();
+    wakers.clear();
+  };
+  const reach = async () => {
+    await Promise.resolve();
+    if (state.away || state.closed) throw new EventLogUnavailable();
+  };
+  const readAfter = (after: string | null, max: number, filter?: EventFilter) => {
+    const found: RecordedEvent[] = [];
+    for (let i = firstAfter(all, after); i < all.length && found.length < max; i++) {
+      const event = all[i];
+      if (event !== undefined && passes(event, filter)) found.push(event);
+    }
+    return found;
+  };
+  const store = (stream: string, past: RecordedEvent[], events: readonly NewEvent[]): Appended => {
+    const created = new Date(now()).toISOString();
+    for (const { id, type, data, metadata } of events) {
+      // A copy by way of JSON, as every real log makes.
+      const copy = JSON.parse(JSON.stringify({ data, metadata }));
+      const place = { revision: BigInt(past.length), position: positionOf(all.length) };
+      const recorded: RecordedEvent = { stream, ...place, id, type, ...copy, created };
+      past.push(recorded);
+      all.push(recorded);
+    }
+    streams.set(stream, past);
+    wake();
+    return answerFor(past, past.length - 1);
+  };
+
+  return {
+    events: all,
+    get appends() {
+      return state.appends;
+    },
+    setAway(away) {
+      state.away = away;
+      if (!away) wake();
+    },
+    loseNextAnswer() {
+      state.loseAnswer = true;
+    },
+    async append(stream, expected, events) {
+      if (events.length === 0) throw new RangeError('an append holds at least one event');
+      await reach();
+      state.appends++;
+      const past = streams.get(stream) ?? [];
+      const answer = earlierAnswer(past, expected, events) ?? null;
+      if (answer === null && !meets(past, expected)) {
+        throw new WrongExpectedVersion(stream, expected, past.at(-1)?.revision ?? null);
+      }
+      const appended = answer ?? store(stream, past, events);
+      if (state.loseAnswer) {
+        state.loseAnswer = false;
+        throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
+      }
+      return appended;
+    },
+    async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
+      await reach();
+      const past = streams.get(stream) ?? [];
+      if (direction === 'forwards') return past.slice(Number(from ?? 0n)).slice(0, max);
+      const end = from === undefined ? past.length : Number(from) + 1;
+      return past.slice(0, end).reverse().slice(0, max);
+    },
+    async readAll({ after, max, filter }) {
+      await reach();
+      return readAfter(after, max, filter);
+    },
+    async *subscribeAll({ after, filter, signal }): AsyncGenerator<LiveMessage> {
+      let last = after;
+      let announced = false;
+      const onAbort = () => wake();
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        while (!signal.aborted && !state.closed) {
+          const batch = state.away ? [] : readAfter(last, 512, filter);
+          for (const event of batch) {
+            if (signal.aborted) return;
+            last = event.position;
+            yield { kind: 'event', event };
+          }
+          if (signal.aborted) return;
+          if (batch.length > 0) continue;
+          if (!announced && !state.away) {
+            announced = true;
+            yield { kind: 'caught_up' };
+            continue;
+          }
+          await new Promise<void>((resolve) => wakers.add(resolve));
+        }
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+    async head() {
+      await reach();
+      return all.at(-1)?.position ?? null;
+    },
+    async health() {
+      return { ok: !state.away && !state.closed };
+    },
+    async close() {
+      state.closed = true;
+      wake();
+    },
+  };
+}
+
+function answerFor(past: readonly RecordedEvent[], index: number): Appended {
+  const last = past[index];
+  if (last === undefined) throw new Error('an append stores at least one event');
+  return { nextRevision: last.revision, position: last.position };
+}
+
+/** The answer of the first call, where these very events stand at the place that is asked for. */
+function earlierAnswer(
+  past: readonly RecordedEvent[],
+  expected: ExpectedRevision,
+  events: readonly NewEvent[],
+): Appended | null {
+  const byId = past.findIndex((event) => event.id === events[0]?.id);
+  const start = expected === 'no_stream' ? 0 : typeof expected === 'bigint' ? Number(expected) + 1 : byId;
+  if (start < 0) return null;
+  const same = events.every((event, i) => past[start + i]?.id === event.id);
+  return same ? answerFor(past, start + events.length - 1) : null;
+}
+
+function meets(past: readonly RecordedEvent[], expected: ExpectedRevision): boolean {
+  if (expected === 'any') return true;
+  if (expected === 'no_stream') return past.length === 0;
+  if (expected === 'stream_exists') return past.length > 0;
+  return past.at(-1)?.revision === expected;
+}
+
+function passes(event: RecordedEvent, filter: EventFilter | undefined): boolean {
+  if (filter?.types !== undefined && !filter.types.includes(event.type)) return false;
+  const prefixes = filter?.streamPrefixes;
+  return prefixes === undefined || prefixes.some((prefix) => event.stream.startsWith(prefix));
+}
+
+/** Index of the first event after a position: positions compare as text. */
+function firstAfter(all: readonly RecordedEvent[], after: string | null): number {
+  if (after === null) return 0;
+  let low = 0;
+  let high = all.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((all[middle]?.position ?? '') <= after) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
