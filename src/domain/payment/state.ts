@@ -1,0 +1,117 @@
+// A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
+import type { EventOf, PaymentEvent, PaymentReserved, PaymentSettled } from '../events.ts';
+
+export type Payment =
+  | { readonly status: 'absent' }
+  /** A settle call may have been made: a crash after `reserved` may have hidden it. */
+  | { readonly status: 'reserved' | 'unknown' | 'retried'; readonly reserved: PaymentReserved }
+  | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
+  /** Ended without money moving: the same authorization may be reserved anew. */
+  | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
+
+/** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
+export type BoundPayment = Exclude<Payment, { status: 'absent' | 'rejected' | 'released' }>;
+
+export const absentPayment: Payment = { status: 'absent' };
+
+export function isBound(payment: Payment): payment is BoundPayment {
+  return payment.status !== 'absent' && payment.status !== 'rejected' && payment.status !== 'released';
+}
+
+export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
+  if (event.type === 'PaymentReserved') {
+    return isBound(payment) ? payment : { status: 'reserved', reserved: event.data };
+  }
+  if (!isBound(payment) || payment.status === 'settled') return payment;
+  const { reserved } = payment;
+  switch (event.type) {
+    case 'PaymentSettled':
+      return { status: 'settled', reserved, settled: event.data };
+    case 'PaymentRejected':
+      return { status: 'rejected', reserved };
+    case 'PaymentReleased':
+      return { status: 'released', reserved };
+    case 'SettlementUnknown':
+      return { status: 'unknown', reserved };
+    case 'SettlementRetried':
+      return { status: 'retried', reserved };
+    default:
+      return event satisfies never;
+  }
+}
+
+export type SettleAnswer =
+  | { readonly outcome: 'settled'; readonly transaction: string | null }
+  | { readonly outcome: 'rejected'; readonly reason: string }
+  | { readonly outcome: 'nonce_used' }
+  | { readonly outcome: 'unknown'; readonly cause: string };
+
+/**
+ * What a settle call's answer makes of the payment. `first`: it is the first and only settle call ever made for this
+ * reservation. A terminal "no" counts only then; after a lost answer it may be the echo of our own success.
+ */
+export function recordSettleAnswer(
+  answer: SettleAnswer,
+  call: { readonly first: boolean; readonly jobId: string; readonly at: string },
+): EventOf<'PaymentSettled' | 'PaymentRejected' | 'SettlementUnknown'> {
+  const { jobId, at } = call;
+  const unknown = (cause: string) =>
+    ({ type: 'SettlementUnknown', data: { v: 1, jobId, cause, unknownAt: at } }) as const;
+  const settled = (transaction: string | null, evidence: PaymentSettled['evidence']) =>
+    ({ type: 'PaymentSettled', data: { v: 1, jobId, transaction, evidence, settledAt: at } }) as const;
+  const rejected = (reason: string) =>
+    ({
+      type: 'PaymentRejected',
+      data: { v: 1, jobId, reason, evidence: 'facilitator', rejectedAt: at },
+    }) as const;
+  switch (answer.outcome) {
+    case 'settled':
+      return settled(answer.transaction, 'facilitator');
+    case 'nonce_used':
+      // To the first call it means that the nonce went elsewhere; after a lost answer, that our own call went through.
+      return call.first ? rejected('nonce_used') : settled(null, 'nonce_consumed');
+    case 'rejected':
+      return call.first ? rejected(answer.reason) : unknown(answer.reason);
+    case 'unknown':
+      return unknown(answer.cause);
+    default:
+      return answer satisfies never;
+  }
+}
+
+export type ChainFinding =
+  | { readonly outcome: 'paid'; readonly transaction: string | null }
+  | { readonly outcome: 'cancelled' }
+  | { readonly outcome: 'unused'; readonly chainTimeSeconds: number }
+  | { readonly outcome: 'unavailable' };
+
+/** Seconds after `validBefore` from which an unused authorization surely stays unused. */
+const EXPIRY_MARGIN_SECONDS = 60;
+
+/** What the chain says of a payment of unknown fate; null where it says nothing final. */
+export function reconcile(
+  finding: ChainFinding,
+  payment: BoundPayment,
+  at: string,
+): EventOf<'PaymentSettled' | 'PaymentRejected'> | null {
+  const { jobId, validBefore } = payment.reserved;
+  const rejected = (reason: string) =>
+    ({ type: 'PaymentRejected', data: { v: 1, jobId, reason, evidence: 'chain', rejectedAt: at } }) as const;
+  switch (finding.outcome) {
+    case 'paid':
+      return {
+        type: 'PaymentSettled',
+        data: { v: 1, jobId, transaction: finding.transaction, evidence: 'chain', settledAt: at },
+      };
+    case 'cancelled':
+      return rejected('authorization_cancelled');
+    case 'unused':
+      return finding.chainTimeSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS
+        ? rejected('unused_after_expiry')
+        : null;
+    case 'unavailable':
+      return null;
+    default:
+      return finding satisfies never;
+  }
+}

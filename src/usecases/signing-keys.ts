@@ -1,0 +1,71 @@
+// Which keys this relay has announced, and whether this process may sign with the one it holds.
+
+import { STREAM } from '../domain/events.ts';
+import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
+import { decodeEvent } from '../domain/recorded.ts';
+import { WrongExpectedVersion } from '../ports/event-log.ts';
+import { appendUntilKnown, envelope, type JournalDeps } from './journal.ts';
+
+export type OwnKey = {
+  /** RFC 7638 thumbprint. */
+  readonly keyId: string;
+  /** Public key: 32 bytes, base64url. */
+  readonly x: string;
+  /** HMAC of a constant under the HMAC secret, hex. */
+  readonly secretCheck: string;
+};
+
+/** The start is refused: this process would sign or name claims otherwise than the others of this log. */
+export class KeyMismatch extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'KeyMismatch';
+  }
+}
+
+export type KeyRing = { readonly keys: readonly KeyRecord[]; readonly secretChecks: ReadonlySet<string> };
+
+export async function loadKeyRing(
+  deps: Pick<JournalDeps, 'log'>,
+): Promise<KeyRing & { readonly revision: bigint | 'no_stream' }> {
+  const events = await deps.log.readStream(STREAM.keys);
+  let keys: readonly KeyRecord[] = [];
+  const secretChecks = new Set<string>();
+  for (const recorded of events) {
+    const event = decodeEvent(recorded);
+    if (event?.type !== 'KeyActivated' && event?.type !== 'KeyRetired') continue;
+    keys = evolveKeys(keys, event);
+    if (event.type === 'KeyActivated') secretChecks.add(event.data.secretCheck);
+  }
+  return { keys, secretChecks, revision: events.at(-1)?.revision ?? 'no_stream' };
+}
+
+/**
+ * Announces the first key of an empty log, and otherwise demands that log and key file know each other: the same HMAC
+ * secret and an activated key. Answers the ring only after it has read its own activation.
+ */
+export async function activateSigningKey(deps: JournalDeps, own: OwnKey): Promise<KeyRing> {
+  for (;;) {
+    const ring = await loadKeyRing(deps);
+    if (ring.keys.length > 0) {
+      if (!ring.secretChecks.has(own.secretCheck)) {
+        throw new KeyMismatch(
+          'the key file holds another HMAC secret than the one this event log was written with',
+        );
+      }
+      const known = ring.keys.find((key) => key.keyId === own.keyId);
+      if (known === undefined)
+        throw new KeyMismatch('the key file signs with a key that this event log does not know');
+      if (known.notAfter !== null) throw new KeyMismatch('the key file signs with a retired key');
+      return ring;
+    }
+    const activatedAt = new Date(deps.clock.now()).toISOString();
+    const data = { v: 1 as const, ...own, purpose: 'receipt' as const, alg: 'EdDSA' as const, activatedAt };
+    const events = envelope(deps, [{ type: 'KeyActivated', data }], own.keyId);
+    try {
+      await appendUntilKnown(deps, STREAM.keys, ring.revision, events);
+    } catch (error) {
+      if (!(error instanceof WrongExpectedVersion)) throw error;
+    }
+  }
+}
