@@ -1,4 +1,7 @@
 // Target URLs: what may be called, judged on the URL's text and parts alone. Addresses are judged elsewhere.
+import { type Refused, refused } from '../refusal.ts';
+import { hostOf, isReservedName, isSpellableName } from './names.ts';
+import { isBadPort } from './ports.ts';
 
 /** The parts of a URL as the WHATWG parser gives them (the parser itself is an argument: no globals here). */
 export type UrlParts = {
@@ -30,3 +33,70 @@ export type Target = {
   /** True where `hostname` is an IP address. */
   readonly literal: boolean;
 };
+
+export type UrlRules = {
+  /** The only ports that may be called; null: all but the bad ones, which are never called. */
+  readonly ports: readonly number[] | null;
+  readonly own: OwnHost;
+};
+
+/** Ourselves, from PUBLIC_BASE_URL. */
+export type OwnHost = {
+  /** As `Target.hostname`; null where the base is an IP literal (then it is an address: see addresses.ts). */
+  readonly hostname: string | null;
+  /** The one URL of ours that may be called. */
+  readonly canary: string;
+};
+
+export const CANARY_PATH = '/api/canary/echo';
+
+/** `base`: PUBLIC_BASE_URL, parsed. */
+export function ownHostOf(base: UrlParts): OwnHost {
+  const { hostname, literal, authority } = hostOf(base.hostname);
+  const port = base.port === '' ? '' : `:${base.port}`;
+  return {
+    hostname: literal ? null : hostname,
+    canary: `${base.protocol}//${authority}${port}${base.pathname.replace(/\/+$/, '')}${CANARY_PATH}`,
+  };
+}
+
+const UNSAFE = 'The target is not a public HTTPS endpoint that this service calls.';
+/** One text for every reason: it tells nothing about what stands behind a name or an address. */
+export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
+
+/**
+ * The target that `text` names, or `invalid_request` where it is no absolute https URL, or `unsafe_target` where it
+ * is one that is never called. Text that the parser had to repair is refused: other readers repair it otherwise.
+ */
+export function judgeUrl(
+  text: string,
+  parse: ParseUrl,
+  rules: UrlRules,
+): Target | Refused<'invalid_request' | 'unsafe_target'> {
+  const parts = parse(text);
+  if (parts === null || parts.protocol !== 'https:') {
+    const message = 'The url must be an absolute HTTPS URL.';
+    return refused('invalid_request', message, { details: [{ path: '/url', message }] });
+  }
+  if (parts.username !== '' || parts.password !== '' || isRepaired(text)) return unsafeTarget();
+  const target = targetOf(parts);
+  if (isBadPort(target.port) || rules.ports?.includes(target.port) === false) return unsafeTarget();
+  if (!target.literal && (!isSpellableName(target.hostname) || isReservedName(target.hostname))) {
+    return unsafeTarget();
+  }
+  if (target.hostname === rules.own.hostname && target.href !== rules.own.canary) return unsafeTarget();
+  return target;
+}
+
+/** Backslashes, blanks, control characters, too few or too many slashes, an `@` before the host. */
+function isRepaired(text: string): boolean {
+  return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
+}
+
+function targetOf(parts: UrlParts): Target {
+  const { hostname, literal, authority } = hostOf(parts.hostname);
+  const origin = `https://${authority}${parts.port === '' ? '' : `:${parts.port}`}`;
+  const path = `${parts.pathname}${parts.search}`;
+  const port = parts.port === '' ? 443 : Number(parts.port);
+  return { href: `${origin}${path}`, origin, hostname, port, path, literal };
+}

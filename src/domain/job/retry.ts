@@ -1,0 +1,52 @@
+// Whether a failed attempt is followed by another, and after which wait.
+import type { ErrorCategory } from '../events.ts';
+import { LIMITS } from '../limits.ts';
+import { isSuccess } from './outcome.ts';
+
+export type AttemptOutcome = {
+  readonly errorCategory: ErrorCategory | null;
+  readonly status: number | null;
+  readonly retryAfterMs: number | null;
+  /** The target asked for no more. */
+  readonly abort: boolean;
+};
+
+export type RetryFacts = {
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly attemptsAllowed: number;
+  readonly backoffMs: number;
+  /** Uniform in [0, 1). */
+  readonly dice: number;
+};
+
+/** `waitMs`: whole ms before the next attempt; null where there is none. */
+export type RetryPlan =
+  | { readonly willRetry: true; readonly waitMs: number }
+  | { readonly willRetry: false; readonly waitMs: null };
+
+const STOP: RetryPlan = { willRetry: false, waitMs: null };
+const RETRIED_CATEGORIES: readonly ErrorCategory[] = [
+  'dns_error',
+  'connect_error',
+  'timeout',
+  'truncated_response',
+];
+const RETRIED_STATUSES: readonly number[] = [408, 425, 429, 500, 502, 503, 504];
+
+/** Full jitter; a Retry-After is the least wait, and one longer than the longest wait ends the job. */
+export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan {
+  if (outcome.abort || facts.attempt >= facts.attemptsAllowed || !isPassing(outcome)) return STOP;
+  const longest = LIMITS.retryWaitMaxMs;
+  const atLeast = outcome.retryAfterMs ?? 0;
+  if (atLeast > longest) return STOP;
+  const ceiling = Math.min(longest, facts.backoffMs * 2 ** (facts.attempt - 1));
+  return { willRetry: true, waitMs: Math.max(Math.ceil(atLeast), Math.floor(facts.dice * ceiling)) };
+}
+
+/** A failure that may pass by itself. A known status outweighs how its body ended. */
+function isPassing({ errorCategory, status }: AttemptOutcome): boolean {
+  if (errorCategory === null) return false;
+  if (status !== null && !isSuccess(status)) return RETRIED_STATUSES.includes(status);
+  return RETRIED_CATEGORIES.includes(errorCategory);
+}

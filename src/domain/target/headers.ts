@@ -1,0 +1,112 @@
+// The caller's headers: which are well-formed, which go on to the target, which are stripped, and why.
+import { LIMITS } from '../limits.ts';
+import { type Refused, refused } from '../refusal.ts';
+
+export type HeaderPair = readonly [name: string, value: string];
+
+export type JudgedHeaders = {
+  /** Names in lower case, in the caller's order. */
+  readonly forwarded: readonly HeaderPair[];
+  /** Every stripped name, in lower case: the caller's own text, for the caller's own eyes. */
+  readonly stripped: readonly string[];
+  /** Why, in words of `STRIPPED` only: what an event or a log line may hold. */
+  readonly strippedKinds: readonly StrippedKind[];
+};
+
+/** Hop-by-hop, framing, proxy, cloud metadata and payment headers. `*`: every name with that beginning. */
+const STRIPPED = [
+  'connection',
+  'keep-alive',
+  'proxy-*',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'host',
+  'content-length',
+  'http2-settings',
+  'via',
+  'forwarded',
+  'x-forwarded-*',
+  'x-real-ip',
+  'metadata*',
+  'x-aws-ec2-metadata-token*',
+  'x-google-metadata-request',
+  'x-payment*',
+  'payment-required',
+  'payment-signature',
+  'payment-response',
+  // Ours, on every call: the answer is hashed as it comes, and the target learns who calls.
+  'accept-encoding',
+  'user-agent',
+] as const;
+const SIGNED_TRIO = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const;
+
+export type StrippedKind =
+  | (typeof STRIPPED)[number]
+  | (typeof SIGNED_TRIO)[number]
+  /** Named by the caller's Connection header. */
+  | 'listed-by-connection';
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const VALUE = /^[\t\x20-\x7e]*$/;
+
+export function judgeHeaders(
+  headers: Readonly<Record<string, string | number | boolean>>,
+): JudgedHeaders | Refused<'invalid_request'> {
+  const pairs = Object.entries(headers).map(
+    ([name, value]): HeaderPair => [name.toLowerCase(), String(value)],
+  );
+  const fault = faultOf(pairs);
+  if (fault !== null)
+    return refused('invalid_request', fault, { details: [{ path: '/headers', message: fault }] });
+
+  const listed = listedByConnection(pairs);
+  const kept = pairs.filter(([name]) => kindOf(name, listed) === null).map(([name]) => name);
+  const signed = SIGNED_TRIO.every((name) => kept.includes(name));
+  const forwarded: HeaderPair[] = [];
+  const stripped: string[] = [];
+  const kinds = new Set<StrippedKind>();
+  for (const pair of pairs) {
+    const kind = kindOf(pair[0], listed) ?? (signed ? null : trioMember(pair[0]));
+    if (kind === null) forwarded.push(pair);
+    else {
+      stripped.push(pair[0]);
+      kinds.add(kind);
+    }
+  }
+  return { forwarded, stripped, strippedKinds: [...kinds] };
+}
+
+/** What makes the headers unfit to send at all; without the caller's text. */
+function faultOf(pairs: readonly HeaderPair[]): string | null {
+  const { count, bytes } = LIMITS.targetHeaders;
+  if (pairs.length > count) return `There must be at most ${count} headers.`;
+  if (!pairs.every(([name]) => TOKEN.test(name))) return 'A header name must be a token (RFC 9110).';
+  if (!pairs.every(([, value]) => VALUE.test(value))) {
+    return 'A header value must be visible ASCII, spaces and tabs.';
+  }
+  if (new Set(pairs.map(([name]) => name)).size < pairs.length) {
+    return 'Two header names must not differ in case only.';
+  }
+  const size = pairs.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
+  return size > bytes ? `The headers must be at most ${bytes} bytes.` : null;
+}
+
+function listedByConnection(pairs: readonly HeaderPair[]): ReadonlySet<string> {
+  const value = pairs.find(([name]) => name === 'connection')?.[1] ?? '';
+  return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
+}
+
+function kindOf(name: string, listed: ReadonlySet<string>): StrippedKind | null {
+  const kind = STRIPPED.find((entry) =>
+    entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry,
+  );
+  return kind ?? (listed.has(name) ? 'listed-by-connection' : null);
+}
+
+function trioMember(name: string): StrippedKind | null {
+  return SIGNED_TRIO.find((member) => member === name) ?? null;
+}
