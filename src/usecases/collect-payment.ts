@@ -19,6 +19,7 @@ import {
   type JournalDeps,
   loadClaim,
   loadPayment,
+  type View,
 } from './journal.ts';
 import { inProgress, type Streams } from './known-job.ts';
 import type { StreamWatch } from './stream-watch.ts';
