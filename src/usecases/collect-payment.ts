@@ -38,6 +38,8 @@ export type Collecting = {
   readonly presented: PresentedPayment | null;
   readonly paymentStream: string | null;
   readonly streams: Streams;
+  /** This very call reserved the payment in an earlier round and has not settled yet. */
+  readonly reservedHere: boolean;
 };
 
 export type Collected =
@@ -52,7 +54,7 @@ const SETTLEMENT_WATCH_MS = 45_000;
 
 export async function collectPayment(deps: CollectDeps, it: Collecting): Promise<Collected> {
   try {
-    const fresh = await reserve(deps, it);
+    const fresh = (await reserve(deps, it)) || it.reservedHere;
     const lost = await holdKey(deps, it);
     if (lost) return { kind: 'again' };
     if (it.presented === null || it.paymentStream === null) return { kind: 'collected', payment: null };

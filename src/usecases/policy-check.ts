@@ -1,19 +1,12 @@
 // What a policy check tells: the same verdict that a decision and an execution go by, and what would be sent.
-import type { Refused } from '../domain/refusal.ts';
+import type { TargetRefused } from './judge-request.ts';
 
 export type PolicyCheck = {
   readonly verdict:
     | { readonly allowed: true }
     | {
         readonly allowed: false;
-        readonly refusal: Refused<
-          | 'invalid_request'
-          | 'unsafe_target'
-          | 'target_blocked'
-          | 'target_not_allowed'
-          | 'target_unresolvable'
-          | 'target_quota_exceeded'
-        >;
+        readonly refusal: TargetRefused;
       };
   /** null where the URL could not be read as a target. */
   readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number } | null;

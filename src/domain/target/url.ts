@@ -100,3 +100,9 @@ function targetOf(parts: UrlParts): Target {
   const port = parts.port === '' ? 443 : Number(parts.port);
   return { href: `${origin}${path}`, origin, hostname, port, path, literal };
 }
+
+/** The target as the parser reads it, judged by nobody: what tells the repeat of an earlier request from a new one. */
+export function readTarget(text: string, parse: ParseUrl): Target | null {
+  const parts = parse(text);
+  return parts === null || parts.protocol !== 'https:' ? null : targetOf(parts);
+}

@@ -1,0 +1,148 @@
+// The paid execution, in the order that loses nothing: what is known first, then judgement, then money, then the call.
+import { makeId } from '../domain/ids.ts';
+import { isRefused, type Refused, refused } from '../domain/refusal.ts';
+import { buildOutboundHeaders } from '../domain/target/outbound-headers.ts';
+import { EventLogUnavailable } from '../ports/event-log.ts';
+import { type AdmissionDeps, accept, admit, judgeNew } from './admission.ts';
+import { logUnavailable, withinBudget } from './answer-budget.ts';
+import { type CollectDeps, collectPayment } from './collect-payment.ts';
+import { discloseRequest, type RequestDisclosures } from './disclosures.ts';
+import { type Execution, executionOf } from './execution.ts';
+import { type Call, type ExecuteInput, newCall } from './execution-call.ts';
+import { readRequest } from './judge-request.ts';
+import { findKnown, type Known } from './known-job.ts';
+import { type JobPlan, type RunDeps, runJob } from './run-job.ts';
+
+export type ExecuteDeps = RunDeps &
+  CollectDeps &
+  AdmissionDeps & {
+    readonly baseUrl: string;
+  };
+
+/** Throws `Fault` for what is ours: never charged twice, never sent twice. */
+export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Promise<Execution | Refused> {
+  const read = readRequest(deps, input.request);
+  if (isRefused(read)) return read;
+  const call = newCall(deps, input, read);
+  try {
+    return await withinBudget(deps, call, answer(deps, call));
+  } catch (cause) {
+    if (cause instanceof EventLogUnavailable) throw logUnavailable(call, cause);
+    throw cause;
+  }
+}
+
+/** Every round reads the streams anew: whoever lost a race answers by what the winner wrote. */
+const MAX_ROUNDS = 10;
+
+async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refused> {
+  let release: (() => void) | null = null;
+  try {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const known = await findKnown(deps, call.lookup);
+      if (known.kind === 'refused') return known.refusal;
+      if (known.kind === 'completed') return replay(deps, call, known);
+      if (known.kind === 'new' && !call.accepted) {
+        const refusal = await judgeNew(deps, call);
+        if (refusal !== null) return refusal;
+      }
+      if (release === null) {
+        const slot = await admit(deps, call);
+        if (typeof slot !== 'function') return slot;
+        release = slot;
+      }
+      const done = await proceed(deps, call, known);
+      if (done !== 'again') return done;
+    }
+    return refused('idempotency_in_progress', 'Others use this key or payment right now.', {
+      retryAfterSeconds: 1,
+    });
+  } finally {
+    release?.();
+  }
+}
+
+type Open = Extract<Known, { kind: 'new' | 'resume' }>;
+
+async function proceed(deps: ExecuteDeps, call: Call, known: Open): Promise<Execution | Refused | 'again'> {
+  if (known.kind === 'new' && !call.accepted) {
+    const refusal = await accept(deps, call);
+    if (refusal !== null) return refusal === 'again' ? 'again' : refusal;
+  }
+  const jobId = known.kind === 'resume' ? known.jobId : makeId('job', deps.entropy.bytes(16));
+  const reservedHere = known.kind === 'resume' && call.reservedFor === jobId;
+  if (known.kind === 'new') call.reservedFor = jobId;
+  const collected = await collectPayment(deps, {
+    jobId,
+    fingerprint: call.lookup.fingerprint,
+    claimStream: call.lookup.claimStream,
+    presented: call.presented,
+    paymentStream: call.lookup.paymentStream,
+    streams: known.streams,
+    reservedHere,
+  });
+  if (collected.kind === 'again') return 'again';
+  if (collected.kind === 'refused') return collected.refusal;
+  return start(deps, call, jobId, collected.payment);
+}
+
+async function start(
+  deps: ExecuteDeps,
+  call: Call,
+  jobId: string,
+  payment: JobPlan['facts']['payment'],
+): Promise<Execution | 'again'> {
+  const { request } = call.read;
+  const opened = await openRequest(deps, call, jobId);
+  call.startedJobId = jobId;
+  const ran = await runJob(deps, {
+    facts: {
+      jobId,
+      mode: deps.payments.mode,
+      route: call.route,
+      method: request.method,
+      fingerprint: call.lookup.fingerprint,
+      payment,
+      paymentStream: call.lookup.paymentStream,
+      claimStream: call.lookup.claimStream,
+      decisionId: call.decisionId,
+      decisionHash: call.decisionHash,
+      attemptsAllowed: request.retry.attempts,
+      backoffMs: request.retry.backoffMs,
+      timeoutMs: request.timeoutMs,
+      owner: deps.owner,
+      commitments: opened.commitments,
+    },
+    request: () => outboundRequest(deps, call, jobId),
+  });
+  if (ran === null) return 'again';
+  const disclosures = [...opened.disclosures, ...ran.disclosures].map((disclosure) => disclosure.text);
+  return executionOf(ran.job, { replay: false, disclosures, position: ran.position });
+}
+
+async function outboundRequest(deps: ExecuteDeps, call: Call, jobId: string) {
+  const { read, body } = call;
+  const { baseUrl, pseudonym, clock, signer } = deps;
+  const timestampSeconds = Math.floor(clock.now() / 1000);
+  const facts = { jobId, baseUrl, pseudonym, timestampSeconds, body };
+  const headers = await buildOutboundHeaders(read.headers, facts, (message) => signer.sign(message));
+  const { method, timeoutMs } = read.request;
+  return { target: read.target, method, headers, body, timeoutMs };
+}
+
+/** Only the requester, who has just sent the same request again, can be shown its disclosures again. */
+async function replay(
+  deps: ExecuteDeps,
+  call: Call,
+  { closed }: Extract<Known, { kind: 'completed' }>,
+): Promise<Execution> {
+  const { disclosures } = await openRequest(deps, call, closed.job.started.jobId);
+  return executionOf(closed.job, {
+    replay: true,
+    disclosures: disclosures.map((disclosure) => disclosure.text),
+    position: closed.position,
+  });
+}
+
+const openRequest = (deps: ExecuteDeps, { read, body }: Call, jobId: string): Promise<RequestDisclosures> =>
+  discloseRequest(deps, jobId, read.request, read.target, body);

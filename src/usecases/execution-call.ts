@@ -1,0 +1,60 @@
+// One call of an execution: what it asks, as what the log may know it, and how far it has come.
+import { toHex, utf8 } from '../domain/bytes.ts';
+import { type Route, STREAM } from '../domain/events.ts';
+import type { WebhookRequest } from '../domain/webhook-request.ts';
+import type { PresentedPayment } from '../ports/payments.ts';
+import type { KeyedHash } from '../ports/signer.ts';
+import { fingerprint, type ReadRequest } from './judge-request.ts';
+import type { Lookup } from './known-job.ts';
+
+export type ExecuteInput = {
+  /** Valid by its schema. */
+  readonly request: WebhookRequest;
+  readonly route: Route;
+  readonly decisionId: string | null;
+  /** SHA-256 of JCS of DecisionRecorded's data, hex. */
+  readonly decisionHash: string | null;
+  /** Decoded and locally checked; null in demo mode. */
+  readonly presented: PresentedPayment | null;
+  /** The payer's address, or `demo`. */
+  readonly payer: string;
+  /** The Via header of the caller's request. */
+  readonly via: string | null;
+};
+
+export type Call = ExecuteInput & {
+  readonly read: ReadRequest;
+  readonly lookup: Lookup;
+  /** Exact bytes on the wire; null: no body. */
+  readonly body: Uint8Array | null;
+  /** Judged and verified: not again, however often another moves a stream first. */
+  accepted: boolean;
+  /** The job whose payment this call reserved, so that its settle call is the first. */
+  reservedFor: string | null;
+  /** The job that this call has begun to start. */
+  startedJobId: string | null;
+};
+
+export function newCall(
+  deps: { readonly keyedHash: KeyedHash },
+  input: ExecuteInput,
+  read: ReadRequest,
+): Call {
+  const { request } = read;
+  // One decision approves one execution per payer: without a key of its own the decision is the key.
+  const key = request.idempotencyKey === null ? input.decisionId : `key:${request.idempotencyKey}`;
+  const scope = key === null ? null : toHex(deps.keyedHash.mac('claim', JSON.stringify([input.payer, key])));
+  return {
+    ...input,
+    read,
+    lookup: {
+      paymentStream: input.presented === null ? null : STREAM.payment(input.presented.hash),
+      claimStream: scope === null ? null : STREAM.claim(scope),
+      fingerprint: fingerprint(deps.keyedHash, request, input.route, input.decisionId),
+    },
+    body: request.body === undefined ? null : utf8(JSON.stringify(request.body)),
+    accepted: false,
+    reservedFor: null,
+    startedJobId: null,
+  };
+}

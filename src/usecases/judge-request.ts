@@ -1,0 +1,116 @@
+// The one verdict on a request's target, for policy check, decision and execution: text, name, DNS, mode, quota.
+import { toHex } from '../domain/bytes.ts';
+import type { Route } from '../domain/events.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type Refused, refused } from '../domain/refusal.ts';
+import { type JudgedHeaders, judgeHeaders } from '../domain/target/headers.ts';
+import { judgeAnswer, judgeTarget, type TargetReaders, type TargetRules } from '../domain/target/policy.ts';
+import { readTarget, type Target } from '../domain/target/url.ts';
+import {
+  fingerprintText,
+  type NormalRequest,
+  normaliseRequest,
+  type WebhookRequest,
+} from '../domain/webhook-request.ts';
+import type { Quota, QuotaRule, QuotaState } from '../ports/quota.ts';
+import type { Resolver } from '../ports/resolver.ts';
+import type { KeyedHash } from '../ports/signer.ts';
+
+export type JudgeDeps = {
+  readonly rules: TargetRules;
+  readonly readers: TargetReaders;
+  readonly resolver: Resolver;
+  readonly quota: Quota;
+  readonly targetQuotaPerMinute: number;
+};
+
+export type TargetRefused = Refused<
+  | 'invalid_request'
+  | 'unsafe_target'
+  | 'target_blocked'
+  | 'target_not_allowed'
+  | 'target_unresolvable'
+  | 'target_quota_exceeded'
+>;
+
+export type ReadRequest = {
+  readonly target: Target;
+  readonly headers: JudgedHeaders;
+  readonly request: NormalRequest;
+};
+
+/** What no schema can say: the URL parses, the headers are well-formed. Nothing is judged safe by this. */
+export function readRequest(
+  deps: Pick<JudgeDeps, 'readers'>,
+  request: WebhookRequest,
+): ReadRequest | Refused<'invalid_request'> {
+  const target = readTarget(request.url, deps.readers.parse);
+  if (target === null) {
+    const message = 'The url must be an absolute HTTPS URL.';
+    return refused('invalid_request', message, { details: [{ path: '/url', message }] });
+  }
+  const headers = judgeHeaders(request.headers ?? {});
+  if ('refused' in headers) return headers;
+  return { target, headers, request: normaliseRequest(request, target.href) };
+}
+
+export function fingerprint(
+  keyedHash: KeyedHash,
+  request: NormalRequest,
+  route: Route,
+  decisionId: string | null,
+) {
+  return toHex(keyedHash.mac('fingerprint', fingerprintText(request, route, decisionId)));
+}
+
+/** null: allowed. `payer` null where nobody is known to pay yet (policy check): then the host's own quota is looked at. */
+export async function judgeRequest(
+  deps: JudgeDeps,
+  url: string,
+  payer: string | null,
+): Promise<TargetRefused | null> {
+  const target = judgeTarget(url, deps.readers, deps.rules);
+  if ('refused' in target) return target;
+  if (!target.literal) {
+    const answer = await deps.resolver.resolve(target.hostname, LIMITS.policyDnsMs);
+    const dial = judgeAnswer(target, answer, deps.readers.describe, deps.rules);
+    if ('refused' in dial) return dial;
+  }
+  const states = await Promise.all(
+    quotas(deps, target, payer).map(([rule, key]) => deps.quota.look(rule, key)),
+  );
+  return quotaRefusal(states);
+}
+
+/** Takes one unit of each quota of the target; called once per new execution. */
+export async function takeQuota(deps: JudgeDeps, target: Target, payer: string): Promise<Refused | null> {
+  const states: QuotaState[] = [];
+  for (const [rule, key] of quotas(deps, target, payer)) states.push(await deps.quota.take(rule, key));
+  return quotaRefusal(states);
+}
+
+const WINDOW_MS = 60_000;
+/** Per host over all payers: nobody can shut a host for the others with cents. */
+const ALL_PAYERS_FACTOR = 10;
+
+export function targetQuota(deps: Pick<JudgeDeps, 'rules' | 'targetQuotaPerMinute'>): QuotaRule | null {
+  if (deps.rules.mode !== 'blocklist-quota') return null;
+  return { name: 'target-per-payer', windowMs: WINDOW_MS, maxRequests: deps.targetQuotaPerMinute };
+}
+
+function quotas(deps: JudgeDeps, target: Target, payer: string | null): [QuotaRule, string][] {
+  const perPayer = targetQuota(deps);
+  if (perPayer === null) return [];
+  const overall = { ...perPayer, name: 'target', maxRequests: perPayer.maxRequests * ALL_PAYERS_FACTOR };
+  const all: [QuotaRule, string] = [overall, target.hostname];
+  return payer === null ? [all] : [[perPayer, `${payer} ${target.hostname}`], all];
+}
+
+function quotaRefusal(states: readonly QuotaState[]): Refused<'target_quota_exceeded'> | null {
+  const full = states.filter((state) => !state.allowed);
+  if (full.length === 0) return null;
+  const resetMs = Math.max(...full.map((state) => state.resetMs));
+  return refused('target_quota_exceeded', 'This target has had its share of calls for now.', {
+    retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
+  });
+}
