@@ -1,0 +1,252 @@
+// The contract's part on appending: expectations, repeats, races, atomicity.
+import assert from 'node:assert/strict';
+import {
+  type EventLog,
+  EventLogUnavailable,
+  type ExpectedRevision,
+  type NewEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
+import { freshStream, ids, newEvent, newEvents } from './event-log-fixtures.ts';
+import type { LogTest } from './event-log-harness.ts';
+
+const wrong = (stream: string, expected: ExpectedRevision, actual: bigint | null) => (error: unknown) => {
+  assert.ok(error instanceof WrongExpectedVersion, String(error));
+  assert.deepEqual([error.stream, error.expected, error.actual], [stream, expected, actual]);
+  return true;
+};
+
+async function race(callers: readonly (() => Promise<unknown>)[]): Promise<{ won: number; lost: unknown[] }> {
+  const results = await Promise.allSettled(callers.map((call) => call()));
+  const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  return { won: results.length - lost.length, lost };
+}
+
+/** One call per caller: equal data, an id of its own. */
+const racers = (logs: readonly EventLog[], stream: string, count: number) =>
+  Array.from({ length: count }, (_, i) => () => {
+    const log = logs[i % logs.length];
+    if (log === undefined) throw new Error('no log');
+    return log.append(stream, 'no_stream', [newEvent('Claimed', { by: 'anyone' })]);
+  });
+
+export function appendContract(logged: LogTest): void {
+  logged(
+    'an append answers the revision of its last event and a position at or after each of its events',
+    async ({ log }) => {
+      const stream = freshStream();
+      const first = await log.append(stream, 'no_stream', newEvents(3));
+      const second = await log.append(stream, 2n, newEvents(1));
+      assert.deepEqual([first.nextRevision, second.nextRevision], [2n, 3n]);
+      const stored = await log.readStream(stream);
+      for (const event of stored.slice(0, 3)) assert.ok(event.position <= first.position);
+      assert.ok(first.position < (stored[3]?.position ?? ''));
+      assert.ok(first.position < second.position);
+    },
+  );
+
+  logged('no_stream, a revision, stream_exists and any each let the right appends in', async ({ log }) => {
+    const stream = freshStream();
+    await log.append(stream, 'any', newEvents(1));
+    await log.append(stream, 0n, newEvents(1));
+    await log.append(stream, 'stream_exists', newEvents(1));
+    await log.append(stream, 'any', newEvents(1));
+    assert.deepEqual(
+      (await log.readStream(stream)).map((event) => event.revision),
+      [0n, 1n, 2n, 3n],
+    );
+  });
+
+  logged(
+    'WrongExpectedVersion names the stream, the expectation and the actual revision',
+    async ({ log }) => {
+      const stream = freshStream();
+      await assert.rejects(log.append(stream, 0n, newEvents(1)), wrong(stream, 0n, null));
+      await assert.rejects(
+        log.append(stream, 'stream_exists', newEvents(1)),
+        wrong(stream, 'stream_exists', null),
+      );
+      await log.append(stream, 'no_stream', newEvents(2));
+      await assert.rejects(log.append(stream, 'no_stream', newEvents(1)), wrong(stream, 'no_stream', 1n));
+      await assert.rejects(log.append(stream, 0n, newEvents(1)), wrong(stream, 0n, 1n));
+      await assert.rejects(log.append(stream, 7n, newEvents(1)), wrong(stream, 7n, 1n));
+      assert.equal((await log.readStream(stream)).length, 2);
+    },
+  );
+
+  logged(
+    'the repeat of a call gets the first answer and stores nothing, also after later appends',
+    async ({ log }) => {
+      const stream = freshStream();
+      const mine = newEvents(2);
+      const first = await log.append(stream, 'no_stream', mine);
+      assert.deepEqual(await log.append(stream, 'no_stream', mine), first);
+      const later = newEvents(2);
+      const second = await log.append(stream, 1n, later);
+      await log.append(stream, 3n, newEvents(1));
+      assert.deepEqual(await log.append(stream, 'no_stream', mine), first);
+      assert.deepEqual(await log.append(stream, 1n, later), second);
+      assert.equal((await log.readStream(stream)).length, 5);
+    },
+  );
+
+  logged('the repeat of a call with any or stream_exists stores nothing either', async ({ log }) => {
+    const stream = freshStream();
+    const [mine, later] = [newEvents(2), newEvents(2)];
+    const first = await log.append(stream, 'any', mine);
+    const second = await log.append(stream, 'stream_exists', later);
+    assert.equal((await log.append(stream, 'any', mine)).nextRevision, first.nextRevision);
+    assert.equal((await log.append(stream, 'stream_exists', later)).nextRevision, second.nextRevision);
+    assert.deepEqual(ids(await log.readStream(stream)), ids([...mine, ...later]));
+  });
+
+  logged(
+    'a repeat that shares only some events with the first call fails and stores nothing',
+    async ({ log }) => {
+      const stream = freshStream();
+      const [a, b] = [newEvent(), newEvent()];
+      await log.append(stream, 'no_stream', [a, b]);
+      const overlaps: [ExpectedRevision, NewEvent[]][] = [
+        ['no_stream', [a, newEvent()]],
+        ['no_stream', [newEvent(), b]],
+        ['no_stream', [b, a]],
+        ['no_stream', [a, b, newEvent()]],
+        ['any', [a, newEvent()]],
+        ['stream_exists', [a, b, newEvent()]],
+        [0n, [newEvent(), newEvent()]],
+      ];
+      for (const [expected, events] of overlaps) {
+        await assert.rejects(log.append(stream, expected, events), wrong(stream, expected, 1n));
+      }
+      assert.deepEqual(ids(await log.readStream(stream)), ids([a, b]));
+    },
+  );
+
+  logged('ids are remembered per stream: another stream may hold the same ones', async ({ log }) => {
+    const mine = newEvents(2);
+    for (const stream of [freshStream(), freshStream()]) {
+      await log.append(stream, 'no_stream', mine);
+      assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
+    }
+  });
+
+  logged(
+    'an append without events, or with one id twice, is the caller’s fault and stores nothing',
+    async ({ log }) => {
+      const stream = freshStream();
+      const twice = newEvent();
+      await assert.rejects(log.append(stream, 'no_stream', []), RangeError);
+      await assert.rejects(log.append(stream, 'no_stream', [twice, twice]), RangeError);
+      assert.deepEqual(await log.readStream(stream), []);
+    },
+  );
+
+  logged('two callers with equal data at no_stream: exactly one wins', async ({ log }) => {
+    const stream = freshStream('claim');
+    const { won, lost } = await race(racers([log], stream, 2));
+    assert.equal(won, 1);
+    for (const error of lost) wrong(stream, 'no_stream', 0n)(error);
+    assert.equal((await log.readStream(stream)).length, 1);
+  });
+
+  logged('20 racers at no_stream: one winner and 19 times WrongExpectedVersion', async ({ log }) => {
+    const stream = freshStream('claim');
+    const { won, lost } = await race(racers([log], stream, 20));
+    assert.deepEqual([won, lost.length], [1, 19]);
+    for (const error of lost) wrong(stream, 'no_stream', 0n)(error);
+    assert.equal((await log.readStream(stream)).length, 1);
+  });
+
+  logged('20 racers on two handles of one storage: one winner', async ({ log, another }) => {
+    if (another === undefined) return;
+    const other = await another();
+    try {
+      const stream = freshStream('claim');
+      const { won, lost } = await race(racers([log, other], stream, 20));
+      assert.equal(won, 1);
+      for (const error of lost) wrong(stream, 'no_stream', 0n)(error);
+      assert.equal((await other.readStream(stream)).length, 1);
+    } finally {
+      await other.close();
+    }
+  });
+
+  logged('an append that fails leaves those sent at the same time alone', async ({ log }) => {
+    const taken = freshStream();
+    await log.append(taken, 'no_stream', newEvents(1));
+    const good = Array.from({ length: 10 }, () => freshStream());
+    const calls = good.flatMap((stream) => [
+      () => log.append(stream, 'no_stream', newEvents(2)),
+      () => log.append(taken, 'no_stream', newEvents(2)),
+    ]);
+    const { won, lost } = await race(calls);
+    assert.deepEqual([won, lost.length], [10, 10]);
+    for (const error of lost) wrong(taken, 'no_stream', 0n)(error);
+    for (const stream of good) assert.equal((await log.readStream(stream)).length, 2);
+    assert.equal((await log.readStream(taken)).length, 1);
+  });
+
+  logged('an event that JSON cannot hold fails its own append, whole, and no other', async ({ log }) => {
+    const [stream, neighbour] = [freshStream(), freshStream()];
+    const broken = { ...newEvent(), data: { amount: 1n } } as unknown as NewEvent;
+    const [bad, good] = await Promise.allSettled([
+      log.append(stream, 'no_stream', [newEvent(), broken]),
+      log.append(neighbour, 'no_stream', newEvents(1)),
+    ]);
+    assert.ok(bad.status === 'rejected' && bad.reason instanceof TypeError);
+    assert.equal(good.status, 'fulfilled');
+    assert.deepEqual(await log.readStream(stream), []);
+  });
+
+  logged('events are stored as they were when the call was made', async ({ log }) => {
+    const stream = freshStream();
+    const data = { n: 1 };
+    const storing = log.append(stream, 'no_stream', [newEvent('Noted', data)]);
+    data.n = 2;
+    await storing;
+    assert.deepEqual((await log.readStream(stream))[0]?.data, { n: 1 });
+  });
+
+  logged(
+    'what was acknowledged is there after the log was closed and opened again',
+    async ({ log, reopen }) => {
+      if (reopen === undefined) return;
+      const stream = freshStream();
+      const mine = newEvents(3);
+      const appended = await log.append(stream, 'no_stream', mine);
+      const before = await log.readStream(stream);
+      await log.close();
+      const again = await reopen();
+      try {
+        assert.deepEqual(await again.readStream(stream), before);
+        assert.ok(((await again.head()) ?? '') >= appended.position);
+        assert.deepEqual(await again.append(stream, 'no_stream', mine), appended);
+      } finally {
+        await again.close();
+      }
+    },
+  );
+
+  logged('close finishes what was handed over; a closed log is unavailable', async ({ log, reopen }) => {
+    const stream = freshStream();
+    const handedOver = log.append(stream, 'no_stream', newEvents(1));
+    const closed = log.close();
+    await handedOver;
+    await closed;
+    await log.close();
+    await assert.rejects(log.append(stream, 'any', newEvents(1)), EventLogUnavailable);
+    await assert.rejects(log.readStream(stream), EventLogUnavailable);
+    await assert.rejects(log.readAll({ after: null, max: 1 }), EventLogUnavailable);
+    await assert.rejects(log.head(), EventLogUnavailable);
+    assert.deepEqual(await log.health(), { ok: false });
+    const subscription = log.subscribeAll({ after: null, signal: new AbortController().signal });
+    await assert.rejects(subscription[Symbol.asyncIterator]().next(), EventLogUnavailable);
+    if (reopen === undefined) return;
+    const again = await reopen();
+    try {
+      assert.equal((await again.readStream(stream)).length, 1);
+    } finally {
+      await again.close();
+    }
+  });
+}
