@@ -1,0 +1,153 @@
+// What a log line must not show, by the name of a field and by the look of a text.
+
+const MASK = '[masked]';
+const DEPTH_MAX = 6;
+const ITEMS_MAX = 50;
+
+/** Names compared in lower case, without `-` and `_`. */
+const SECRET_NAMES = new Set([
+  ...[
+    'authorization',
+    'proxyauthorization',
+    'cookie',
+    'setcookie',
+    'password',
+    'passwd',
+    'pass',
+    'secret',
+    'token',
+  ],
+  ...[
+    'apikey',
+    'xapikey',
+    'privatekey',
+    'hmacsecret',
+    'signature',
+    'jws',
+    'd',
+    'xpayment',
+    'paymentsignature',
+  ],
+  ...[
+    'url',
+    'href',
+    'uri',
+    'origin',
+    'host',
+    'hostname',
+    'path',
+    'query',
+    'search',
+    'headers',
+    'body',
+    'payload',
+  ],
+  ...[
+    'idempotencykey',
+    'key',
+    'address',
+    'ip',
+    'remoteaddress',
+
+    'connectionstring',
+    'databaseurl',
+    'parameters',
+    'eventstoreurl',
+  ],
+]);
+
+const isSecretName = (name: string): boolean => SECRET_NAMES.has(name.toLowerCase().replace(/[-_]/g, ''));
+
+/**
+ * Masks URLs that say more than an origin (the service's own origin is worth a line; a webhook's path is its
+ * secret), credentials, and secrets of connection strings.
+ */
+export function maskedText(text: string): string {
+  return maskedSecrets(text.replace(URL_TEXT, (url) => (ORIGIN_ONLY.test(url) ? url : maskedUrl(url))));
+}
+
+/** A stranger's text, as in an error's message: every URL goes, save `file:` and the like of a stack. */
+function maskedStrangeText(text: string): string {
+  return maskedSecrets(text.replace(URL_TEXT, maskedUrl));
+}
+
+const URL_TEXT = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>`]*/gi;
+const ORIGIN_ONLY = /^https?:\/\/[^/?#@\\]+\/?$/i;
+
+function maskedUrl(url: string): string {
+  const scheme = url.slice(0, url.indexOf(':'));
+  return scheme.toLowerCase() === 'file' ? url : `${scheme}://${MASK}`;
+}
+
+const maskedSecrets = (text: string): string =>
+  text
+    .replace(/\b(bearer|basic)\s+[\w.~+/=-]+/gi, `$1 ${MASK}`)
+    .replace(
+      /\b(password|passwd|pwd|secret|token|api_?key)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s;&,]+)/gi,
+      `$1$2${MASK}`,
+    );
+
+export function maskedFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return maskedObject(fields, maskedText, 0);
+}
+
+/** Name, message, stack, code and causes of whatever was thrown. Never throws. */
+export function maskedCause(cause: unknown): unknown {
+  try {
+    return masked(cause, maskedStrangeText, 0);
+  } catch {
+    // a thrown object can lie about anything; the line still says that something was thrown
+    return '[unreadable]';
+  }
+}
+
+function masked(value: unknown, maskText: (text: string) => string, depth: number): unknown {
+  if (typeof value === 'string') return maskText(value);
+  if (typeof value === 'bigint') return String(value);
+  if (typeof value === 'function' || typeof value === 'symbol') return `[${typeof value}]`;
+  if (typeof value !== 'object' || value === null) return value;
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+  if (depth >= DEPTH_MAX) return '[deeper]';
+  if (Array.isArray(value)) return value.slice(0, ITEMS_MAX).map((item) => masked(item, maskText, depth + 1));
+  if (value instanceof Error) return maskedError(value, maskText, depth);
+  return maskedObject(value, maskText, depth);
+}
+
+function maskedError(
+  error: Error,
+  maskText: (text: string) => string,
+  depth: number,
+): Record<string, unknown> {
+  const { name, message, stack } = error;
+  return {
+    name,
+    message: maskText(message),
+    ...(typeof stack === 'string' ? { stack: maskText(stack) } : {}),
+    // own members such as `code`; a cause and an AggregateError's errors are no enumerable ones
+    ...maskedObject(error, maskText, depth),
+    ...(error.cause === undefined ? {} : { cause: masked(error.cause, maskText, depth + 1) }),
+    ...(error instanceof AggregateError ? { errors: masked(error.errors, maskText, depth + 1) } : {}),
+  };
+}
+
+function maskedObject(
+  value: object,
+  maskText: (text: string) => string,
+  depth: number,
+): Record<string, unknown> {
+  const shown: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    shown[name] = isSecretName(name) ? MASK : masked(read(value, name), maskText, depth + 1);
+  }
+  return shown;
+}
+
+/** A member may be a getter, and a getter may throw. */
+function read(value: object, name: string): unknown {
+  try {
+    return Reflect.get(value, name);
+  } catch {
+    return '[unreadable]';
+  }
+}

@@ -1,0 +1,41 @@
+// Lines for the operator, one JSON object a line, written before the call returns, so that none is lost at exit.
+// What is logged the callers decide; here stands the second fence: what must never be in a log is masked once more.
+import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
+import type { LogFields, Logger } from '../../ports/logger.ts';
+import { maskedCause, maskedFields, maskedText } from './mask.ts';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
+
+export type PinoLoggerOptions = {
+  readonly level: LogLevel;
+  /** Where lines go; a stream is for tests. */
+  readonly to: 'stdout' | 'stderr' | DestinationStream;
+};
+
+export function pinoLogger({ level, to }: PinoLoggerOptions): Logger {
+  const lines = pino(
+    {
+      level,
+      base: { pid: process.pid },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    typeof to === 'string' ? destination({ dest: to === 'stdout' ? 1 : 2, sync: true }) : to,
+  );
+  return {
+    info: (message, fields) => lines.info(shown(fields), maskedText(message)),
+    warn: (message, fields) => lines.warn(shown(fields), maskedText(message)),
+    error(message, { cause, ...fields } = {}) {
+      const told = cause === undefined ? {} : { cause: maskedCause(cause) };
+      lines.error({ ...shown(fields), ...told }, maskedText(message));
+    },
+  };
+}
+
+/** pino's own members of a line; a field of that name would make a second member of the same name. */
+const OWN = new Set(['level', 'time', 'pid', 'msg']);
+
+function shown(fields: LogFields = {}): Record<string, unknown> {
+  const entries = Object.entries(maskedFields(fields));
+  return Object.fromEntries(entries.map(([name, value]) => [OWN.has(name) ? `${name}_` : name, value]));
+}

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { type LogLevel, pinoLogger } from '#src/adapters/logging/pino.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { runtimeCommand } from '#test/support/runtime.ts';
+
+const CANARY = 'cAnArY';
+
+function logged(write: (log: Logger) => void, level: LogLevel = 'info') {
+  const lines: string[] = [];
+  write(pinoLogger({ level, to: { write: (line) => void lines.push(line) } }));
+  return lines.map((line) => JSON.parse(line));
+}
+const text = (write: (log: Logger) => void) => JSON.stringify(logged(write));
+
+test('log: one JSON object a line, with level, time, message and fields', () => {
+  const [line] = logged((log) => log.info('listening', { port: 3402, ok: true, big: 7n }));
+  const { time, pid, ...rest } = line;
+  assert.deepEqual(rest, { level: 'info', msg: 'listening', port: 3402, ok: true, big: '7' });
+  assert.equal(new Date(time).toISOString(), time);
+  assert.equal(pid, process.pid);
+});
+
+test('log: the level holds back what is below it', () => {
+  const write = (log: Logger) => {
+    log.info('a');
+    log.warn('b');
+    log.error('c');
+  };
+  assert.deepEqual(
+    logged(write).map((line) => line.msg),
+    ['a', 'b', 'c'],
+  );
+  assert.deepEqual(
+    logged(write, 'warn').map((line) => line.msg),
+    ['b', 'c'],
+  );
+  assert.deepEqual(logged(write, 'silent'), []);
+});
+
+test('log: a field cannot pass for a part of the line', () => {
+  const [line] = logged((log) => log.warn('true message', { msg: 'forged', level: 'info', time: 'never' }));
+  assert.equal(line.msg, 'true message');
+  assert.equal(line.level, 'warn');
+  assert.equal(line.msg_, 'forged');
+});
+
+test('log: fields named after secrets are masked, however deep and however they are written', () => {
+  const secrets = {
+    authorization: CANARY,
+    Cookie: CANARY,
+    'set-cookie': [CANARY],
+    'X-PAYMENT': CANARY,
+    url: `https://hooks.example/${CANARY}`,
+    body: { text: CANARY },
+    headers: { 'x-api-key': CANARY },
+    idempotency_key: CANARY,
+    hmacSecret: CANARY,
+    address: CANARY,
+  };
+  const line = text((log) => log.info('m', { ...secrets, inner: { list: [secrets] } }));
+  assert.ok(!line.includes(CANARY), line);
+  assert.ok(line.includes('[masked]'));
+});
+
+test('log: URLs, credentials and connection secrets are masked in any text; an own origin stays', () => {
+  const line = text((log) => {
+    log.info(`called https://hooks.example/services/${CANARY}?q=1`);
+    log.info('m', { note: `postgres://relay:${CANARY}@db.example:5432/relay failed` });
+    log.info('m', { note: `http://user:${CANARY}@proxy.example` });
+    log.info('m', { note: `Authorization: Bearer ${CANARY}.x-y_z==` });
+    log.info('m', { note: `host=db password=${CANARY} user=relay; token: "${CANARY} two"` });
+    log.info('listening at http://127.0.0.1:3402');
+  });
+  assert.ok(!line.includes(CANARY), line);
+  assert.ok(line.includes('listening at http://127.0.0.1:3402'));
+  assert.ok(line.includes('user=relay'));
+});
+
+test('log: a cause keeps name, message, code and stack, and its own causes', () => {
+  const inner = Object.assign(new TypeError('socket gone'), { code: 'ECONNRESET' });
+  const [line] = logged((log) =>
+    log.error('fault', { cause: new Error('append failed', { cause: inner }), try: 2 }),
+  );
+  assert.equal(line.try, 2);
+  assert.equal(line.cause.message, 'append failed');
+  assert.match(line.cause.stack, /pino\.test\.ts/);
+  assert.equal(line.cause.cause.name, 'TypeError');
+  assert.equal(line.cause.cause.code, 'ECONNRESET');
+  const [many] = logged((log) => log.error('fault', { cause: new AggregateError([inner], 'all failed') }));
+  assert.equal(many.cause.errors[0].message, 'socket gone');
+});
+
+test('log: nothing of a secret comes out by way of a cause', () => {
+  const line = text((log) => {
+    const error = Object.assign(new Error(`connect to postgres://relay:${CANARY}@db/relay`), {
+      hostname: CANARY,
+      query: `select '${CANARY}'`,
+      parameters: [CANARY],
+      config: { url: `https://${CANARY}.example`, note: `see https://${CANARY}.example` },
+    });
+    log.error('fault', { cause: error });
+    log.error('fault', { cause: `fetch of https://${CANARY}.example failed` });
+    log.error('fault', { cause: { inner: { url: CANARY } } });
+  });
+  assert.ok(!line.includes(CANARY), line);
+});
+
+test('log: whatever was thrown makes a line and no second fault', () => {
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  const trap = Object.defineProperty({}, 'boom', {
+    enumerable: true,
+    get() {
+      throw new Error('no');
+    },
+  });
+  const hostile = new Proxy(
+    {},
+    {
+      ownKeys() {
+        throw new Error('no');
+      },
+    },
+  );
+  const loop = new Error('loop');
+  loop.cause = loop;
+  const causes = [null, 7, 'text', Symbol('s'), () => 1, circular, trap, hostile, loop, new Uint8Array(9)];
+  const lines = logged((log) => {
+    for (const cause of causes) log.error('fault', { cause });
+  });
+  assert.equal(lines.length, causes.length);
+  assert.ok(lines.every((line) => line.msg === 'fault'));
+  assert.equal(lines[6].cause.boom, '[unreadable]');
+});
+
+test('log: every line is written before the process ends, however it ends', async () => {
+  const script = new URL('../../support/log-and-exit.ts', import.meta.url).pathname;
+  const [command, args] = runtimeCommand(script, ['2000']);
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let out = '';
+  child.stdout.on('data', (chunk) => (out += chunk));
+  await new Promise((resolve) => child.on('close', resolve));
+  const lines = out.trimEnd().split('\n');
+  assert.equal(lines.length, 2000);
+  assert.equal(JSON.parse(lines[1999] ?? '').n, 1999);
+});

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { test } from 'node:test';
+import { hmacKeyedHash, secretCheck, sha256, sha256Digest } from '#src/adapters/signing/hash.ts';
+import { toHex, utf8 } from '#src/domain/bytes.ts';
+
+const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
+const other = Uint8Array.from({ length: 32 }, (_, i) => i + 1);
+
+test('sha256: the vectors of FIPS 180-4', () => {
+  const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+  const abc = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
+  assert.equal(toHex(sha256(new Uint8Array())), empty);
+  assert.equal(toHex(sha256Digest().sha256(utf8('abc'))), abc);
+});
+
+test('keyed hash: HMAC-SHA-256 of label, a zero byte and the text in UTF-8', () => {
+  const expected = createHmac('sha256', secret)
+    .update(Buffer.concat([Buffer.from('claim'), Buffer.from([0]), Buffer.from('läßt 🎟')]))
+    .digest('hex');
+  assert.equal(toHex(hmacKeyedHash(secret).mac('claim', 'läßt 🎟')), expected);
+});
+
+test('keyed hash: labels keep the uses apart, secrets too, and the border between label and text stays', () => {
+  const { mac } = hmacKeyedHash(secret);
+  assert.notDeepEqual(mac('claim', 'x'), mac('fingerprint', 'x'));
+  assert.notDeepEqual(mac('ab', 'c'), mac('a', 'bc'));
+  assert.notDeepEqual(mac('claim', 'x'), hmacKeyedHash(other).mac('claim', 'x'));
+  assert.throws(() => mac('a\0b', 'c'), RangeError);
+  assert.throws(() => hmacKeyedHash(secret.subarray(1)), RangeError);
+});
+
+test('keyed hash: a secret wiped by its owner afterwards changes nothing', () => {
+  const mine = Uint8Array.from(secret);
+  const { mac } = hmacKeyedHash(mine);
+  const before = mac('claim', 'x');
+  mine.fill(0);
+  assert.deepEqual(mac('claim', 'x'), before);
+});
+
+test('secret check: 32 bytes of hex, the same for one secret, another for another, pinned for ever', () => {
+  assert.match(secretCheck(secret), /^[0-9a-f]{64}$/);
+  assert.notEqual(secretCheck(secret), secretCheck(other));
+  // in every KeyActivated ever written: another value would lock every deployment out
+  assert.equal(
+    secretCheck(secret),
+    createHmac('sha256', secret).update('secret-check\0relay/1').digest('hex'),
+  );
+});
