@@ -1,6 +1,6 @@
 // The contract's part on subscriptions: catch up, one caught_up, live, without gap or double, until aborted.
 import assert from 'node:assert/strict';
-import type { EventLog } from '#src/ports/event-log.ts';
+import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import {
   assertGlobalOrder,
   assertWholeStreams,
@@ -12,7 +12,7 @@ import {
   newEvents,
   within,
 } from './event-log-fixtures.ts';
-import type { LogTest } from './event-log-harness.ts';
+import { type LogTest, withAgain } from './event-log-harness.ts';
 
 const WRITERS = 16;
 const APPENDS = 40;
@@ -95,15 +95,13 @@ export function subscribeContract(logged: LogTest): void {
 
   logged(
     'a subscription on one handle sees the events of both, each once, in order',
-    async ({ log, another }) => {
-      if (another === undefined) return;
-      const other = await another();
-      try {
+    (opened) =>
+      withAgain(opened, async (other) => {
         const prefix = `both${freshId()}`;
         const filter = { streamPrefixes: [`${prefix}-`] };
-        const after = await log.head();
-        const followers = [follow(log, { after, filter }), follow(other, { after, filter })];
-        const total = await within(writeAll([log, other], prefix), 'the writers');
+        const after = await opened.log.head();
+        const followers = [opened.log, other].map((log) => follow(log, { after, filter }));
+        const total = await within(writeAll([opened.log, other], prefix), 'the writers');
         for (const follower of followers) {
           await follower.until(() => follower.events().length >= total, `${total} events`);
           await follower.stop();
@@ -111,10 +109,8 @@ export function subscribeContract(logged: LogTest): void {
           assertGlobalOrder(follower.events());
           assertWholeStreams(follower.events());
         }
-      } finally {
-        await other.close();
-      }
-    },
+      }),
+    { reopens: true },
   );
 
   logged(
@@ -213,5 +209,14 @@ export function subscribeContract(logged: LogTest): void {
       break;
     }
     await log.append(stream, 1n, newEvents(1));
+  });
+
+  logged('a closed log ends its subscriptions, and not in silence', async ({ log }) => {
+    const follower = follow(log, { after: null, filter: { streamPrefixes: [freshStream()] } });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    await log.close();
+    await assert.rejects(within(follower.ended, 'the end'), EventLogUnavailable);
+    const late = follow(log, { after: null });
+    await assert.rejects(within(late.ended, 'the end'), EventLogUnavailable);
   });
 }

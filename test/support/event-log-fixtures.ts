@@ -1,6 +1,14 @@
 // What tests of an event log share: events of one's own, and a subscriber that is waited on by condition.
 import assert from 'node:assert/strict';
-import type { EventFilter, EventLog, LiveMessage, NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
+import {
+  type EventFilter,
+  type EventLog,
+  type ExpectedRevision,
+  type LiveMessage,
+  type NewEvent,
+  type RecordedEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 
 /** Long enough for a loaded machine; only a hanging test meets it. */
 export const PATIENCE_MS = 20_000;
@@ -114,3 +122,11 @@ export function assertWholeStreams(events: readonly RecordedEvent[]): void {
     next.set(stream, revision + 1n);
   }
 }
+
+/** For assert.rejects: this very WrongExpectedVersion. */
+export const wrongVersion =
+  (stream: string, expected: ExpectedRevision, actual: bigint | null) => (error: unknown) => {
+    assert.ok(error instanceof WrongExpectedVersion, String(error));
+    assert.deepEqual([error.stream, error.expected, error.actual], [stream, expected, actual]);
+    return true;
+  };

@@ -16,9 +16,10 @@ export function logDirectory(): LogDirectory {
 }
 
 export const sqliteHarness: EventLogHarness = {
+  reopens: true,
   async open() {
     const { file, remove } = logDirectory();
     const open = () => sqliteEventLog({ file });
-    return { log: await open(), another: open, reopen: open, dispose: async () => remove() };
+    return { log: await open(), again: open, dispose: async () => remove() };
   },
 };

@@ -1,0 +1,74 @@
+// The contract's part on repeats: what is the same call again, what only looks like it, and what is no call at all.
+import assert from 'node:assert/strict';
+import type { ExpectedRevision, NewEvent } from '#src/ports/event-log.ts';
+import { freshStream, ids, newEvent, newEvents, wrongVersion } from './event-log-fixtures.ts';
+import type { LogTest } from './event-log-harness.ts';
+
+export function repeatContract(logged: LogTest): void {
+  logged(
+    'the repeat of a call gets the first answer and stores nothing, also after later appends',
+    async ({ log }) => {
+      const stream = freshStream();
+      const mine = newEvents(2);
+      const first = await log.append(stream, 'no_stream', mine);
+      assert.deepEqual(await log.append(stream, 'no_stream', mine), first);
+      const later = newEvents(2);
+      const second = await log.append(stream, 1n, later);
+      await log.append(stream, 3n, newEvents(1));
+      assert.deepEqual(await log.append(stream, 'no_stream', mine), first);
+      assert.deepEqual(await log.append(stream, 1n, later), second);
+      assert.equal((await log.readStream(stream)).length, 5);
+    },
+  );
+
+  logged('the repeat of a call with any or stream_exists stores nothing either', async ({ log }) => {
+    const stream = freshStream();
+    const [mine, later] = [newEvents(2), newEvents(2)];
+    const first = await log.append(stream, 'any', mine);
+    const second = await log.append(stream, 'stream_exists', later);
+    assert.equal((await log.append(stream, 'any', mine)).nextRevision, first.nextRevision);
+    assert.equal((await log.append(stream, 'stream_exists', later)).nextRevision, second.nextRevision);
+    assert.deepEqual(ids(await log.readStream(stream)), ids([...mine, ...later]));
+  });
+
+  logged(
+    'a repeat that shares only some events with the first call fails and stores nothing',
+    async ({ log }) => {
+      const stream = freshStream();
+      const [a, b] = [newEvent(), newEvent()];
+      await log.append(stream, 'no_stream', [a, b]);
+      const overlaps: [ExpectedRevision, NewEvent[]][] = [
+        ['no_stream', [a, newEvent()]],
+        ['no_stream', [newEvent(), b]],
+        ['no_stream', [b, a]],
+        ['no_stream', [a, b, newEvent()]],
+        ['any', [a, newEvent()]],
+        ['stream_exists', [a, b, newEvent()]],
+        [0n, [newEvent(), newEvent()]],
+      ];
+      for (const [expected, events] of overlaps) {
+        await assert.rejects(log.append(stream, expected, events), wrongVersion(stream, expected, 1n));
+      }
+      assert.deepEqual(ids(await log.readStream(stream)), ids([a, b]));
+    },
+  );
+
+  logged('ids are remembered per stream: another stream may hold the same ones', async ({ log }) => {
+    const mine = newEvents(2);
+    for (const stream of [freshStream(), freshStream()]) {
+      await log.append(stream, 'no_stream', mine);
+      assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
+    }
+  });
+
+  logged(
+    'an append without events, or with one id twice, is the caller’s fault and stores nothing',
+    async ({ log }) => {
+      const stream = freshStream();
+      const twice = newEvent();
+      await assert.rejects(log.append(stream, 'no_stream', []), RangeError);
+      await assert.rejects(log.append(stream, 'no_stream', [twice, twice]), RangeError);
+      assert.deepEqual(await log.readStream(stream), []);
+    },
+  );
+}
