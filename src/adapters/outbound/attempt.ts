@@ -1,0 +1,93 @@
+// What is known of one attempt while it runs, and the report that it makes of it.
+import { createHash } from 'node:crypto';
+import type { ErrorCategory, Phase, Sent } from '../../domain/events.ts';
+import type { AttemptReport } from '../../ports/outbound.ts';
+
+/** Why an attempt ended without a complete answer. */
+export class AttemptFailed extends Error {
+  readonly category: ErrorCategory;
+  constructor(category: ErrorCategory, cause?: unknown) {
+    super(category, { cause });
+    this.name = 'AttemptFailed';
+    this.category = category;
+  }
+}
+
+export type Attempt = {
+  phase: Phase;
+  /**
+   * `no` until the request is handed to the connection; `maybe` from then on, because what the kernel and the
+   * network did with it is unknown; `yes` once a well-formed response head came, an interim one (1xx) included.
+   */
+  sent: Sent;
+  status: number | null;
+  timings: { dnsMs: number | null; connectMs: number | null; tlsMs: number | null; ttfbMs: number | null };
+  tlsVersion: string | null;
+  exempted: boolean;
+  address: string | null;
+  leafSha256: string | null;
+  /** Set once a response head came. */
+  response: { body: Buffer[]; bytes: number; truncated: boolean } | null;
+  retryAfterMs: number | null;
+  abort: boolean;
+};
+
+export function newAttempt(): Attempt {
+  return {
+    phase: 'dns',
+    sent: 'no',
+    status: null,
+    timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null },
+    tlsVersion: null,
+    exempted: false,
+    address: null,
+    leafSha256: null,
+    response: null,
+    retryAfterMs: null,
+    abort: false,
+  };
+}
+
+/** Counts from the call on; `lap()` is the ms since the last lap, `total()` those since the start. */
+export type Stopwatch = { lap(): number; total(): number };
+
+export function startStopwatch(monotonic: () => number): Stopwatch {
+  const start = monotonic();
+  let last = start;
+  return {
+    lap() {
+      const now = monotonic();
+      const ms = now - last;
+      last = now;
+      return rounded(ms);
+    },
+    total: () => rounded(monotonic() - start),
+  };
+}
+
+function rounded(ms: number): number {
+  return Math.max(0, Math.round(ms * 100) / 100);
+}
+
+export function reportOf(
+  attempt: Attempt,
+  errorCategory: ErrorCategory | null,
+  totalMs: number,
+): AttemptReport {
+  const { response, timings, ...known } = attempt;
+  return {
+    ...known,
+    errorCategory,
+    timings: { ...timings, totalMs },
+    responseBytes: response?.bytes ?? null,
+    responseBodySha256: response === null ? null : sha256(...response.body),
+    truncated: response?.truncated ?? false,
+  };
+}
+
+/** Lower-case hex. */
+export function sha256(...parts: readonly Uint8Array[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest('hex');
+}

@@ -1,0 +1,94 @@
+// The pinned HTTPS call: one look-up, one checked address, one connection, one request, one report.
+// It leaves to others which addresses are good (`judge`) and what a report means for the job.
+import type { SecureContext, TLSSocket } from 'node:tls';
+import type { ErrorCategory } from '../../domain/events.ts';
+import { categoryOfStatus } from '../../domain/job/outcome.ts';
+import type { Dial } from '../../domain/target/policy.ts';
+import type { Target } from '../../domain/target/url.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Outbound, OutboundRequest } from '../../ports/outbound.ts';
+import type { Resolver } from '../../ports/resolver.ts';
+import {
+  type Attempt,
+  AttemptFailed,
+  newAttempt,
+  reportOf,
+  type Stopwatch,
+  startStopwatch,
+} from './attempt.ts';
+import { openConnection } from './connection.ts';
+import { startDeadline } from './deadline.ts';
+import { exchange } from './exchange.ts';
+
+export type OutboundParts = {
+  /** Asks each time: never one that remembers. */
+  readonly resolver: Resolver;
+  /** The address to dial among all that a name has, or null where one of them may not be dialled. */
+  readonly judge: (target: Target, addresses: readonly string[]) => Dial | null;
+  readonly secureContext: SecureContext;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+};
+
+export function httpsOutbound(parts: OutboundParts): Outbound {
+  return {
+    async send(request) {
+      const attempt = newAttempt();
+      const watch = startStopwatch(parts.clock.monotonic);
+      const category = await run(parts, request, attempt, watch);
+      return reportOf(attempt, category, watch.total());
+    },
+  };
+}
+
+/** null: a complete 2xx answer. */
+async function run(
+  parts: OutboundParts,
+  request: OutboundRequest,
+  attempt: Attempt,
+  watch: Stopwatch,
+): Promise<ErrorCategory | null> {
+  const deadline = startDeadline(request.timeoutMs);
+  let socket: TLSSocket | null = null;
+  try {
+    const dial = await findAddress(parts, request, attempt, watch);
+    const connection = openConnection(request.target, dial, parts.secureContext, attempt, watch, deadline);
+    socket = connection.socket;
+    await connection.ready;
+    await exchange(request, socket, attempt, watch, deadline, parts.clock.now);
+    return categoryOfStatus(attempt.status ?? 0);
+  } catch (error) {
+    return error instanceof AttemptFailed ? error.category : 'protocol_error';
+  } finally {
+    deadline.stop();
+    socket?.destroy();
+  }
+}
+
+async function findAddress(
+  parts: OutboundParts,
+  { target, timeoutMs }: OutboundRequest,
+  attempt: Attempt,
+  watch: Stopwatch,
+): Promise<Dial> {
+  const addresses = target.literal
+    ? [target.hostname]
+    : await lookUp(parts, target, timeoutMs, attempt, watch);
+  const dial = parts.judge(target, addresses);
+  if (dial === null) throw new AttemptFailed('target_refused');
+  attempt.exempted = dial.exempted;
+  return dial;
+}
+
+async function lookUp(
+  parts: OutboundParts,
+  target: Target,
+  timeoutMs: number,
+  attempt: Attempt,
+  watch: Stopwatch,
+): Promise<readonly string[]> {
+  const resolution = await parts.resolver.resolve(target.hostname, timeoutMs);
+  attempt.timings.dnsMs = watch.lap();
+  if (resolution.outcome === 'addresses') return resolution.addresses;
+  const late = resolution.outcome === 'failed' && resolution.timedOut;
+  throw new AttemptFailed(late ? 'timeout' : 'dns_error');
+}
