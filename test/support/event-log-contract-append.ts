@@ -1,7 +1,7 @@
 // The contract's part on appending: expectations, repeats, races, atomicity.
 import assert from 'node:assert/strict';
 import { type EventLog, EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
-import { freshStream, newEvent, newEvents } from './event-log-fixtures.ts';
+import { freshStream, newEvent, newEvents, wrongVersion } from './event-log-fixtures.ts';
 import { type LogTest, withAgain } from './event-log-harness.ts';
 
 async function race(callers: readonly (() => Promise<unknown>)[]): Promise<{ won: number; lost: unknown[] }> {
