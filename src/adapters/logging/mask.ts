@@ -5,56 +5,14 @@ const DEPTH_MAX = 6;
 const ITEMS_MAX = 50;
 
 /** Names compared in lower case, without `-` and `_`. */
-const SECRET_NAMES = new Set([
-  ...[
-    'authorization',
-    'proxyauthorization',
-    'cookie',
-    'setcookie',
-    'password',
-    'passwd',
-    'pass',
-    'secret',
-    'token',
-  ],
-  ...[
-    'apikey',
-    'xapikey',
-    'privatekey',
-    'hmacsecret',
-    'signature',
-    'jws',
-    'd',
-    'xpayment',
-    'paymentsignature',
-  ],
-  ...[
-    'url',
-    'href',
-    'uri',
-    'origin',
-    'host',
-    'hostname',
-    'path',
-    'query',
-    'search',
-    'headers',
-    'body',
-    'payload',
-  ],
-  ...[
-    'idempotencykey',
-    'key',
-    'address',
-    'ip',
-    'remoteaddress',
-
-    'connectionstring',
-    'databaseurl',
-    'parameters',
-    'eventstoreurl',
-  ],
-]);
+const SECRET_NAMES = new Set(
+  (
+    'authorization proxyauthorization cookie setcookie password passwd pass secret token apikey xapikey privatekey ' +
+    'hmacsecret signature jws d xpayment paymentsignature url href uri origin host hostname path query search ' +
+    'headers body payload idempotencykey key address ip remoteaddress parameters connectionstring databaseurl ' +
+    'eventstoreurl'
+  ).split(' '),
+);
 
 const isSecretName = (name: string): boolean => SECRET_NAMES.has(name.toLowerCase().replace(/[-_]/g, ''));
 
