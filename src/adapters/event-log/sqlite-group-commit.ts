@@ -48,6 +48,15 @@ export function groupCommit(db: DatabaseSync, append: Append, options: GroupComm
     if (db.isTransaction) db.exec('ROLLBACK');
   };
 
+  /** Where even ROLLBACK fails, the next group tries it again before it begins. */
+  const rollBackQuietly = () => {
+    try {
+      rollBack();
+    } catch {
+      failing = true;
+    }
+  };
+
   /** A fault that took the whole transaction along (disk full, I/O error) is thrown; any other is this call's own. */
   function attempt(call: AppendCall): Outcome {
     savepoint.run();
@@ -75,6 +84,8 @@ export function groupCommit(db: DatabaseSync, append: Append, options: GroupComm
       if (news > 0) failing = false;
     } catch (cause) {
       failing = true;
+      // At once: this connection's reads would see what was never committed.
+      rollBackQuietly();
       for (const { reject } of group) reject(new EventLogUnavailable({ cause }));
       return;
     }

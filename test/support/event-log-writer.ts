@@ -1,0 +1,37 @@
+// A writer process: appends pairs of events to streams of its own, and prints each pair's first id once acknowledged.
+// Where the log is unavailable it prints that, and repeats the call with its own ids until it knows, as callers do.
+// Arguments: the log's file, a name, how many pairs (0: until killed), how many callers at once.
+import { writeSync } from 'node:fs';
+import process from 'node:process';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { type Appended, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { newEvents } from './event-log-fixtures.ts';
+
+const [file = '', name = '', pairs = '0', callers = '1'] = process.argv.slice(2);
+const log = await sqliteEventLog({ file });
+let left = pairs === '0' ? Number.POSITIVE_INFINITY : Number(pairs);
+
+async function call(n: number): Promise<void> {
+  const stream = `${name}-${n}x`;
+  for (let next: bigint | 'no_stream' = 'no_stream'; left > 0; ) {
+    left--;
+    const events = newEvents(2);
+    next = await untilKnown(() => log.append(stream, next, events));
+    writeSync(1, `${events[0]?.id}\n`);
+  }
+}
+
+async function untilKnown(append: () => Promise<Appended>): Promise<bigint> {
+  for (;;) {
+    try {
+      return (await append()).nextRevision;
+    } catch (error) {
+      if (!(error instanceof EventLogUnavailable)) throw error;
+      writeSync(1, `unavailable: ${error.cause}\n`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+}
+
+await Promise.all(Array.from({ length: Number(callers) }, (_, n) => call(n)));
+await log.close();
