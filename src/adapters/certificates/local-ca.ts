@@ -33,7 +33,7 @@ export function makeLocalCa(name: string, validity: Validity): LocalCa {
     pem: certificate(root, root, validity, authorityExtensions(root.keys.publicKey)),
     issue(options) {
       const leaf = { name: 'local target', keys: makeKeys() };
-      return identity(leaf, certificate(leaf, root, options, leafExtensions(options.names)));
+      return identity(leaf, certificate(leaf, root, options, leafExtensions(options.names, root)));
     },
   };
 }
@@ -41,7 +41,7 @@ export function makeLocalCa(name: string, validity: Validity): LocalCa {
 /** An end-entity certificate that nobody but itself vouches for. */
 export function makeSelfSigned(options: LeafOptions): Identity {
   const self = { name: 'self-signed target', keys: makeKeys() };
-  return identity(self, certificate(self, self, options, leafExtensions(options.names)));
+  return identity(self, certificate(self, self, options, leafExtensions(options.names, self)));
 }
 
 function identity(subject: Subject, cert: string): Identity {
@@ -70,16 +70,15 @@ function certificate(subject: Subject, issuer: Subject, validity: Validity, exte
 }
 
 function authorityExtensions(publicKey: KeyObject): Buffer[] {
-  const keyId = createHash('sha1').update(publicKeyInfo(publicKey).subarray(-65)).digest();
   return [
     extension('2.5.29.19', true, sequence(boolean(true))),
     // keyCertSign and cRLSign
     extension('2.5.29.15', true, Buffer.from([TAG.bitString, 2, 1, 0x06])),
-    extension('2.5.29.14', false, der(TAG.octetString, keyId)),
+    extension('2.5.29.14', false, der(TAG.octetString, keyId(publicKey))),
   ];
 }
 
-function leafExtensions(names: readonly string[]): Buffer[] {
+function leafExtensions(names: readonly string[], issuer: Subject): Buffer[] {
   return [
     extension('2.5.29.19', true, sequence()),
     // digitalSignature
@@ -87,7 +86,14 @@ function leafExtensions(names: readonly string[]): Buffer[] {
     // serverAuth
     extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))),
     extension('2.5.29.17', false, sequence(...names.map(generalName))),
+    // The issuer's key: two roots may have one name.
+    extension('2.5.29.35', false, sequence(implicit(0, keyId(issuer.keys.publicKey)))),
   ];
+}
+
+/** RFC 5280 §4.2.1.2, method 1: SHA-1 of the key's bits. */
+function keyId(publicKey: KeyObject): Buffer {
+  return createHash('sha1').update(publicKeyInfo(publicKey).subarray(-65)).digest();
 }
 
 function extension(id: string, critical: boolean, value: Buffer): Buffer {

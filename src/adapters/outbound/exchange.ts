@@ -40,7 +40,6 @@ export function exchange(
     });
     call.on('error', (error) => attempt.response ?? fail(error));
     call.once('close', () => attempt.response ?? fail(null));
-    socket.once('end', () => attempt.response ?? fail(null));
     attempt.sent = 'maybe';
     send(call, request.body);
   });

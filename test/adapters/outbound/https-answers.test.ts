@@ -1,0 +1,337 @@
+// What the target answers, and what the attempt's report says of it.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import type { TLSSocket } from 'node:tls';
+import type { AttemptReport } from '#src/ports/outbound.ts';
+import type { Handler } from '#test/support/tls-target.ts';
+import { inLab } from './lab.ts';
+
+const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex');
+
+/** Writes `text` as it stands and ends the connection. */
+function raw(text: string): Handler {
+  return (_request, socket) => {
+    // Deno's server keeps a connection open that is ended with zero bytes.
+    if (text === '') socket.end();
+    else socket.end(Buffer.from(text, 'latin1'));
+    return undefined;
+  };
+}
+
+/** Keeps writing what `next` gives until the connection ends. */
+function forever(socket: TLSSocket, first: string, next: () => string, everyMs: number): undefined {
+  socket.write(first);
+  const timer = setInterval(() => socket.write(next()), everyMs);
+  socket.once('close', () => clearInterval(timer));
+  return undefined;
+}
+
+type Ended = Pick<AttemptReport, 'errorCategory' | 'status' | 'phase' | 'sent'>;
+
+function ended(report: AttemptReport): Ended {
+  const { errorCategory, status, phase, sent } = report;
+  return { errorCategory, status, phase, sent };
+}
+
+test('a complete 2xx answer is a success with every fact of the connection', async () => {
+  await inLab({ handler: () => ({ status: 201, body: 'hello' }) }, async ({ send, target }) => {
+    const report = await send();
+    assert.deepEqual(ended(report), { errorCategory: null, status: 201, phase: 'body', sent: 'yes' });
+    assert.equal(report.responseBytes, 5);
+    assert.equal(report.responseBodySha256, sha256('hello'));
+    assert.equal(report.truncated, false);
+    assert.equal(report.tlsVersion, 'TLSv1.3');
+    assert.equal(report.address, '127.0.0.1');
+    assert.equal(report.exempted, true);
+    assert.match(report.leafSha256 ?? '', /^[0-9a-f]{64}$/);
+    assert.equal(report.abort, false);
+    assert.equal(report.retryAfterMs, null);
+    const { dnsMs, connectMs, tlsMs, ttfbMs, totalMs } = report.timings;
+    const parts = [dnsMs, connectMs, tlsMs, ttfbMs];
+    assert.ok(parts.every((ms) => ms !== null && ms >= 0));
+    assert.ok(totalMs + 0.1 >= parts.reduce<number>((sum, ms) => sum + (ms ?? 0), 0));
+    const [request] = target.requests;
+    assert.equal(request?.servername, 'target.test');
+    assert.equal(request?.headers.host, `target.test:${target.port}`);
+    assert.equal(request?.headers['content-length'], '7');
+    assert.equal(request?.headers.connection, 'close');
+    assert.equal(request?.body.toString(), '{"a":1}');
+  });
+});
+
+const STATUSES: readonly (readonly [number, Ended['errorCategory']])[] = [
+  [200, null],
+  [204, null],
+  [299, null],
+  [301, 'target_redirect'],
+  [304, 'target_redirect'],
+  [400, 'target_client_error'],
+  [404, 'target_client_error'],
+  [408, 'target_client_error'],
+  [410, 'target_client_error'],
+  [429, 'target_rate_limited'],
+  [500, 'target_server_error'],
+  [503, 'target_server_error'],
+  [999, 'protocol_error'],
+];
+
+for (const [status, errorCategory] of STATUSES) {
+  test(`an answer of ${status} is ${errorCategory ?? 'a success'}`, async () => {
+    await inLab(
+      { handler: () => ({ status, body: status === 204 || status === 304 ? '' : 'x' }) },
+      async (lab) => {
+        assert.deepEqual(ended(await lab.send()), { errorCategory, status, phase: 'body', sent: 'yes' });
+      },
+    );
+  });
+}
+
+test('a redirect is not followed', async () => {
+  await inLab({}, async ({ target, send }) => {
+    target.answer(() => ({ status: 307, headers: { location: target.url('/elsewhere') } }));
+    assert.equal((await send()).errorCategory, 'target_redirect');
+    assert.deepEqual(
+      target.requests.map((request) => request.path),
+      ['/hook'],
+    );
+    assert.equal(target.connections(), 1);
+  });
+});
+
+test('103 then 200 is a success, and the request is known to be sent', async () => {
+  const text = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi';
+  await inLab({ handler: raw(text) }, async ({ send }) => {
+    const report = await send();
+    assert.deepEqual(ended(report), { errorCategory: null, status: 200, phase: 'body', sent: 'yes' });
+    assert.equal(report.responseBodySha256, sha256('hi'));
+  });
+});
+
+test('103 and then silence is a timeout of a request that was sent', async () => {
+  const handler: Handler = (_request, socket) => {
+    socket.write('HTTP/1.1 103 Early Hints\r\n\r\n');
+    return undefined;
+  };
+  await inLab({ handler }, async ({ send }) => {
+    const report = await send({ timeoutMs: 400 });
+    assert.deepEqual(ended(report), {
+      errorCategory: 'timeout',
+      status: null,
+      phase: 'headers',
+      sent: 'yes',
+    });
+    assert.equal(report.responseBytes, null);
+  });
+});
+
+const BROKEN: readonly (readonly [string, string, Ended])[] = [
+  [
+    '101',
+    'HTTP/1.1 101 Switching\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
+    protocol(101, 'headers'),
+  ],
+  [
+    'CL + TE',
+    'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    protocol(),
+  ],
+  ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nhi!', protocol()],
+  ['a negative length', 'HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nhi', protocol()],
+  ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n', protocol()],
+  ['an HTTP/2 preface', '\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x80', protocol()],
+  ['a status of five digits', 'HTTP/1.1 20000 OK\r\n\r\n', protocol()],
+  ['bare line feeds', 'HTTP/1.1 200 OK\ncontent-length: 2\n\nhi', protocol()],
+  ['a NUL in a header', 'HTTP/1.1 200 OK\r\nx: a\0b\r\ncontent-length: 2\r\n\r\nhi', protocol()],
+  [
+    'a bad chunk',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nhi\r\n0\r\n\r\n',
+    { errorCategory: 'protocol_error', status: 200, phase: 'body', sent: 'yes' },
+  ],
+  ['a body cut short of its length', 'HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhi', truncated(200)],
+  ['a cut chunked body', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhi', truncated(200)],
+  [
+    'a missing last chunk',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n',
+    truncated(200),
+  ],
+  ['a cut head', 'HTTP/1.1 200 OK\r\ncontent-le', truncated(null)],
+  ['no answer at all', '', truncated(null)],
+];
+
+function protocol(status: number | null = null, phase: Ended['phase'] = 'headers'): Ended {
+  return { errorCategory: 'protocol_error', status, phase, sent: status === null ? 'maybe' : 'yes' };
+}
+
+function truncated(status: number | null): Ended {
+  return status === null
+    ? { errorCategory: 'truncated_response', status, phase: 'headers', sent: 'maybe' }
+    : { errorCategory: 'truncated_response', status, phase: 'body', sent: 'yes' };
+}
+
+for (const [what, text, expected] of BROKEN) {
+  test(`${what} is ${expected.errorCategory}`, async () => {
+    await inLab({ handler: raw(text) }, async ({ send }) => assert.deepEqual(ended(await send()), expected));
+  });
+}
+
+test('what came of a cut body is counted and hashed', async () => {
+  await inLab({ handler: raw('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhi') }, async ({ send }) => {
+    const report = await send();
+    assert.equal(report.responseBytes, 2);
+    assert.equal(report.responseBodySha256, sha256('hi'));
+    assert.equal(report.truncated, false);
+  });
+});
+
+test('a body without length ends with the connection, and is a success', async () => {
+  await inLab({ handler: raw('HTTP/1.1 200 OK\r\n\r\nto the end') }, async ({ send }) => {
+    const report = await send();
+    assert.equal(report.errorCategory, null);
+    assert.equal(report.responseBodySha256, sha256('to the end'));
+  });
+});
+
+test('bytes after a complete answer change nothing', async () => {
+  await inLab(
+    { handler: raw('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhiHTTP/1.1 500 No\r\n\r\n') },
+    async ({ send }) => {
+      const report = await send();
+      assert.deepEqual(ended(report), { errorCategory: null, status: 200, phase: 'body', sent: 'yes' });
+      assert.equal(report.responseBodySha256, sha256('hi'));
+    },
+  );
+});
+
+test('a body that goes on is read to the cap and no further', async () => {
+  const block = 'a'.repeat(64 * 1024);
+  let written = 0;
+  const handler: Handler = (_request, socket) => {
+    const more = () => {
+      while (!socket.destroyed && written < 2 ** 30) {
+        written += block.length;
+        if (!socket.write(block)) return void socket.once('drain', more);
+      }
+    };
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${2 ** 30}\r\n\r\n`);
+    more();
+    return undefined;
+  };
+  await inLab({ handler }, async ({ send }) => {
+    const report = await send();
+    assert.deepEqual(ended(report), { errorCategory: null, status: 200, phase: 'body', sent: 'yes' });
+    assert.equal(report.truncated, true);
+    assert.equal(report.responseBytes, 65_536);
+    assert.equal(report.responseBodySha256, sha256(block));
+  });
+  assert.ok(written < 64 * 2 ** 20, `${written} bytes were written`);
+});
+
+test('a body of exactly the cap is whole; one byte more is cut', async () => {
+  const body = 'b'.repeat(65_536);
+  await inLab({ handler: () => ({ body }) }, async ({ send, target }) => {
+    const whole = await send();
+    assert.deepEqual([whole.truncated, whole.responseBytes], [false, 65_536]);
+    target.answer(() => ({ body: `${body}c` }));
+    const cut = await send();
+    assert.deepEqual([cut.truncated, cut.responseBytes, cut.errorCategory], [true, 65_536, null]);
+    assert.equal(cut.responseBodySha256, sha256(body));
+  });
+});
+
+test('a compressed body is hashed as it comes, never decompressed', async () => {
+  const bomb = Buffer.from('H4sIAAAAAAAAA+3BMQEAAADCoPVPbQwfoAAAAAAAAAAAAAAAAAAAAIC3AYbSVKsAQAAA', 'base64');
+  await inLab(
+    { handler: () => ({ headers: { 'content-encoding': 'gzip' }, body: bomb }) },
+    async ({ send }) => {
+      const report = await send();
+      assert.equal(report.responseBytes, bomb.length);
+      assert.equal(report.responseBodySha256, sha256(bomb));
+    },
+  );
+});
+
+test('endless headers are protocol_error long before the deadline', async () => {
+  const handler: Handler = (_request, socket) =>
+    forever(socket, 'HTTP/1.1 200 OK\r\n', () => `x-more: ${'a'.repeat(2000)}\r\n`, 1);
+  await inLab({ handler }, async ({ send }) => {
+    assert.deepEqual(ended(await send()), protocol());
+  });
+});
+
+test('a head under 16 KiB is read', async () => {
+  await inLab({ handler: () => ({ headers: { 'x-long': 'a'.repeat(15_000) } }) }, async ({ send }) => {
+    assert.equal((await send()).errorCategory, null);
+  });
+});
+
+test('a header trickle is a timeout in phase headers', async () => {
+  const handler: Handler = (_request, socket) => forever(socket, 'HTTP/1.1 200 OK\r\n', () => 'x: y\r\n', 20);
+  await inLab({ handler }, async ({ send }) => {
+    const report = await send({ timeoutMs: 400 });
+    assert.deepEqual(ended(report), {
+      errorCategory: 'timeout',
+      status: null,
+      phase: 'headers',
+      sent: 'maybe',
+    });
+    assert.ok(report.timings.totalMs >= 390);
+  });
+});
+
+test('a drip body is a timeout in phase body, and keeps the status', async () => {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n';
+  await inLab({ handler: (_request, socket) => forever(socket, head, () => 'd', 20) }, async ({ send }) => {
+    const report = await send({ timeoutMs: 400 });
+    assert.deepEqual(ended(report), { errorCategory: 'timeout', status: 200, phase: 'body', sent: 'yes' });
+    assert.ok((report.responseBytes ?? 0) > 0);
+  });
+});
+
+test('a target that reads and never answers is a timeout whose request may have been sent', async () => {
+  await inLab({ handler: () => undefined }, async ({ send, target }) => {
+    const report = await send({ timeoutMs: 400 });
+    assert.deepEqual(ended(report), {
+      errorCategory: 'timeout',
+      status: null,
+      phase: 'headers',
+      sent: 'maybe',
+    });
+    assert.equal(target.requests.length, 1);
+  });
+});
+
+test('a target that drops the connection on the request leaves it unknown whether it was sent', async () => {
+  const handler: Handler = (_request, socket) => {
+    socket.destroy();
+    return undefined;
+  };
+  await inLab({ handler }, async ({ send }) => assert.deepEqual(ended(await send()), truncated(null)));
+});
+
+test('Retry-After in seconds or as a date is recorded in ms', async () => {
+  await inLab(
+    { handler: () => ({ status: 429, headers: { 'retry-after': '2' } }) },
+    async ({ send, target }) => {
+      assert.equal((await send()).retryAfterMs, 2000);
+      target.answer(() => ({
+        status: 503,
+        headers: { 'retry-after': new Date(Date.now() + 60_000).toUTCString() },
+      }));
+      const ms = (await send()).retryAfterMs ?? 0;
+      assert.ok(ms > 50_000 && ms <= 60_000, `${ms}`);
+      target.answer(() => ({ status: 503, headers: { 'retry-after': 'soon' } }));
+      assert.equal((await send()).retryAfterMs, null);
+    },
+  );
+});
+
+test('410 and webhook-delivery: abort-message ask for no more', async () => {
+  await inLab({ handler: () => ({ status: 410 }) }, async ({ send, target }) => {
+    assert.equal((await send()).abort, true);
+    target.answer(() => ({ status: 503, headers: { 'Webhook-Delivery': 'abort-message' } }));
+    assert.equal((await send()).abort, true);
+    target.answer(() => ({ status: 503, headers: { 'webhook-delivery': 'retry' } }));
+    assert.equal((await send()).abort, false);
+  });
+});

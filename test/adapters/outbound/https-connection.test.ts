@@ -1,0 +1,188 @@
+// How far an attempt comes before there is an answer: look-up, connection, handshake.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { dnsResolver } from '#src/adapters/outbound/dns.ts';
+import type { AttemptReport } from '#src/ports/outbound.ts';
+import { makeSelfSigned, makeTestCa } from '#test/support/test-ca.ts';
+import { startTlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
+import { cidrs, inLab, outboundWith, requestTo, until, withListener } from './lab.ts';
+
+type Ended = Pick<AttemptReport, 'errorCategory' | 'phase' | 'sent' | 'address'>;
+
+function ended({ errorCategory, phase, sent, address }: AttemptReport): Ended {
+  return { errorCategory, phase, sent, address };
+}
+
+/** Nothing reached the target, and nothing is claimed of an answer. */
+function assertUnsent(report: AttemptReport, expected: Omit<Ended, 'sent'>): void {
+  assert.deepEqual(ended(report), { ...expected, sent: 'no' });
+  assert.equal(report.status, null);
+  assert.equal(report.responseBytes, null);
+  assert.equal(report.responseBodySha256, null);
+  assert.equal(report.timings.ttfbMs, null);
+}
+
+const DAY_MS = 86_400_000;
+const daysFromNow = (days: number) => new Date(Date.now() + days * DAY_MS);
+const names = ['target.test'];
+
+function certificates(): readonly (readonly [string, TlsTargetOptions])[] {
+  const ca = makeTestCa();
+  const expired = ca.issue({ names, notBefore: daysFromNow(-3), notAfter: daysFromNow(-1) });
+  const early = ca.issue({ names, notBefore: daysFromNow(1), notAfter: daysFromNow(3) });
+  return [
+    ['for another name', { ca, names: ['other.test', '*.target.test'] }],
+    ['that has expired', { ca, identity: expired }],
+    ['of tomorrow', { ca, identity: early }],
+    ['that is self-signed', { ca, identity: makeSelfSigned({ names }) }],
+    ['of an unknown issuer', { ca, identity: makeTestCa('someone else').issue({ names }) }],
+    ['of an issuer that only has the same name', { ca, identity: makeTestCa().issue({ names }) }],
+  ];
+}
+
+for (const [what, options] of certificates()) {
+  test(`a certificate ${what} is tls_error, and nothing is sent`, async () => {
+    await inLab(options, async ({ send, target }) => {
+      assertUnsent(await send(), { errorCategory: 'tls_error', phase: 'tls', address: '127.0.0.1' });
+      assert.equal(target.requests.length, 0);
+      assert.equal(target.connections(), 1);
+    });
+  });
+}
+
+/** A server's hello of TLS 1.1, to whatever the client says. */
+function helloOfTls11(): Buffer {
+  const body = Buffer.concat([Buffer.from([3, 2]), Buffer.alloc(32, 7), Buffer.from([0, 0xc0, 0x13, 0])]);
+  const hello = Buffer.concat([Buffer.from([2, 0, 0, body.length]), body]);
+  return Buffer.concat([Buffer.from([0x16, 3, 2, 0, hello.length]), hello]);
+}
+
+const PEERS = [
+  ['speaks TLS 1.1', 'tls_error', (socket) => socket.once('data', () => socket.write(helloOfTls11()))],
+  ['refuses our TLS versions', 'tls_error', (socket) => socket.write(Buffer.from([0x15, 3, 1, 0, 2, 2, 70]))],
+  ['speaks plain HTTP', 'tls_error', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  ['closes during the handshake', 'connect_error', (socket) => socket.once('data', () => socket.end())],
+  ['resets during the handshake', 'connect_error', (socket) => socket.once('data', () => socket.destroy())],
+  ['never speaks TLS', 'timeout', () => undefined],
+] as const satisfies readonly (readonly [string, string, Parameters<typeof withListener>[0]])[];
+
+for (const [what, errorCategory, onSocket] of PEERS) {
+  test(`a peer that ${what} is ${errorCategory} in phase tls`, async () => {
+    await withListener(onSocket, async ({ port, open }) => {
+      await inLab({}, async ({ send }) => {
+        const report = await send({ url: `https://target.test:${port}/`, timeoutMs: 500 });
+        assertUnsent(report, { errorCategory, phase: 'tls', address: '127.0.0.1' });
+        assert.equal(report.timings.tlsMs, null);
+        assert.equal(report.tlsVersion, null);
+        assert.notEqual(report.timings.connectMs, null);
+      });
+      await until(() => open() === 0);
+    });
+  });
+}
+
+test('a closed port is connect_error', async () => {
+  let closed = 0;
+  await withListener(
+    () => undefined,
+    async ({ port }) => {
+      closed = port;
+    },
+  );
+  await inLab({}, async ({ send }) => {
+    const report = await send({ url: `https://target.test:${closed}/` });
+    assertUnsent(report, { errorCategory: 'connect_error', phase: 'connect', address: '127.0.0.1' });
+    assert.equal(report.timings.connectMs, null);
+  });
+});
+
+const LOOKUPS = [
+  ['that does not exist', { rcode: 'NXDOMAIN' }, 'dns_error'],
+  ['without an address', [], 'dns_error'],
+  ['whose server fails', { rcode: 'SERVFAIL' }, 'dns_error'],
+  ['whose server is silent', { drop: true }, 'timeout'],
+  ['with a late answer', { addresses: ['127.0.0.1'], delayMs: 3000 }, 'timeout'],
+  ['with a private answer', ['10.0.0.1'], 'target_refused'],
+  ['with one private answer among public ones', ['93.184.215.14', '10.0.0.1'], 'target_refused'],
+] as const;
+
+for (const [what, answer, errorCategory] of LOOKUPS) {
+  test(`a name ${what} is ${errorCategory} in phase dns, without a connection`, async () => {
+    await inLab({ answers: { 'target.test': answer } }, async ({ send, target }) => {
+      const report = await send({ timeoutMs: 600 });
+      assertUnsent(report, { errorCategory, phase: 'dns', address: null });
+      assert.notEqual(report.timings.dnsMs, null);
+      assert.equal(report.exempted, false);
+      assert.equal(target.connections(), 0);
+    });
+  });
+}
+
+test('the time of all phases together is bounded', async () => {
+  const answers = { 'target.test': { addresses: ['127.0.0.1'], delayMs: 300 } };
+  await inLab({ answers, handler: () => undefined }, async ({ send }) => {
+    const report = await send({ timeoutMs: 600 });
+    assert.equal(report.errorCategory, 'timeout');
+    assert.equal(report.phase, 'headers');
+    assert.ok(report.timings.totalMs < 900, `${report.timings.totalMs}`);
+  });
+});
+
+test('an address literal is dialled without a look-up and without SNI, its certificate checked for the address', async () => {
+  await inLab({}, async ({ send, target, dns }) => {
+    const report = await send({ url: target.url('/hook', '127.0.0.1') });
+    assert.equal(report.errorCategory, null);
+    assert.equal(report.timings.dnsMs, null);
+    assert.equal(target.requests[0]?.servername, null);
+    assert.equal(target.requests[0]?.headers.host, `127.0.0.1:${target.port}`);
+    assert.equal(dns.questions.length, 0);
+  });
+  await inLab({ names: ['target.test'] }, async ({ send, target }) => {
+    const report = await send({ url: target.url('/hook', '127.0.0.1') });
+    assertUnsent(report, { errorCategory: 'tls_error', phase: 'tls', address: '127.0.0.1' });
+  });
+});
+
+test('an IPv6 address is dialled and recorded in its standard text', async () => {
+  await inLab({ host: '::1', answers: { 'target.test': ['::1'] } }, async ({ send, target }) => {
+    const report = await send();
+    assert.equal(report.errorCategory, null);
+    assert.equal(report.address, '::1');
+    const literal = await send({ url: target.url('/hook', '[::1]') });
+    assert.equal(literal.errorCategory, null);
+    assert.equal(target.requests[1]?.headers.host, `[::1]:${target.port}`);
+  });
+});
+
+test('exactly one connection for each attempt, none kept open, a fresh look-up each time', async () => {
+  await inLab({}, async ({ send, target, dns }) => {
+    for (let i = 0; i < 3; i++) assert.equal((await send()).errorCategory, null);
+    assert.equal(target.connections(), 3);
+    assert.deepEqual([dns.asked('target.test', 'A'), dns.asked('target.test', 'AAAA')], [3, 3]);
+    await until(() => target.open() === 0);
+  });
+});
+
+test('extra roots of two issuers are all trusted', async () => {
+  const other = await startTlsTarget();
+  try {
+    await inLab({}, async ({ target, dns }) => {
+      const resolver = dnsResolver({ servers: [dns.address], maxInFlight: 4 });
+      const outbound = outboundWith({ resolver, caPem: `# two\n${target.caPem}\n${other.caPem}` });
+      assert.equal((await outbound.send(requestTo(target.url()))).errorCategory, null);
+      assert.equal((await outbound.send(requestTo(other.url()))).errorCategory, null);
+      const none = outboundWith({ resolver, caPem: null });
+      assert.equal((await none.send(requestTo(target.url()))).errorCategory, 'tls_error');
+    });
+  } finally {
+    await other.close();
+  }
+});
+
+test('an exempted address is recorded as such, a range without exemption is refused', async () => {
+  await inLab({ allow: cidrs('127.0.0.1/32') }, async ({ send, dns }) => {
+    assert.equal((await send()).exempted, true);
+    dns.set('target.test', ['127.0.0.2']);
+    assert.equal((await send()).errorCategory, 'target_refused');
+  });
+});
