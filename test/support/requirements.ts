@@ -1,0 +1,50 @@
+// What some suites need of the machine. Where it is missing they are skipped, by name and never in silence; with
+// CI=true a missing PostgreSQL or Chromium is a failure.
+import assert from 'node:assert/strict';
+import { appendFileSync, existsSync, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { test } from 'node:test';
+
+export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB';
+
+/** What the CI script installs. */
+const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium'];
+
+/**
+ * Options for a test of node:test (Bun drops a skipped `describe` without a trace): `test('…', needs, async () => …)`.
+ * Called once at the top of a test file. `reason`: what was looked for and not found. A skipped test in a file that
+ * did not call this counts as failed.
+ */
+export function requirement(name: Requirement, present: boolean, reason: string): { readonly skip: boolean } {
+  if (present) return { skip: false };
+  if (process.env.CI === 'true' && MUST_BE_IN_CI.includes(name)) {
+    test(`${name} must be there with CI=true`, () => assert.fail(`${name} is missing: ${reason}`));
+  }
+  const notes = process.env.RELAY_TEST_SKIPS;
+  const note: SkipNote = { name, reason };
+  if (notes !== undefined) appendFileSync(notes, `${JSON.stringify(note)}\n`);
+  return { skip: true };
+}
+
+/** One line of the file that RELAY_TEST_SKIPS names: test/run.ts gives each test file its own. */
+export type SkipNote = { readonly name: Requirement; readonly reason: string };
+
+/** Folder of PostgreSQL's server programs (`initdb`, `postgres`), newest version first; null where there is none. */
+export function postgresFolder(): string | null {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [...versions.map((version) => join(debian, version, 'bin')), ...searchPath()];
+  return (
+    folders.find((folder) => ['initdb', 'postgres'].every((name) => existsSync(join(folder, name)))) ?? null
+  );
+}
+
+/** Path of a Chromium that can be started; null where there is none. */
+export function chromiumPath(): string | null {
+  const names = ['chromium', 'chromium-browser', 'google-chrome'];
+  const paths = searchPath().flatMap((folder) => names.map((name) => join(folder, name)));
+  return paths.find((path) => existsSync(path)) ?? null;
+}
+
+const searchPath = (): readonly string[] =>
+  (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
