@@ -1,0 +1,79 @@
+// One batch: events in, rows and checkpoint out, in one transaction under the projector's lock. A projector that was
+// overtaken, however long it slept, writes nothing.
+import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
+import type { DomainEvent, EventOf } from '#src/domain/events.ts';
+import { decodeEvent, type RecordedEvent } from '#src/domain/recorded.ts';
+import { type Checkpoint, readCheckpoint, tryProjectorLock, writeBatch } from './checkpoint.ts';
+import { foldChanges, type JudgedEvent, keysOf, planChanges } from './fold.ts';
+import type { ReadModel } from './registry.ts';
+import { type Db, loadRows, type TableShape, writeParts } from './rows.ts';
+
+/**
+ * Whether a receipt's signature is valid and its key was, at its issue, by the key events that stand before `position`
+ * in the log: the same answer whenever the log is read.
+ */
+export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position: string) => Promise<boolean>;
+
+/** Decodes and judges; what is unknown, malformed or not to be stored in Postgres is passed over. */
+export async function judgeEvents(
+  recorded: readonly RecordedEvent[],
+  judgeReceipt: JudgeReceipt,
+): Promise<readonly JudgedEvent[]> {
+  const judged: JudgedEvent[] = [];
+  for (const { type, data, position } of recorded) {
+    const event = decodeEvent({ type, data });
+    if (event === null || !isStorable(event.data)) continue;
+    judged.push({ position, event, facts: { receiptVerified: await receiptVerified(event, position) } });
+  }
+  return judged;
+
+  async function receiptVerified(event: DomainEvent, position: string): Promise<boolean> {
+    return event.type === 'ReceiptSigned' && (await judgeReceipt(event.data, position));
+  }
+}
+
+/** Postgres takes neither U+0000 nor half a surrogate pair; no event of ours holds one. */
+function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.values(value).every(isStorable);
+}
+
+/**
+ * `projected`: rows and checkpoint stand at the batch's end. `busy`: another holds the lock. `elsewhere`: the checkpoint
+ * was not at `from`; it has been read again and is `checkpoint` now.
+ */
+export type BatchOutcome =
+  | { readonly outcome: 'projected' | 'busy' }
+  | { readonly outcome: 'elsewhere'; readonly checkpoint: Checkpoint | null };
+
+export type Projector = {
+  readonly db: Db;
+  readonly models: readonly ReadModel[];
+  readonly shapes: readonly TableShape[];
+};
+
+export async function projectBatch(
+  { db, models, shapes }: Projector,
+  events: readonly JudgedEvent[],
+  from: Checkpoint | null,
+  to: Checkpoint,
+): Promise<BatchOutcome> {
+  const changes = planChanges(models, events);
+  const keys = keysOf(changes);
+  try {
+    return await db.transaction(async (tx) => {
+      if (!(await tryProjectorLock(tx))) return { outcome: 'busy' };
+      const rows = await loadRows(tx, shapes, keys);
+      const parts = writeParts(shapes, foldChanges(rows, changes));
+      if (!(await writeBatch(tx, parts, from, to))) throw new Overtaken();
+      return { outcome: 'projected' };
+    });
+  } catch (error) {
+    if (!(error instanceof Overtaken)) throw error;
+    return { outcome: 'elsewhere', checkpoint: await readCheckpoint(db) };
+  }
+}
+
+/** Rolls the transaction back. */
+class Overtaken extends Error {}

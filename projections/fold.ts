@@ -1,0 +1,57 @@
+// Folds events over rows in memory, with no database: the same for the live runner and for a rebuild.
+import type { DomainEvent } from '#src/domain/events.ts';
+import type { Change, Facts, ReadModel, Row } from './registry.ts';
+
+export type JudgedEvent = { readonly position: string; readonly event: DomainEvent; readonly facts: Facts };
+
+/** A row and the position of the last event applied to it. */
+export type StoredRow = { readonly row: Row; readonly position: string };
+
+/** Table name → key → the row, null where there is none. */
+export type Rows = Map<string, Map<string, StoredRow | null>>;
+
+export type PlannedChange = Change & { readonly position: string };
+
+/** All changes of these events, in their order. */
+export function planChanges(
+  models: readonly ReadModel[],
+  events: readonly JudgedEvent[],
+): readonly PlannedChange[] {
+  return events.flatMap(({ position, event, facts }) =>
+    models.flatMap((model) =>
+      model.project(event, facts).map(({ table, key, apply }) => ({ position, table, key, apply })),
+    ),
+  );
+}
+
+/** The keys that the changes touch, by table. */
+export function keysOf(changes: readonly PlannedChange[]): Map<string, Set<string>> {
+  const keys = new Map<string, Set<string>>();
+  for (const { table, key } of changes) {
+    const known = keys.get(table);
+    if (known === undefined) keys.set(table, new Set([key]));
+    else known.add(key);
+  }
+  return keys;
+}
+
+/**
+ * Applies the changes to `rows` (every key of theirs is in it) and returns what is to be written: table → key → row or
+ * null for a delete. A change at or before the position of its row was applied before and is passed over.
+ */
+export function foldChanges(rows: Rows, changes: readonly PlannedChange[]): Rows {
+  const dirty: Rows = new Map();
+  for (const { table, key, position, apply } of changes) {
+    const tableRows = rows.get(table);
+    const stored = tableRows?.get(key) ?? null;
+    if (stored !== null && stored.position >= position) continue;
+    const after = apply(stored?.row ?? null);
+    if (after === null && stored === null) continue;
+    const next = after === null ? null : { row: after, position };
+    tableRows?.set(key, next);
+    const tableDirty = dirty.get(table);
+    if (tableDirty === undefined) dirty.set(table, new Map([[key, next]]));
+    else tableDirty.set(key, next);
+  }
+  return dirty;
+}

@@ -1,0 +1,71 @@
+import type { AttemptMade, DomainEvent, JobStarted } from '#src/domain/events.ts';
+import type { AttemptLogEntry, JobRow } from './table.ts';
+
+export type JobChange = {
+  readonly table: 'jobs';
+  readonly key: string;
+  apply(row: JobRow | null): JobRow | null;
+};
+
+/** Only its start makes a job's row: later events of a job that is gone leave it gone. */
+export function projectJob(event: DomainEvent): readonly JobChange[] {
+  switch (event.type) {
+    case 'JobStarted':
+      return [{ table: 'jobs', key: event.data.jobId, apply: (row) => row ?? startedJob(event.data) }];
+    case 'AttemptMade': {
+      const entry = attemptEntry(event.data);
+      return changeJob(event.data.jobId, (row) => {
+        const attemptLog = [...row.attemptLog, entry];
+        return { ...row, attempts: attemptLog.length, attemptLog, updatedAt: entry.completedAt };
+      });
+    }
+    case 'JobCompleted': {
+      const { status, attempts, responseStatus, responseCommitment, errorCategory, completedAt } = event.data;
+      return changeJob(event.data.jobId, (row) => ({
+        ...row,
+        status,
+        attempts,
+        responseStatus,
+        responseHash: responseCommitment,
+        errorCategory,
+        updatedAt: completedAt,
+      }));
+    }
+    case 'ReceiptSigned': {
+      const { receiptId, signedAt } = event.data;
+      return changeJob(event.data.jobId, (row) => ({ ...row, receiptId, updatedAt: signedAt }));
+    }
+    default:
+      return [];
+  }
+}
+
+function changeJob(key: string, change: (row: JobRow) => JobRow): readonly JobChange[] {
+  return [{ table: 'jobs', key, apply: (row) => row && change(row) }];
+}
+
+function startedJob(started: JobStarted): JobRow {
+  return {
+    id: started.jobId,
+    status: 'running',
+    method: started.method,
+    mode: started.mode,
+    attempts: 0,
+    attemptLog: [],
+    targetCommitment: started.commitments.target_url,
+    requestHash: started.commitments.request_body_sha256,
+    responseStatus: null,
+    responseHash: null,
+    errorCategory: null,
+    decisionId: started.decisionId,
+    receiptId: null,
+    payment: started.payment,
+    createdAt: started.startedAt,
+    updatedAt: started.startedAt,
+  };
+}
+
+function attemptEntry(attempt: AttemptMade): AttemptLogEntry {
+  const { number, startedAt, endedAt, phase, sent, status, errorCategory, timings } = attempt;
+  return { number, startedAt, completedAt: endedAt, phase, sent, status, errorCategory, timings };
+}

@@ -1,0 +1,86 @@
+// Events that the log has delivered and no checkpoint has reached yet: a bounded queue that slows the log down.
+import type { RecordedEvent } from '#src/domain/recorded.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+
+export type PendingEvents = {
+  readonly size: number;
+  /** true once the log's head, as it was at some time, has been delivered. */
+  readonly complete: boolean;
+  /** true while more events may wait in the log than stand here. */
+  readonly full: boolean;
+  /** Monotonic ms at which the oldest event here arrived; null where there is none. */
+  oldestArrival(): number | null;
+  /** The oldest events, at most `max`; they stay until they are dropped. */
+  first(max: number): readonly RecordedEvent[];
+  /** Forgets every event at or before `position`. */
+  dropThrough(position: string): void;
+  /** Resolves at the next event, at the first `caught_up`, or when `signal` aborts. */
+  changed(): Promise<void>;
+};
+
+const RESUBSCRIBE_MS = 500;
+
+export function pendingEvents(
+  { log, clock, logger }: { log: Pick<EventLog, 'subscribeAll'>; clock: Clock; logger: Logger },
+  { after, capacity, signal }: { after: string | null; capacity: number; signal: AbortSignalLike },
+): PendingEvents {
+  const items: { readonly event: RecordedEvent; readonly arrived: number }[] = [];
+  const state = { complete: false, wake: () => {}, makeRoom: () => {} };
+  signal.addEventListener('abort', () => {
+    state.wake();
+    state.makeRoom();
+  });
+  void pump();
+  return {
+    get size() {
+      return items.length;
+    },
+    get complete() {
+      return state.complete;
+    },
+    get full() {
+      return items.length >= capacity;
+    },
+    oldestArrival: () => items[0]?.arrived ?? null,
+    first: (max) => items.slice(0, max).map(({ event }) => event),
+    dropThrough(position) {
+      const kept = items.findIndex(({ event }) => event.position > position);
+      items.splice(0, kept === -1 ? items.length : kept);
+      state.makeRoom();
+    },
+    changed: () =>
+      new Promise((resolve) => {
+        if (signal.aborted) resolve();
+        else state.wake = resolve;
+      }),
+  };
+
+  /** The port resumes by itself; should its iteration end all the same, another one takes over where it stopped. */
+  async function pump(): Promise<void> {
+    let last = after;
+    while (!signal.aborted) {
+      try {
+        for await (const message of log.subscribeAll({ after: last, signal })) {
+          if (message.kind === 'caught_up') state.complete = true;
+          else {
+            items.push({ event: message.event, arrived: clock.monotonic() });
+            last = message.event.position;
+          }
+          state.wake();
+          while (items.length >= capacity && !signal.aborted) await room();
+        }
+      } catch (error) {
+        logger.warn('the read models lost their subscription to the event log', { cause: error });
+      }
+      if (!signal.aborted) await clock.sleep(RESUBSCRIBE_MS, signal);
+    }
+  }
+
+  function room(): Promise<void> {
+    return new Promise((resolve) => {
+      state.makeRoom = resolve;
+    });
+  }
+}

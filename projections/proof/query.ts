@@ -1,0 +1,63 @@
+import { and, desc, eq, gte, sql } from 'drizzle-orm';
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { type ProofRow, proofs } from './table.ts';
+
+/** The public proof summary without its links. */
+export type ProofRecord = Omit<ProofRow, 'completedAt'> & {
+  /** true only where the last attempt answered 2xx. */
+  readonly responseOk: boolean;
+  readonly publicFieldsOnly: true;
+};
+
+export function proofQueries(db: PgDatabase<PgQueryResultHKT>) {
+  const byJob = db
+    .select()
+    .from(proofs)
+    .where(eq(proofs.jobId, sql.placeholder('jobId')))
+    .prepare('proof_by_job');
+  const newest = db
+    .select()
+    .from(proofs)
+    .orderBy(desc(proofs.createdAt), desc(proofs.jobId))
+    .limit(sql.placeholder('limit'))
+    .prepare('proofs_newest');
+  // `failed` is written out: with a parameter the planner could not know that the partial index holds the rows.
+  const failed = db
+    .select()
+    .from(proofs)
+    .where(and(sql`${proofs.status} = 'failed'`, gte(proofs.completedAt, sql.placeholder('since'))))
+    .orderBy(desc(proofs.completedAt), desc(proofs.jobId))
+    .limit(sql.placeholder('limit'))
+    .prepare('proofs_failed_newest');
+  return {
+    async find(jobId: string): Promise<ProofRecord | null> {
+      const [row] = await byJob.execute({ jobId });
+      return row === undefined ? null : summary(row);
+    },
+    /** Newest first, by the job's start. */
+    async recent(limit: number): Promise<readonly ProofRecord[]> {
+      return (await newest.execute({ limit })).map(summary);
+    },
+    /** Jobs that failed at `since` (RFC 3339, UTC, or its beginning) or later, newest first, by their completion. */
+    async recentFailures(since: string, limit: number): Promise<readonly ProofRecord[]> {
+      return (await failed.execute({ since, limit })).map(summary);
+    },
+  };
+}
+
+function summary(row: ProofRow): ProofRecord {
+  return {
+    jobId: row.jobId,
+    receiptId: row.receiptId,
+    status: row.status,
+    method: row.method,
+    attempts: row.attempts,
+    responseStatus: row.responseStatus,
+    responseOk: row.status === 'succeeded',
+    receiptVerified: row.receiptVerified,
+    errorCategory: row.errorCategory,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    publicFieldsOnly: true,
+  };
+}

@@ -1,0 +1,76 @@
+// All questions that can be asked of the rows, over a store that may be away: it answers in time, or with the fault
+// `read_models_unavailable`. It leaves links, statuses and what a miss means to http.
+import { Fault } from '#src/domain/refusal.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { ReadStore } from '#src/ports/read-store.ts';
+import { jobQueries } from './job/query.ts';
+import { monitoringQueries } from './monitoring/query.ts';
+import { proofQueries } from './proof/query.ts';
+import { receiptQueries } from './receipt/query.ts';
+import type { Db } from './rows.ts';
+import { storeQueries } from './store-query.ts';
+import { trustQueries } from './trust/query.ts';
+
+const QUERIES = {
+  job: jobQueries,
+  receipt: receiptQueries,
+  proof: proofQueries,
+  monitoring: monitoringQueries,
+  trust: trustQueries,
+  store: storeQueries,
+};
+
+type Group = keyof typeof QUERIES;
+export type ReadModels = { readonly [G in Group]: ReturnType<(typeof QUERIES)[G]> };
+
+/** A frozen database answers nothing at all: the caller gets a fault after this. */
+const ANSWER_MS = 5000;
+/** At the start of the process the first questions wait for the store to open. */
+const OPEN_MS = 1000;
+
+export function readModels(store: Pick<ReadStore<Db>, 'open'>, clock: Clock): ReadModels {
+  const groups = (Object.keys(QUERIES) as Group[]).map((name) => [name, guarded(name)] as const);
+  return Object.fromEntries(groups) as unknown as ReadModels;
+
+  function guarded<G extends Group>(name: G): ReadModels[G] {
+    let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
+    const ask = async (question: string, given: readonly unknown[]): Promise<unknown> => {
+      const db = await within(clock, OPEN_MS, () => store.open());
+      if (made?.db !== db) made = { db, queries: QUERIES[name](db) as unknown as Record<string, Ask> };
+      const { queries } = made;
+      return await within(clock, ANSWER_MS, async () => queries[question]?.(...given));
+    };
+    return new Proxy({} as Record<string, Ask>, {
+      // Nothing here is a promise, though every property would be a function: `then` stays absent.
+      get: (_, question) =>
+        typeof question === 'symbol' || question === 'then'
+          ? undefined
+          : (...given: readonly unknown[]) => ask(question, given),
+    }) as unknown as ReadModels[G];
+  }
+}
+
+type Ask = (...given: readonly unknown[]) => Promise<unknown>;
+
+async function within<T>(clock: Clock, limitMs: number, work: () => Promise<T>): Promise<T> {
+  const timer = new AbortController();
+  const late = clock.sleep(limitMs, timer.signal).then(() => {
+    throw new Error(`the read models did not answer within ${limitMs} ms`);
+  });
+  try {
+    return await Promise.race([work(), late]);
+  } catch (cause) {
+    throw unavailable(cause);
+  } finally {
+    timer.abort();
+    late.catch(() => undefined);
+  }
+}
+
+/** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */
+export function unavailable(cause?: unknown): Fault {
+  return new Fault('read_models_unavailable', 'the read models are not available now', {
+    cause,
+    retryAfterSeconds: 1,
+  });
+}

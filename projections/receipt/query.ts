@@ -1,0 +1,64 @@
+import { eq, sql } from 'drizzle-orm';
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import {
+  isReceiptPayload,
+  parseJws,
+  type ReceiptPayload,
+  shownSignature,
+} from '#src/domain/receipt/payload.ts';
+import { receipts } from './table.ts';
+
+/** `GET /api/receipts/{id}` without its links, and the job it is of. */
+export type ReceiptRecord = {
+  readonly id: string;
+  readonly jobId: string;
+  readonly decisionId: string | null;
+  readonly keyId: string;
+  /** As signed; null where it is of no version that this service knows. */
+  readonly payload: ReceiptPayload | null;
+  readonly jws: string;
+  /** `ed25519:` and the JWS's signature part. */
+  readonly signature: string;
+  /** Verified when it was recorded; the verifier says what holds now. */
+  readonly verified: boolean;
+  readonly signedAt: string;
+  /** The transparency log's; null while there is none. */
+  readonly checkpoint: string | null;
+};
+
+export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
+  const byId = db
+    .select()
+    .from(receipts)
+    .where(eq(receipts.id, sql.placeholder('id')))
+    .prepare('receipt_by_id');
+  const unverified = db
+    .select({ count: sql<number>`count(*)`.mapWith(Number) })
+    .from(receipts)
+    .where(sql`not ${receipts.verified}`)
+    .prepare('receipts_unverified');
+  return {
+    async find(id: string): Promise<ReceiptRecord | null> {
+      const [row] = await byId.execute({ id });
+      if (row === undefined) return null;
+      const payload = parseJws(row.jws)?.payload;
+      return {
+        id: row.id,
+        jobId: row.jobId,
+        decisionId: row.decisionId,
+        keyId: row.keyId,
+        payload: isReceiptPayload(payload) ? payload : null,
+        jws: row.jws,
+        signature: shownSignature(row.jws),
+        verified: row.verified,
+        signedAt: row.signedAt,
+        checkpoint: null,
+      };
+    },
+    /** How many of the receipts in store did not verify when they were recorded. */
+    async countUnverified(): Promise<number> {
+      const [row] = await unverified.execute();
+      return row?.count ?? 0;
+    },
+  };
+}

@@ -1,0 +1,52 @@
+// The list of read models: what the runner projects, a rebuild builds anew and a purge cuts.
+// It leaves the order of events, batches and transactions to the runner.
+import type { PgTable } from 'drizzle-orm/pg-core';
+import type { DomainEvent } from '#src/domain/events.ts';
+import { projectJob } from './job/project.ts';
+import { jobs } from './job/table.ts';
+import { projectMonitoring } from './monitoring/project.ts';
+import { monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
+import { projectProof } from './proof/project.ts';
+import { proofs } from './proof/table.ts';
+import { projectReceipt } from './receipt/project.ts';
+import { receipts } from './receipt/table.ts';
+import { projectTrust } from './trust/project.ts';
+import { trustMinutes, trustTotals } from './trust/table.ts';
+
+/** A row under its columns' TypeScript names, without the position that the runner keeps beside it. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** What one event does to one row. One event changes a row at most once. */
+export type Change = {
+  /** The table's name in the database. */
+  readonly table: string;
+  /** The row's primary key. */
+  readonly key: string;
+  /** Pure, and total: null in is a row that is not there, null out a row to delete. */
+  apply(row: Row | null): Row | null;
+};
+
+/** What an event says only to who asks further: found before projecting, so that projecting stays pure. */
+export type Facts = {
+  /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
+  readonly receiptVerified: boolean;
+};
+
+export type ReadModel = {
+  readonly name: string;
+  readonly tables: readonly PgTable[];
+  /** Never throws on an event that `decodeEvent` lets through. */
+  project(event: DomainEvent, facts: Facts): readonly Change[];
+};
+
+export const READ_MODELS: readonly ReadModel[] = [
+  { name: 'job', tables: [jobs], project: projectJob },
+  { name: 'receipt', tables: [receipts], project: projectReceipt },
+  { name: 'proof', tables: [proofs], project: projectProof },
+  {
+    name: 'monitoring',
+    tables: [monitoringMinutes, monitoringTotals, runningJobs],
+    project: projectMonitoring,
+  },
+  { name: 'trust', tables: [trustTotals, trustMinutes], project: projectTrust },
+];

@@ -1,0 +1,42 @@
+// Questions about the store as a whole: how much is in it, and what the purge took away.
+import { sql } from 'drizzle-orm';
+import { monitoringTotals } from './monitoring/table.ts';
+import { retention } from './retention.ts';
+import type { Db } from './rows.ts';
+import { trustTotals } from './trust/table.ts';
+
+export type Retention = Omit<typeof retention.$inferSelect, 'id'>;
+
+const NOTHING_PURGED: Retention = {
+  jobsBefore: null,
+  receiptsBefore: null,
+  jobsPurged: 0,
+  receiptsPurged: 0,
+};
+
+export function storeQueries(db: Db) {
+  const counted = db
+    .select({
+      jobs: sql<number>`coalesce((select t.started from ${monitoringTotals} t), 0)
+        - coalesce((select r.jobs_purged from ${retention} r), 0)`.mapWith(Number),
+      receipts: sql<number>`coalesce((select t.receipts from ${trustTotals} t), 0)
+        - coalesce((select r.receipts_purged from ${retention} r), 0)`.mapWith(Number),
+    })
+    .from(sql`(select 1) one`)
+    .prepare('store_counts');
+  const horizon = db.select().from(retention).prepare('retention');
+  return {
+    /** Jobs and receipts in store: counted by what came and what went, not by a scan. */
+    async counts(): Promise<{ readonly jobs: number; readonly receipts: number }> {
+      const [row] = await counted.execute();
+      if (row === undefined) throw new Error('a query without a table has one row');
+      return row;
+    },
+    async retention(): Promise<Retention> {
+      const [row] = await horizon.execute();
+      if (row === undefined) return NOTHING_PURGED;
+      const { id: _, ...kept } = row;
+      return kept;
+    },
+  };
+}

@@ -1,0 +1,23 @@
+// The trust model: how many receipts there are, how many verified, and when the last one did.
+// It leaves the score to src/domain/trust.ts, and rates of jobs to monitoring.
+import { bigint, integer, pgTable, text } from 'drizzle-orm/pg-core';
+
+/** One row, `all`. */
+export const trustTotals = pgTable('trust_totals', {
+  id: text().primaryKey(),
+  receipts: bigint({ mode: 'number' }).notNull(),
+  verified: bigint({ mode: 'number' }).notNull(),
+  latestVerifiedAt: text('latest_verified_at'),
+  position: text().notNull(),
+});
+
+export const trustMinutes = pgTable('trust_minutes', {
+  /** The minute of signing, UTC: `YYYY-MM-DDTHH:MM`. */
+  minute: text().primaryKey(),
+  receipts: integer().notNull(),
+  verified: integer().notNull(),
+  position: text().notNull(),
+});
+
+export type TrustTotalsRow = Omit<typeof trustTotals.$inferSelect, 'position'>;
+export type TrustMinuteRow = Omit<typeof trustMinutes.$inferSelect, 'position'>;

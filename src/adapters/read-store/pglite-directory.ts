@@ -1,0 +1,109 @@
+// The embedded read models' directory: whose it is, and whether its files can be believed. PGlite neither locks its
+// directory nor syncs its files, so both are done here; the rows can always be replayed from the log.
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { DatabaseSync } from 'node:sqlite';
+import { ReadStoreInUse } from '../../ports/read-store.ts';
+
+export type PgliteDirectory = {
+  /** PGlite's own directory. */
+  readonly files: string;
+  /** true: closed in order, by this schema; the files are whole and on the disk. */
+  readonly intact: boolean;
+  /** Durably says that the files are being written: who finds it so throws them away. */
+  markOpen(): void;
+  /** Syncs every file, then durably says that they are whole. Call it after PGlite has closed. */
+  markIntact(): void;
+  /** Throws the files away. */
+  wipe(): void;
+  /** Frees the directory for another process. */
+  release(): void;
+};
+
+/**
+ * Takes the directory for this process or throws `ReadStoreInUse`. The lock is SQLite's exclusive one on a small file:
+ * the kernel frees it when its holder dies, however it dies. (A file with a pid in it blocks the restart in a
+ * container, where the pid is the same again.)
+ */
+export function takePgliteDirectory(directory: string, schema: string): PgliteDirectory {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const files = join(directory, 'pglite');
+  const pidFile = join(directory, 'owner.pid');
+  const state = takeLock(join(directory, 'lock.sqlite'), pidFile);
+  writeFileSync(pidFile, `${process.pid}\n`);
+  const found = state.prepare('SELECT intact, schema FROM state').get();
+  const mark = state.prepare('INSERT OR REPLACE INTO state (id, intact, schema) VALUES (1, ?, ?)');
+  return {
+    files,
+    intact: found?.intact === 1 && found.schema === schema,
+    markOpen: () => void mark.run(0, schema),
+    markIntact() {
+      syncTree(files);
+      mark.run(1, schema);
+    },
+    wipe: () => rmSync(files, { recursive: true, force: true }),
+    release: () => state.close(),
+  };
+}
+
+/** Holds the lock until the connection closes: in exclusive locking mode SQLite keeps it after the commit. */
+function takeLock(path: string, pidFile: string): DatabaseSync {
+  for (const lastTry of [false, true]) {
+    const state = new DatabaseSync(path);
+    try {
+      state.exec('PRAGMA busy_timeout = 200; PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL');
+      state.exec('BEGIN EXCLUSIVE');
+      state.exec('CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, intact INTEGER, schema TEXT)');
+      state.exec('COMMIT');
+      return state;
+    } catch (error) {
+      state.close();
+      if (isBusy(error)) throw new ReadStoreInUse(readPid(pidFile));
+      if (lastTry) throw error;
+      // No database any more: nothing in it is worth more than a replay.
+      rmSync(path, { force: true });
+    }
+  }
+  throw new Error('unreachable');
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && /locked|busy/i.test(error.message);
+}
+
+function readPid(pidFile: string): number | null {
+  try {
+    const pid = Number.parseInt(readFileSync(pidFile, 'utf8'), 10);
+    return Number.isNaN(pid) ? null : pid;
+  } catch {
+    return null;
+  }
+}
+
+function syncTree(directory: string): void {
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) syncTree(path);
+    else if (entry.isFile()) syncPath(path);
+  }
+  syncPath(directory);
+}
+
+function syncPath(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,89 @@
+// The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it,
+// it is thrown away and replayed from the log. It leaves rows and checkpoint to the projections.
+import { PGlite } from '@electric-sql/pglite';
+import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
+import { migrate } from 'drizzle-orm/pglite/migrator';
+import type { Logger } from '../../ports/logger.ts';
+import type { ReadStore } from '../../ports/read-store.ts';
+import { MIGRATIONS_FOLDER, schemaVersion } from './migrations.ts';
+import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
+import { makePgliteDirectory, PGLITE_SETTINGS } from './pglite-new-directory.ts';
+
+export type PgliteOptions = {
+  /** Made where it is missing; nothing else may be in it. */
+  readonly directory: string;
+  readonly logger: Logger;
+};
+
+/** Takes the directory at once; throws `ReadStoreInUse` where another process has it. Opens at the first `open`. */
+export function pgliteReadStore({ directory, logger }: PgliteOptions): ReadStore<PgliteDatabase> {
+  const taken = takePgliteDirectory(directory, schemaVersion());
+  let opening: Promise<Opened> | null = null;
+  let closing: Promise<void> | null = null;
+  return {
+    driver: 'pglite',
+    disposable: true,
+    async open() {
+      if (closing !== null) throw new Error('the embedded read models are closed');
+      opening ??= openDirectory(taken, logger).catch((error) => {
+        opening = null;
+        throw error;
+      });
+      return (await opening).db;
+    },
+    async health() {
+      // Asked of the one thread that answers it: what is open works, and a query would only queue.
+      return { ok: opening !== null && closing === null && (await isOpen(opening)) };
+    },
+    close() {
+      closing ??= closeDirectory(taken, opening);
+      return closing;
+    },
+  };
+}
+
+type Opened = { readonly pg: PGlite; readonly db: PgliteDatabase };
+
+async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Opened> {
+  taken.markOpen();
+  if (taken.intact) {
+    try {
+      return await openFiles(taken.files);
+    } catch (error) {
+      logger.warn('the embedded read models cannot be opened: replaying them from the log', { cause: error });
+    }
+  }
+  taken.wipe();
+  await makePgliteDirectory(taken.files);
+  return openFiles(taken.files);
+}
+
+async function openFiles(files: string): Promise<Opened> {
+  const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
+  try {
+    const db = drizzle(pg);
+    await migrate(db, { migrationsFolder: MIGRATIONS_FOLDER });
+    return { pg, db };
+  } catch (error) {
+    await pg.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function closeDirectory(taken: PgliteDirectory, opening: Promise<Opened> | null): Promise<void> {
+  try {
+    const opened = await opening?.catch(() => null);
+    if (opened) {
+      await opened.pg.close();
+      taken.markIntact();
+    }
+  } finally {
+    taken.release();
+  }
+}
+
+async function isOpen(opening: Promise<Opened>): Promise<boolean> {
+  const pending = Symbol('pending');
+  const state = await Promise.race([opening.catch(() => pending), Promise.resolve(pending)]);
+  return state !== pending;
+}

@@ -1,0 +1,105 @@
+// The shared read store: Postgres by postgres.js, for any number of processes. It leaves rows and checkpoint to the
+// projections; who is away is away, and a later call finds it back.
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+import { migrate } from 'drizzle-orm/postgres-js/migrator';
+import postgres from 'postgres';
+import type { ReadStore } from '../../ports/read-store.ts';
+import { MIGRATIONS_FOLDER } from './migrations.ts';
+
+export type PostgresOptions = {
+  /** `postgres://…` */
+  readonly url: string;
+  /** Connections at most. */
+  readonly connections?: number;
+};
+
+/** Any 64-bit number but the projector's: migrations run one process at a time. */
+const MIGRATION_LOCK = '125779768603954';
+const HEALTH_MS = 1000;
+
+export function postgresReadStore({ url, connections = 10 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
+  const client = postgres(url, { ...SETTINGS, max: connections });
+  const db = drizzle(prepared(client));
+  let opening: Promise<void> | null = null;
+  return {
+    driver: 'postgres',
+    disposable: false,
+    async open() {
+      opening ??= migrateOnce(url).catch((error) => {
+        opening = null;
+        throw error;
+      });
+      await opening;
+      return db;
+    },
+    async health() {
+      return { ok: await answers(client) };
+    },
+    async close() {
+      await opening?.catch(() => undefined);
+      await client.end({ timeout: 5 });
+    },
+  };
+}
+
+const SETTINGS = {
+  onnotice: () => undefined,
+  connect_timeout: 2,
+  // The default waits up to 20 s between two tries: the read models would be back that much later than Postgres.
+  backoff: () => 0.2,
+  connection: {
+    application_name: 'webhook-relay',
+    statement_timeout: 10_000,
+    // Frees the projector's lock when its holder is frozen in the middle of a batch.
+    idle_in_transaction_session_timeout: 10_000,
+  },
+} satisfies postgres.Options<Record<string, never>>;
+
+/**
+ * drizzle sends every statement by `unsafe`, which postgres.js parses and plans anew each time. Our statements are few
+ * and fixed: prepared, a point read costs about half.
+ */
+function prepared<S extends postgres.ISql>(client: S): S {
+  return new Proxy(client, {
+    get(target, name, receiver) {
+      if (name === 'unsafe') {
+        return (query: string, values?: Parameters<S['unsafe']>[1]) =>
+          target.unsafe(query, values, { prepare: true });
+      }
+      if (name === 'begin') return (...given: unknown[]) => begin(target as unknown as postgres.Sql, given);
+      return Reflect.get(target, name, receiver);
+    },
+  });
+}
+
+/** `given`: perhaps options, then the work that gets the transaction. */
+function begin(client: postgres.Sql, given: readonly unknown[]): Promise<unknown> {
+  const work = given.at(-1) as (transaction: postgres.TransactionSql) => unknown;
+  const options = given.length > 1 ? String(given[0]) : '';
+  return client.begin(options, (transaction) => work(prepared(transaction)));
+}
+
+/** On a connection of its own, so that the lock and the settings of long statements end with it. */
+async function migrateOnce(url: string): Promise<void> {
+  const { statement_timeout: _, ...connection } = SETTINGS.connection;
+  const client = postgres(url, { ...SETTINGS, connection, max: 1 });
+  try {
+    await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
+    await migrate(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+  } finally {
+    // Ends the session, and with it the lock.
+    await client.end({ timeout: 5 });
+  }
+}
+
+async function answers(client: postgres.Sql): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), HEALTH_MS);
+  });
+  const asked = client`select 1`.then(
+    () => true,
+    () => false,
+  );
+  return Promise.race([asked, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,133 @@
+// The trust score: measured facts only, each weighed; what has no data yet is left out and the other weights share its
+// place. It leaves the measuring to the read models and the attention rule to attention.ts.
+import { PRICE } from './limits.ts';
+
+export type TrustFacts = {
+  /** Payment is enforced: no execution without a settled payment. */
+  readonly paymentEnforced: boolean;
+  readonly storage: {
+    /** As in `sqlite+pglite`. */
+    readonly driver: string;
+    /** An acknowledged event survives a crash. */
+    readonly durable: boolean;
+  };
+  /** Jobs finished within the window. */
+  readonly recentSucceeded: number;
+  readonly recentFailed: number;
+  readonly windowMs: number;
+  /** Receipts ever signed, and those of them that verified. */
+  readonly receipts: number;
+  readonly receiptsVerified: number;
+  /** The newest checkpoint of the transparency log; null while there is none. */
+  readonly checkpoint: {
+    readonly ageMs: number;
+    readonly maxAgeMs: number;
+    readonly consistent: boolean;
+  } | null;
+};
+
+export type TrustComponentName =
+  | 'payment_enforced'
+  | 'durable_storage'
+  | 'recent_success_rate'
+  | 'receipts_verified'
+  | 'log_checkpoint';
+
+export type TrustComponent = {
+  readonly name: TrustComponentName;
+  /** The measured fact: true or false, or a share from 0 to 1. */
+  readonly value: boolean | number;
+  /** Share of the score, from 0 to 1; all weights add up to 1. */
+  readonly weight: number;
+  /** 0 to 100. */
+  readonly score: number;
+};
+
+export type Trust = { readonly score: number; readonly components: readonly TrustComponent[] };
+
+const WEIGHTS: Record<TrustComponentName, number> = {
+  payment_enforced: 15,
+  durable_storage: 25,
+  recent_success_rate: 25,
+  receipts_verified: 25,
+  log_checkpoint: 10,
+};
+
+/** 0 to 100, whole. The same facts give the same score. */
+export function trustScore(facts: TrustFacts): Trust {
+  const measured = measure(facts);
+  const whole = measured.reduce((sum, { name }) => sum + WEIGHTS[name], 0);
+  const components = measured.map(({ name, value }) => ({
+    name,
+    value,
+    weight: WEIGHTS[name] / whole,
+    score: Math.round(Number(value) * 100),
+  }));
+  const score = measured.reduce(
+    (sum, { name, value }) => sum + (WEIGHTS[name] * Number(value) * 100) / whole,
+    0,
+  );
+  return { score: Math.round(score), components };
+}
+
+type Measure = Pick<TrustComponent, 'name' | 'value'>;
+
+function measure(facts: TrustFacts): readonly Measure[] {
+  const { paymentEnforced, storage, recentSucceeded, recentFailed, receipts, receiptsVerified, checkpoint } =
+    facts;
+  const finished = recentSucceeded + recentFailed;
+  const measured: Measure[] = [
+    { name: 'payment_enforced', value: paymentEnforced },
+    { name: 'durable_storage', value: storage.durable },
+  ];
+  if (finished > 0) measured.push({ name: 'recent_success_rate', value: recentSucceeded / finished });
+  if (receipts > 0) measured.push({ name: 'receipts_verified', value: receiptsVerified / receipts });
+  if (checkpoint !== null) measured.push({ name: 'log_checkpoint', value: isGood(checkpoint) });
+  return measured;
+}
+
+const isGood = (checkpoint: NonNullable<TrustFacts['checkpoint']>) =>
+  checkpoint.consistent && checkpoint.ageMs <= checkpoint.maxAgeMs;
+
+/** The same facts as sentences, one a component, those without data too. */
+export function trustSignals(facts: TrustFacts): readonly string[] {
+  const { storage, checkpoint } = facts;
+  return [
+    facts.paymentEnforced
+      ? `Payment is enforced: ${PRICE.display} a call by x402 (${PRICE.scheme}, ${PRICE.network}).`
+      : 'Payment is not enforced: the service runs in demo mode.',
+    storage.durable
+      ? `Every event is durable before it is acknowledged (${storage.driver}).`
+      : `Events may be lost in a crash (${storage.driver}).`,
+    executionsSignal(facts),
+    receiptsSignal(facts),
+    checkpoint === null
+      ? 'There is no transparency log yet.'
+      : isGood(checkpoint)
+        ? 'The newest checkpoint of the transparency log is fresh and consistent with the earlier ones.'
+        : checkpoint.consistent
+          ? 'The newest checkpoint of the transparency log is overdue.'
+          : 'The checkpoints of the transparency log contradict each other.',
+  ];
+}
+
+function executionsSignal({ recentSucceeded, recentFailed, windowMs }: TrustFacts): string {
+  const finished = recentSucceeded + recentFailed;
+  const within = `within the last ${spanOf(windowMs)}`;
+  if (finished === 0) return `No job has finished ${within}.`;
+  const share = Math.floor((recentSucceeded / finished) * 1000) / 10;
+  return `${recentSucceeded} of ${finished} jobs finished ${within} succeeded (${share} %).`;
+}
+
+function receiptsSignal({ receipts, receiptsVerified }: TrustFacts): string {
+  if (receipts === 0) return 'No receipt has been signed yet.';
+  if (receiptsVerified === receipts) return `All receipts signed so far verify (${receipts}).`;
+  return `${receipts - receiptsVerified} of ${receipts} receipts signed so far do not verify.`;
+}
+
+function spanOf(ms: number): string {
+  const hours = ms / 3_600_000;
+  return Number.isInteger(hours)
+    ? `${hours} ${hours === 1 ? 'hour' : 'hours'}`
+    : `${Math.round(ms / 60_000)} minutes`;
+}
