@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type AttemptFacts,
+  closeInterrupted,
+  completeJob,
+  leaseMs,
+  recordAttempt,
+  type StartFacts,
+  startJob,
+} from '#src/domain/job/commands.ts';
+import { givenJob } from '#test/support/given.ts';
+import {
+  at,
+  attemptRetried,
+  attemptSucceeded,
+  JOB_ID,
+  jobCompleted,
+  jobStarted,
+  receiptSigned,
+} from '#test/support/given-events.ts';
+
+const startFacts = (changes: Partial<StartFacts> = {}): StartFacts => {
+  const { v: _, leaseMs: __, ...facts } = jobStarted().data;
+  return { ...facts, ...changes };
+};
+const attemptFacts = ({ data }: ReturnType<typeof attemptRetried>): AttemptFacts => {
+  const { v: _, jobId: __, outcome: ___, ...facts } = data;
+  return facts;
+};
+const response = { responseBytes: 2, truncated: false, responseCommitment: 'R'.repeat(43) };
+const failedLast = (number: number) =>
+  attemptRetried({ number, willRetry: false, waitMs: null, retryAfterMs: null });
+const closed = [jobStarted(), attemptSucceeded(), jobCompleted(), receiptSigned()] as const;
+
+// ── startJob ────────────────────────────────────────────────────────────────────────────────────────────
+
+test('a job starts once, with its lease written down', () => {
+  givenJob()
+    .when((job) => startJob(startFacts(), job))
+    .thenEvents(jobStarted({ leaseMs: 3 * 12_000 + 2 * 5000 + 15_000 }));
+});
+
+for (const [why, events] of [
+  ['runs', [jobStarted()]],
+  ['is completed', closed],
+] as const) {
+  test(`job_exists: a job that ${why} does not start again`, () => {
+    givenJob(...events)
+      .when((job) => startJob(startFacts(), job))
+      .thenRefused('job_exists');
+  });
+}
+
+test('a lease covers every attempt at its limit, every wait at its longest, and a margin', () => {
+  assert.equal(leaseMs(1, 1000), 16_000);
+  assert.equal(leaseMs(1, 12_000), 27_000);
+  assert.equal(leaseMs(3, 12_000), 61_000);
+});
+
+// ── recordAttempt ───────────────────────────────────────────────────────────────────────────────────────
+
+test('the first attempt of a running job is recorded: failed where it has an error', () => {
+  givenJob(jobStarted())
+    .when((job) => recordAttempt(attemptFacts(attemptRetried()), job))
+    .thenEvents(attemptRetried());
+});
+
+test('an attempt without an error succeeded', () => {
+  givenJob(jobStarted())
+    .when((job) => recordAttempt(attemptFacts(attemptSucceeded()), job))
+    .thenEvents(attemptSucceeded());
+});
+
+test('an announced retry is recorded under the next number', () => {
+  givenJob(jobStarted(), attemptRetried())
+    .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
+    .thenEvents(attemptSucceeded({ number: 2 }));
+});
+
+test('job_not_running: no attempt before the start', () => {
+  givenJob()
+    .when((job) => recordAttempt(attemptFacts(attemptSucceeded()), job))
+    .thenRefused('job_not_running');
+});
+
+test('job_not_running: no attempt after completion', () => {
+  givenJob(...closed)
+    .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
+    .thenRefused('job_not_running');
+});
+
+for (const number of [1, 3] as const) {
+  test(`attempt_out_of_order: number ${number} after the first`, () => {
+    givenJob(jobStarted(), attemptRetried())
+      .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number })), job))
+      .thenRefused('attempt_out_of_order');
+  });
+}
+
+test('no_attempt_left: nothing follows an attempt that announced no retry', () => {
+  givenJob(jobStarted(), failedLast(1))
+    .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
+    .thenRefused('no_attempt_left');
+});
+
+test('no_attempt_left: the last allowed attempt announces no retry', () => {
+  givenJob(jobStarted({ attemptsAllowed: 2 }), attemptRetried())
+    .when((job) => recordAttempt(attemptFacts(attemptRetried({ number: 2 })), job))
+    .thenRefused('no_attempt_left');
+});
+
+// ── completeJob ─────────────────────────────────────────────────────────────────────────────────────────
+
+test('the last attempt decides: it succeeded, so the job did, whatever failed before', () => {
+  givenJob(
+    jobStarted({ decisionId: 'dec_a' }),
+    attemptRetried(),
+    attemptSucceeded({ number: 2, status: 204 }),
+  )
+    .when((job) => completeJob(response, at(41), job))
+    .thenEvents(jobCompleted({ decisionId: 'dec_a', attempts: 2, responseStatus: 204 }));
+});
+
+test('the last attempt decides: it failed, so the job did, with its status and category', () => {
+  givenJob(jobStarted(), attemptRetried(), attemptRetried({ number: 2 }), failedLast(3))
+    .when((job) => completeJob({ ...response, truncated: true }, at(41), job))
+    .thenEvents(
+      jobCompleted({
+        status: 'failed',
+        attempts: 3,
+        responseStatus: 503,
+        errorCategory: 'target_server_error',
+        truncated: true,
+      }),
+    );
+});
+
+test('attempt_pending: a job without an attempt is not completed', () => {
+  givenJob(jobStarted())
+    .when((job) => completeJob(response, at(41), job))
+    .thenRefused('attempt_pending');
+});
+
+test('attempt_pending: nor while a retry is announced', () => {
+  givenJob(jobStarted(), attemptRetried())
+    .when((job) => completeJob(response, at(41), job))
+    .thenRefused('attempt_pending');
+});
+
+for (const [why, events] of [
+  ['one that never started', []],
+  ['one that is completed', closed],
+] as const) {
+  test(`job_not_running: ${why} is not completed`, () => {
+    givenJob(...events)
+      .when((job) => completeJob(response, at(41), job))
+      .thenRefused('job_not_running');
+  });
+  test(`job_not_running: ${why} is not closed as interrupted`, () => {
+    givenJob(...events)
+      .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
+      .thenRefused('job_not_running');
+  });
+}
+
+// ── closeInterrupted ────────────────────────────────────────────────────────────────────────────────────
+
+const interruptedAttempt = (number: number) =>
+  attemptRetried({
+    number,
+    startedAt: at(90),
+    endedAt: at(90),
+    phase: 'request',
+    sent: 'maybe',
+    status: null,
+    errorCategory: 'interrupted_unknown',
+    timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null, totalMs: 0 },
+    tlsVersion: null,
+    leafCommitment: null,
+    addressCommitment: null,
+    retryAfterMs: null,
+    willRetry: false,
+    waitMs: null,
+  });
+const interruptedJob = (attempts: number) =>
+  jobCompleted({
+    status: 'failed',
+    attempts,
+    responseStatus: null,
+    errorCategory: 'interrupted_unknown',
+    responseBytes: null,
+    responseCommitment: null,
+    closedBy: 'recovery',
+    completedAt: at(90),
+  });
+
+test('interrupted before its first attempt was recorded: attempt 1 perhaps happened, and the job failed with it', () => {
+  givenJob(jobStarted())
+    .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
+    .thenEvents(interruptedAttempt(1), interruptedJob(1));
+});
+
+test('interrupted after a retry was announced: the announced attempt perhaps happened', () => {
+  givenJob(jobStarted(), attemptRetried(), attemptRetried({ number: 2 }))
+    .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
+    .thenEvents(interruptedAttempt(3), interruptedJob(3));
+});
+
+test('not executed: its owner knows that nothing was sent, and closes it itself', () => {
+  const started = jobStarted({ decisionId: 'dec_a' });
+  const attempt = interruptedAttempt(1).data;
+  const job = interruptedJob(1).data;
+  givenJob(started)
+    .when((state) => closeInterrupted('not_executed', at(90), state))
+    .thenEvents(
+      attemptRetried({ ...attempt, phase: 'dns', sent: 'no', errorCategory: 'not_executed' }),
+      jobCompleted({ ...job, decisionId: 'dec_a', errorCategory: 'not_executed', closedBy: 'owner' }),
+    );
+});
+
+test('no_attempt_left: a job whose last attempt is final was not interrupted', () => {
+  givenJob(jobStarted(), failedLast(1))
+    .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
+    .thenRefused('no_attempt_left');
+});
+
+test('every event of a job names it', () => {
+  const { state } = givenJob(jobStarted());
+  const events = closeInterrupted('interrupted_unknown', at(90), state);
+  assert.ok(Array.isArray(events));
+  for (const { data } of events) assert.equal(data.jobId, JOB_ID);
+});

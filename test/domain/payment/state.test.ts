@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { PaymentEvent } from '#src/domain/events.ts';
+import {
+  absentPayment,
+  evolvePayment,
+  isBound,
+  type Payment,
+  reconcile,
+  recordSettleAnswer,
+} from '#src/domain/payment/state.ts';
+import { givenPayment } from '#test/support/given.ts';
+import {
+  at,
+  JOB_ID,
+  OTHER_JOB_ID,
+  paymentRejected,
+  paymentReleased,
+  paymentReserved,
+  paymentSettled,
+  settlementRetried,
+  settlementUnknown,
+  T0,
+} from '#test/support/given-events.ts';
+
+const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
+  absent: [],
+  reserved: [paymentReserved()],
+  unknown: [paymentReserved(), settlementUnknown()],
+  retried: [paymentReserved(), settlementUnknown(), settlementRetried()],
+  settled: [paymentReserved(), paymentSettled()],
+  rejected: [paymentReserved(), paymentRejected()],
+  released: [paymentReserved(), paymentReleased()],
+};
+const again = paymentReserved({ jobId: OTHER_JOB_ID });
+const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['status']>> = {
+  absent: to({ PaymentReserved: 'reserved' }, 'absent'),
+  reserved: to(
+    {
+      PaymentSettled: 'settled',
+      PaymentRejected: 'rejected',
+      PaymentReleased: 'released',
+      SettlementUnknown: 'unknown',
+      SettlementRetried: 'retried',
+    },
+    'reserved',
+  ),
+  unknown: to(
+    {
+      PaymentSettled: 'settled',
+      PaymentRejected: 'rejected',
+      PaymentReleased: 'released',
+      SettlementRetried: 'retried',
+    },
+    'unknown',
+  ),
+  retried: to(
+    {
+      PaymentSettled: 'settled',
+      PaymentRejected: 'rejected',
+      PaymentReleased: 'released',
+      SettlementUnknown: 'unknown',
+    },
+    'retried',
+  ),
+  settled: to({}, 'settled'),
+  rejected: to({ PaymentReserved: 'reserved' }, 'rejected'),
+  released: to({ PaymentReserved: 'reserved' }, 'released'),
+};
+const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
+  PaymentReserved: again,
+  PaymentSettled: paymentSettled(),
+  PaymentRejected: paymentRejected(),
+  PaymentReleased: paymentReleased(),
+  SettlementUnknown: settlementUnknown(),
+  SettlementRetried: settlementRetried(),
+};
+
+function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, stay: Payment['status']) {
+  const none = {
+    PaymentReserved: stay,
+    PaymentSettled: stay,
+    PaymentRejected: stay,
+    PaymentReleased: stay,
+    SettlementUnknown: stay,
+    SettlementRetried: stay,
+  };
+  return { ...none, ...moves };
+}
+
+for (const status of Object.keys(NEXT) as Payment['status'][]) {
+  const moves = Object.entries(NEXT[status]).filter(([, next]) => next !== status);
+  test(`a payment that is ${status} may become: ${moves.map(([, next]) => next).join(', ') || 'nothing else'}`, () => {
+    const { state } = givenPayment(...PATHS[status]);
+    assert.equal(state.status, status);
+    for (const [type, next] of Object.entries(NEXT[status])) {
+      const event = EVENTS[type as PaymentEvent['type']];
+      const after = evolvePayment(state, event);
+      assert.equal(after.status, next, `${type} on ${status}`);
+      if (next === status && !(type in { SettlementUnknown: 1, SettlementRetried: 1 }))
+        assert.equal(after, state);
+      if (after.status === 'absent' || state.status === 'absent') continue;
+      const bound = type === 'PaymentReserved' && next === 'reserved' && status !== 'reserved';
+      assert.deepEqual(after.reserved, bound ? again.data : state.reserved);
+    }
+  });
+}
+
+test('any sequence: settled is for ever, and a bound payment never changes its job', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom(...Object.values(EVENTS), paymentReserved()), { maxLength: 15 }),
+      (events) => {
+        let payment: Payment = absentPayment;
+        for (const event of events) {
+          const before = payment;
+          payment = evolvePayment(before, event);
+          if (before.status === 'settled') assert.equal(payment, before);
+          if (isBound(before))
+            assert.equal(payment.status === 'absent' ? null : payment.reserved, before.reserved);
+        }
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});
+
+test('bound means reserved and not ended', () => {
+  const bound = Object.values(PATHS)
+    .map((path) => givenPayment(...path).state)
+    .filter(isBound)
+    .map(({ status }) => status);
+  assert.deepEqual(bound, ['reserved', 'unknown', 'retried', 'settled']);
+});
+
+// ── the settle call's answer ────────────────────────────────────────────────────────────────────────────
+
+const first = { first: true, jobId: JOB_ID, at: at(5) };
+const later = { ...first, first: false };
+const transaction = paymentSettled().data.transaction;
+
+test('settled is settled, whichever call it answers', () => {
+  for (const call of [first, later]) {
+    assert.deepEqual(recordSettleAnswer({ outcome: 'settled', transaction }, call), paymentSettled());
+  }
+});
+
+test('a terminal no counts as the complete answer to the first and only call', () => {
+  assert.deepEqual(
+    recordSettleAnswer({ outcome: 'rejected', reason: 'insufficient_funds' }, first),
+    paymentRejected(),
+  );
+});
+
+test('a terminal no to a later call is unknown: it may be the echo of our own success', () => {
+  const expected = settlementUnknown({ cause: 'insufficient_funds' });
+  assert.deepEqual(
+    recordSettleAnswer({ outcome: 'rejected', reason: 'insufficient_funds' }, later),
+    expected,
+  );
+});
+
+test('nonce used, to the first call: it went elsewhere', () => {
+  assert.deepEqual(
+    recordSettleAnswer({ outcome: 'nonce_used' }, first),
+    paymentRejected({ reason: 'nonce_used' }),
+  );
+});
+
+test('nonce used, after a lost answer: our own call went through, its transaction unknown', () => {
+  const expected = paymentSettled({ transaction: null, evidence: 'nonce_consumed' });
+  assert.deepEqual(recordSettleAnswer({ outcome: 'nonce_used' }, later), expected);
+});
+
+test('anything else is unknown, whichever call it answers', () => {
+  for (const call of [first, later]) {
+    assert.deepEqual(recordSettleAnswer({ outcome: 'unknown', cause: 'timeout' }, call), settlementUnknown());
+  }
+});
+
+// ── what the chain says ─────────────────────────────────────────────────────────────────────────────────
+
+for (const status of ['reserved', 'unknown', 'retried'] as const) {
+  const { state } = givenPayment(...PATHS[status]);
+  assert.ok(isBound(state));
+  const validBefore = Number(state.reserved.validBefore);
+  const says = (finding: Parameters<typeof reconcile>[0]) => reconcile(finding, state, at(5));
+
+  test(`${status}, and the chain shows the transfer: settled`, () => {
+    assert.deepEqual(says({ outcome: 'paid', transaction }), paymentSettled({ evidence: 'chain' }));
+    assert.deepEqual(
+      says({ outcome: 'paid', transaction: null }),
+      paymentSettled({ evidence: 'chain', transaction: null }),
+    );
+  });
+  test(`${status}, and the chain shows a cancellation: rejected`, () => {
+    assert.deepEqual(
+      says({ outcome: 'cancelled' }),
+      paymentRejected({ reason: 'authorization_cancelled', evidence: 'chain' }),
+    );
+  });
+  test(`${status}, and unused on chain: rejected only later than validBefore + 60 s by the chain's clock`, () => {
+    assert.equal(says({ outcome: 'unused', chainTimeSeconds: T0 / 1000 }), null);
+    assert.equal(says({ outcome: 'unused', chainTimeSeconds: validBefore + 60 }), null);
+    const expected = paymentRejected({ reason: 'unused_after_expiry', evidence: 'chain' });
+    assert.deepEqual(says({ outcome: 'unused', chainTimeSeconds: validBefore + 61 }), expected);
+  });
+  test(`${status}, and nobody can be asked: nothing is final`, () => {
+    assert.equal(says({ outcome: 'unavailable' }), null);
+  });
+}

@@ -1,0 +1,97 @@
+// The memory log with faults: away, answers lost, frozen until released, or another writer who is faster.
+import { type EventLog, EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
+import { type MemoryLog, memoryLog } from './memory-log.ts';
+
+/** Around one append: calls `store` or not, before or after whatever goes wrong. */
+export type Interception = <T>(store: () => Promise<T>) => Promise<T>;
+
+export type FaultyLog = MemoryLog & {
+  /** The next append that holds an event of this type is in the hands of `interception`. */
+  onNext(type: string, interception: Interception): void;
+  /** Types of every append that was stored, in order, one line an append. */
+  readonly stored: readonly string[];
+};
+
+/** `trace`: gets the types of every append that was acknowledged, joined by `+`. */
+export function faultyLog(trace: string[] = [], inner: MemoryLog = memoryLog()): FaultyLog {
+  const plans: { readonly type: string; readonly interception: Interception }[] = [];
+  const stored: string[] = [];
+  const ids = new Set<string>();
+  const typesOf = (events: readonly NewEvent[]) => events.map(({ type }) => type).join('+');
+  const append: EventLog['append'] = async (stream, expected, events) => {
+    const store = async () => {
+      const answer = await inner.append(stream, expected, events);
+      const [first] = events;
+      if (first !== undefined && !ids.has(first.id)) stored.push(typesOf(events));
+      if (first !== undefined) ids.add(first.id);
+      return answer;
+    };
+    const index = plans.findIndex(({ type }) => events.some((event) => event.type === type));
+    const [plan] = index < 0 ? [] : plans.splice(index, 1);
+    const answer = await (plan === undefined ? store() : plan.interception(store));
+    trace.push(typesOf(events));
+    return answer;
+  };
+  return Object.defineProperties(
+    {
+      ...inner,
+      append,
+      stored,
+      onNext: (type: string, interception: Interception) => void plans.push({ type, interception }),
+    },
+    { appends: { get: () => inner.appends } },
+  );
+}
+
+/** Nothing is stored and the caller does not know. */
+export const unavailable: Interception = async () => {
+  throw new EventLogUnavailable();
+};
+
+/** Stored, and the answer is lost. */
+export const lostAnswer: Interception = async (store) => {
+  await store();
+  throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
+};
+
+/** The process dies before the append reaches the log, or right after it is stored. */
+export const dies = (when: 'before' | 'after'): Interception => {
+  return async (store) => {
+    if (when === 'after') await store();
+    throw new Crash();
+  };
+};
+
+/** A process that is no more: its use case ends here, whatever it wanted to do. */
+export class Crash extends Error {
+  constructor() {
+    super('the process died here');
+    this.name = 'Crash';
+  }
+}
+
+/** Another writer acts first. */
+export const afterOthers = (act: () => Promise<unknown>): Interception => {
+  return async (store) => {
+    await act();
+    return store();
+  };
+};
+
+/** Held until released. `reached` resolves when the append has come to the gate. */
+export function gate() {
+  let open = () => {};
+  let arrive = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const reached = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const frozen: Interception = async (store) => {
+    arrive();
+    await opened;
+    return store();
+  };
+  return { frozen, reached, open: () => open() };
+}

@@ -1,0 +1,233 @@
+// The ports as a test drives them: time moves when told, chance is seeded, and the world answers as scripted.
+import { setImmediate } from 'node:timers/promises';
+import type { Clock, Entropy } from '#src/ports/clock.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
+import type { ChainState, Payments, PresentedPayment, Settled, Verified } from '#src/ports/payments.ts';
+import { paymentReserved, T0 } from './given-events.ts';
+
+export type ManualClock = Clock & {
+  /** Moves both clocks and wakes who slept until then, in order of their times. */
+  advance(ms: number): void;
+  /** Moves the wall clock alone: skew, or somebody set it. */
+  skew(ms: number): void;
+  /** Moves to the earliest sleeper's time; false where nobody sleeps. */
+  advanceToNext(): boolean;
+  /** Lengths of all sleeps ever asked for. */
+  readonly slept: readonly number[];
+};
+
+export function manualClock(start = T0): ManualClock {
+  let mono = 0;
+  let wall = start;
+  const slept: number[] = [];
+  const sleepers = new Set<{ readonly until: number; readonly wake: () => void }>();
+  const advance = (ms: number) => {
+    mono += ms;
+    wall += ms;
+    const due = [...sleepers].filter(({ until }) => until <= mono).sort((a, b) => a.until - b.until);
+    for (const sleeper of due) {
+      sleepers.delete(sleeper);
+      sleeper.wake();
+    }
+  };
+  return {
+    now: () => wall,
+    monotonic: () => mono,
+    sleep(ms: number, signal?: AbortSignalLike) {
+      slept.push(ms);
+      return new Promise<void>((wake) => {
+        if (signal?.aborted) return wake();
+        sleepers.add({ until: mono + ms, wake });
+        signal?.addEventListener('abort', wake, { once: true });
+      });
+    },
+    advance,
+    skew: (ms) => {
+      wall += ms;
+    },
+    advanceToNext() {
+      const next = Math.min(...[...sleepers].map(({ until }) => until));
+      if (!Number.isFinite(next)) return false;
+      advance(Math.max(0, next - mono));
+      return true;
+    },
+    slept,
+  };
+}
+
+/** Lets everything run that needs no time to pass. */
+export async function quiet(): Promise<void> {
+  for (let i = 0; i < 3; i++) await setImmediate();
+}
+
+/** Lets time pass, sleeper by sleeper, until the promise is settled. */
+export async function letPass<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
+  let settled = false;
+  const end = () => {
+    settled = true;
+  };
+  promise.then(end, end);
+  for (await quiet(); !settled; await quiet()) {
+    if (!clock.advanceToNext()) throw new Error('it waits for something that no time brings');
+  }
+  return promise;
+}
+
+/** Deterministic and never twice the same (mulberry32). */
+export function seededEntropy(seed = 1): Entropy {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const bytes = (count: number) => Uint8Array.from({ length: count }, () => Math.floor(next() * 256));
+  return {
+    bytes,
+    uuid() {
+      const text = Buffer.from(bytes(16)).toString('hex');
+      const [a, b, c, d] = [text.slice(0, 8), text.slice(8, 12), text.slice(13, 16), text.slice(17, 20)];
+      return `${a}-${b}-4${c}-8${d}-${text.slice(20)}`;
+    },
+    fraction: next,
+  };
+}
+
+export type CollectingLogger = Logger & {
+  readonly lines: readonly { readonly level: string; readonly message: string; readonly fields: unknown }[];
+};
+
+export function collectingLogger(): CollectingLogger {
+  const lines: { level: string; message: string; fields: unknown }[] = [];
+  const at = (level: string) => (message: string, fields?: unknown) => {
+    lines.push({ level, message, fields });
+  };
+  return { info: at('info'), warn: at('warn'), error: at('error'), lines };
+}
+
+const answered: AttemptReport = {
+  phase: 'body',
+  sent: 'yes',
+  status: 200,
+  errorCategory: null,
+  timings: { dnsMs: 1, connectMs: 2, tlsMs: 3, ttfbMs: 4, totalMs: 10 },
+  tlsVersion: 'TLSv1.3',
+  exempted: false,
+  address: '203.0.113.7',
+  leafSha256: 'a'.repeat(64),
+  responseBytes: 2,
+  responseBodySha256: 'b'.repeat(64),
+  truncated: false,
+  retryAfterMs: null,
+  abort: false,
+};
+
+export const succeeding = (changes: Partial<AttemptReport> = {}): AttemptReport => ({
+  ...answered,
+  ...changes,
+});
+export const failing = (changes: Partial<AttemptReport> = {}): AttemptReport =>
+  succeeding({ status: 503, errorCategory: 'target_server_error', ...changes });
+
+export type ScriptedOutbound = Outbound & {
+  readonly sent: readonly OutboundRequest[];
+  /** What the next sends answer, in order; then 200. A function may look at the world, or wait. */
+  script(...answers: readonly (AttemptReport | (() => AttemptReport | Promise<AttemptReport>))[]): void;
+};
+
+/** `trace`: gets `send` for each request. */
+export function scriptedOutbound(trace: string[] = []): ScriptedOutbound {
+  const sent: OutboundRequest[] = [];
+  const answers: (AttemptReport | (() => AttemptReport | Promise<AttemptReport>))[] = [];
+  return {
+    sent,
+    script: (...more) => {
+      answers.push(...more);
+    },
+    async send(request) {
+      sent.push(request);
+      trace.push('send');
+      const answer = answers.shift() ?? succeeding();
+      return typeof answer === 'function' ? answer() : answer;
+    },
+  };
+}
+
+/** A payment as presented, with the facts of the sample `PaymentReserved`. */
+export function presentedPayment(changes: Partial<PresentedPayment> = {}): PresentedPayment {
+  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
+    paymentReserved().data;
+  const facts = {
+    scheme,
+    network,
+    asset,
+    amount,
+    payTo,
+    payer,
+    nonce,
+    validBefore,
+    payloadHash,
+    x402Version,
+  };
+  return { hash: '9'.repeat(64), ...facts, carried: { signature: 'in memory only' }, ...changes };
+}
+
+type Scripted<T> = T | ((payment: PresentedPayment) => T | Promise<T>);
+
+export type ScriptedPayments = Payments & {
+  readonly calls: { verify: number; settle: number; lookUp: number };
+  /** Nonces whose money has moved, with their transaction: never twice. */
+  readonly ledger: ReadonlyMap<string, string>;
+  /** Moves the money, as a settle that worked did. */
+  move(payment: PresentedPayment): { readonly outcome: 'settled'; readonly transaction: string };
+  scriptSettle(...answers: readonly Scripted<Settled>[]): void;
+  scriptLookUp(...answers: readonly Scripted<ChainState>[]): void;
+};
+
+/** A facilitator with a nonce ledger: settles once, then says that the nonce is used. `trace`: gets `settle`. */
+export function scriptedPayments(trace: string[] = []): ScriptedPayments {
+  const calls = { verify: 0, settle: 0, lookUp: 0 };
+  const ledger = new Map<string, string>();
+  const settles: Scripted<Settled>[] = [];
+  const lookUps: Scripted<ChainState>[] = [];
+  const move = ({ nonce }: PresentedPayment) => {
+    if (ledger.has(nonce)) throw new Error('the money moved twice');
+    const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;
+    ledger.set(nonce, transaction);
+    return { outcome: 'settled', transaction } as const;
+  };
+  return {
+    mode: 'x402',
+    calls,
+    ledger,
+    move,
+    scriptSettle: (...more) => {
+      settles.push(...more);
+    },
+    scriptLookUp: (...more) => {
+      lookUps.push(...more);
+    },
+    timeWindow: () => null,
+    async verify(payment): Promise<Verified> {
+      calls.verify++;
+      return ledger.has(payment.nonce) ? { outcome: 'invalid', reason: 'nonce_used' } : { outcome: 'valid' };
+    },
+    async settle(payment) {
+      calls.settle++;
+      trace.push('settle');
+      const answer = settles.shift();
+      if (typeof answer === 'function') return answer(payment);
+      if (answer !== undefined) return answer;
+      return ledger.has(payment.nonce) ? { outcome: 'nonce_used' } : move(payment);
+    },
+    async lookUp(payment) {
+      calls.lookUp++;
+      trace.push('lookUp');
+      const answer = lookUps.shift() ?? ({ outcome: 'unavailable' } as const);
+      return typeof answer === 'function' ? answer(payment) : answer;
+    },
+  };
+}

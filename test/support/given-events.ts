@@ -1,0 +1,246 @@
+// Sample events, each a whole and true one; a test overrides only what it speaks of.
+import type { EventOf, EventType } from '#src/domain/events.ts';
+import { leaseMs } from '#src/domain/job/commands.ts';
+
+export const JOB_ID = 'job_0000000000000000000000000a';
+export const OTHER_JOB_ID = 'job_0000000000000000000000000b';
+export const T0 = Date.parse('2026-01-02T03:04:05.000Z');
+/** `ms` after the samples' beginning, as events write it. */
+export const at = (ms: number) => new Date(T0 + ms).toISOString();
+
+export const commitment = (letter: string) => letter.repeat(43);
+export const hex = (digit: string) => digit.repeat(64);
+
+type Data<T extends EventType> = EventOf<T>['data'];
+type Sample<T extends EventType> = (changes?: Partial<Data<T>>) => EventOf<T>;
+
+const sample =
+  <T extends EventType>(type: T, data: Data<T>): Sample<T> =>
+  (changes = {}) =>
+    ({ type, data: { ...data, ...changes } }) as EventOf<T>;
+
+const v = 1 as const;
+
+export const jobStarted = sample('JobStarted', {
+  v,
+  jobId: JOB_ID,
+  mode: 'demo',
+  route: 'execute/webhook',
+  method: 'POST',
+  fingerprint: hex('f'),
+  payment: null,
+  paymentStream: null,
+  claimStream: null,
+  decisionId: null,
+  decisionHash: null,
+  attemptsAllowed: 3,
+  backoffMs: 250,
+  timeoutMs: 12_000,
+  leaseMs: leaseMs(3, 12_000),
+  owner: 'owner-1',
+  commitments: {
+    target_url: commitment('U'),
+    target_origin: commitment('O'),
+    header_names: commitment('H'),
+    request_body_sha256: commitment('B'),
+    idempotency_key: commitment('K'),
+  },
+  startedAt: at(0),
+});
+
+const timings = { dnsMs: 1, connectMs: 2.5, tlsMs: 3, ttfbMs: 4, totalMs: 10.5 };
+
+/** A failed attempt that another follows. */
+export const attemptRetried = sample('AttemptMade', {
+  v,
+  jobId: JOB_ID,
+  number: 1,
+  startedAt: at(10),
+  endedAt: at(20),
+  phase: 'body',
+  sent: 'yes',
+  outcome: 'failed',
+  status: 503,
+  errorCategory: 'target_server_error',
+  timings,
+  tlsVersion: 'TLSv1.3',
+  exempted: false,
+  leafCommitment: commitment('L'),
+  addressCommitment: commitment('A'),
+  retryAfterMs: 100,
+  willRetry: true,
+  waitMs: 100,
+});
+
+export const attemptSucceeded = sample('AttemptMade', {
+  ...attemptRetried().data,
+  startedAt: at(30),
+  endedAt: at(40),
+  outcome: 'succeeded',
+  status: 200,
+  errorCategory: null,
+  retryAfterMs: null,
+  willRetry: false,
+  waitMs: null,
+});
+
+export const jobCompleted = sample('JobCompleted', {
+  v,
+  jobId: JOB_ID,
+  decisionId: null,
+  status: 'succeeded',
+  attempts: 1,
+  responseStatus: 200,
+  errorCategory: null,
+  responseBytes: 2,
+  truncated: false,
+  responseCommitment: commitment('R'),
+  closedBy: 'owner',
+  completedAt: at(41),
+});
+
+export const receiptSigned = sample('ReceiptSigned', {
+  v,
+  jobId: JOB_ID,
+  decisionId: null,
+  receiptId: 'rcpt_0000000000000000000000000c',
+  keyId: commitment('k'),
+  jws: 'a.b.c',
+  signedAt: at(42),
+});
+
+export const PAYMENT_STREAM = `payment-${hex('9')}`;
+export const CLAIM_STREAM = `claim-${hex('8')}`;
+
+export const paymentReserved = sample('PaymentReserved', {
+  v,
+  jobId: JOB_ID,
+  fingerprint: hex('f'),
+  scheme: 'exact',
+  network: 'eip155:8453',
+  asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  amount: '3000',
+  payTo: '0x1111111111111111111111111111111111111111',
+  payer: '0x2222222222222222222222222222222222222222',
+  nonce: `0x${hex('7')}`,
+  validBefore: String(T0 / 1000 + 120),
+  payloadHash: hex('6'),
+  x402Version: 2,
+  owner: 'owner-1',
+  reservedAt: at(0),
+});
+
+export const paymentSettled = sample('PaymentSettled', {
+  v,
+  jobId: JOB_ID,
+  transaction: `0x${hex('5')}`,
+  evidence: 'facilitator',
+  settledAt: at(5),
+});
+
+export const paymentRejected = sample('PaymentRejected', {
+  v,
+  jobId: JOB_ID,
+  reason: 'insufficient_funds',
+  evidence: 'facilitator',
+  rejectedAt: at(5),
+});
+
+export const paymentReleased = sample('PaymentReleased', {
+  v,
+  jobId: JOB_ID,
+  lostKeyTo: OTHER_JOB_ID,
+  releasedAt: at(5),
+});
+
+export const settlementUnknown = sample('SettlementUnknown', {
+  v,
+  jobId: JOB_ID,
+  cause: 'timeout',
+  unknownAt: at(5),
+});
+
+export const settlementRetried = sample('SettlementRetried', {
+  v,
+  jobId: JOB_ID,
+  owner: 'owner-1',
+  retriedAt: at(6),
+});
+
+export const keyClaimed = sample('KeyClaimed', {
+  v,
+  jobId: JOB_ID,
+  fingerprint: hex('f'),
+  paymentStream: PAYMENT_STREAM,
+  claimedAt: at(1),
+});
+
+export const keyReleased = sample('KeyReleased', {
+  v,
+  jobId: JOB_ID,
+  reason: 'payment_rejected',
+  releasedAt: at(9),
+});
+
+export const keyActivated = sample('KeyActivated', {
+  v,
+  keyId: commitment('k'),
+  purpose: 'receipt',
+  alg: 'EdDSA',
+  x: commitment('x'),
+  secretCheck: hex('3'),
+  activatedAt: at(0),
+});
+
+export const keyRetired = sample('KeyRetired', {
+  v,
+  keyId: commitment('k'),
+  reason: 'rotated',
+  effectiveAt: at(600_000),
+  compromisedAt: null,
+  retiredAt: at(0),
+});
+
+export const decisionRecorded = sample('DecisionRecorded', {
+  v,
+  decisionId: 'dec_0000000000000000000000000d',
+  recommendation: 'pay_and_execute',
+  confidence: 'high',
+  blockingIssues: [],
+  warnings: [],
+  reasons: [{ code: 'policy_passed', message: 'Nothing speaks against it.' }],
+  actionHash: hex('2'),
+  policyHash: hex('1'),
+  buyerPolicy: {
+    maxPriceUsd: '0.01',
+    requireReceipt: true,
+    requirePolicyPass: true,
+    requireIdempotencyKey: true,
+    minTrustScore: 55,
+    allowedNetworks: ['eip155:8453'],
+  },
+  facts: {
+    price: '0.003',
+    network: 'eip155:8453',
+    payTo: '0x1111111111111111111111111111111111111111',
+    trustScore: 97.5,
+    recentFailureRate: 0.125,
+    recentFinishedJobs: 8,
+    policyVerdict: 'allowed',
+    method: 'POST',
+    idempotencyKeyPresent: true,
+    strippedHeaders: 0,
+  },
+  createdAt: at(0),
+  expiresAt: at(86_400_000),
+});
+
+export const checkpointSigned = sample('CheckpointSigned', {
+  v,
+  origin: 'relay.example/receipts',
+  size: '1',
+  root: 'bjQLnP+zepicpUTmu3gKLHiQHT+zNzh2hRGjBhevoB0=',
+  keyId: commitment('c'),
+  note: 'relay.example/receipts\n1\nbjQLnP+zepicpUTmu3gKLHiQHT+zNzh2hRGjBhevoB0=\n\n— relay.example/receipts AAAA\n',
+  signedAt: at(50),
+});

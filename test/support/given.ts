@@ -1,0 +1,46 @@
+// Given events, when a command, then events or a refusal: strict, ordered, whole-event equality.
+// The events of both sides must fit their schemas, so that no test speaks of what no log could hold.
+import assert from 'node:assert/strict';
+import type { ClaimEvent, JobEvent, KeyEvent, PaymentEvent } from '#src/domain/events.ts';
+import { absentJob, evolveJob } from '#src/domain/job/state.ts';
+import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
+import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
+import { evolveKeys, type KeyRecord } from '#src/domain/receipt/keys.ts';
+import { decodeEvent } from '#src/domain/recorded.ts';
+
+type AnyEvent = JobEvent | PaymentEvent | ClaimEvent | KeyEvent;
+
+function isDecodable(event: AnyEvent): void {
+  const stored = JSON.parse(JSON.stringify(event));
+  assert.deepEqual(decodeEvent(stored), event, `${event.type} does not fit its schema`);
+}
+
+function story<S, E extends AnyEvent>(initial: S, evolve: (state: S, event: E) => S) {
+  return (...events: readonly E[]) => {
+    events.forEach(isDecodable);
+    const state = events.reduce(evolve, initial);
+    return {
+      state,
+      when(command: (state: S) => readonly E[] | object) {
+        const result = command(state);
+        return {
+          thenEvents(...expected: readonly E[]) {
+            assert.deepEqual(result, expected);
+            expected.forEach(isDecodable);
+          },
+          thenRefused(code: string) {
+            assert.deepEqual(result, { refusedCommand: code });
+          },
+          thenAnswer(answer: object) {
+            assert.deepEqual(result, answer);
+          },
+        };
+      },
+    };
+  };
+}
+
+export const givenJob = story(absentJob, evolveJob);
+export const givenPayment = story(absentPayment, evolvePayment);
+export const givenClaim = story(freeClaim, evolveClaim);
+export const givenKeys = story<readonly KeyRecord[], KeyEvent>([], evolveKeys);
