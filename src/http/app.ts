@@ -1,0 +1,70 @@
+// The HTTP room put together: route groups behind one front door. Decides statuses and shapes of answers;
+// leaves what is true and what may happen to the use cases, sockets to the runtime adapters.
+import { type AnyElysia, Elysia } from 'elysia';
+import { WebStandardAdapter } from 'elysia/adapter/web-standard';
+import { Fault, refused } from '#src/domain/refusal.ts';
+import { badgeRoutes } from './badge.ts';
+import { callOf } from './call.ts';
+import type { HttpDeps } from './deps.ts';
+import { faultAnswer, refusalAnswer } from './errors.ts';
+import { executeRoutes } from './execute.ts';
+import { type Fetch, frontDoor } from './front-door.ts';
+import { healthRoutes } from './health.ts';
+import { jobRoutes } from './jobs.ts';
+import { keyRoutes } from './keys.ts';
+import { methodRoutes } from './methods.ts';
+import { monitoringRoutes } from './monitoring.ts';
+import { openapiRoutes, openapiText } from './openapi.ts';
+import { policyRoutes } from './policy.ts';
+import { type ProcessMeter, processMetrics } from './process-metrics.ts';
+import { proofPageRoutes } from './proof-page.ts';
+import { proofRoutes } from './proofs.ts';
+import { trustRoutes } from './trust.ts';
+import { verifyRoutes } from './verify.ts';
+
+export type App = { readonly fetch: Fetch };
+
+export function createApp(deps: HttpDeps): App {
+  const meter = processMetrics(deps.clock);
+  const groups = routeGroups(deps, meter);
+  // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
+  const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
+    ({ code, error, request }) => errorAnswer(deps, code, error, request),
+  );
+  for (const group of groups) router.use(group);
+  router.use(methodRoutes(groups.flatMap((group) => group.routes)));
+  router.compile();
+  return { fetch: frontDoor(deps, async (request) => router.fetch(request), meter) };
+}
+
+function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] {
+  let document: Promise<string> | undefined;
+  const groups: readonly AnyElysia[] = [
+    executeRoutes(deps),
+    policyRoutes(deps),
+    jobRoutes(deps),
+    verifyRoutes(deps),
+    proofRoutes(deps),
+    proofPageRoutes(deps),
+    badgeRoutes(deps),
+    monitoringRoutes(deps, meter),
+    trustRoutes(deps),
+    healthRoutes(deps),
+    keyRoutes(deps),
+    openapiRoutes(() => {
+      document ??= openapiText(groups, deps.settings);
+      return document;
+    }),
+  ];
+  return groups;
+}
+
+function errorAnswer(deps: HttpDeps, code: unknown, error: unknown, request: Request): Response {
+  if (code === 'NOT_FOUND')
+    return refusalAnswer(refused('route_not_found', 'There is nothing at this path.'));
+  const requestId = callOf(request).id;
+  const known = error instanceof Fault;
+  const cause = known ? (error.cause ?? error) : error;
+  deps.logger.error('a request failed', { requestId, code: known ? error.code : 'internal_error', cause });
+  return faultAnswer(error);
+}

@@ -1,0 +1,47 @@
+// The badge: one word on how a job stands. Always 200, so that a page that shows it is never broken.
+import { Elysia } from 'elysia';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { HttpDeps } from './deps.ts';
+import { markup } from './markup.ts';
+import { unlisted } from './operation.ts';
+import { type Standing, standingOf } from './standing.ts';
+
+const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
+
+export function badgeRoutes(deps: HttpDeps) {
+  return new Elysia().get(
+    '/proof/:jobOrReceiptId/badge.svg',
+    async ({ params }) =>
+      new Response(badge(await stateOf(deps, params.jobOrReceiptId)), {
+        headers: {
+          'content-type': 'image/svg+xml',
+          'cache-control': 'public, max-age=30',
+          'content-security-policy': "default-src 'none'",
+        },
+      }),
+    unlisted,
+  );
+}
+
+async function stateOf(deps: HttpDeps, id: string): Promise<Standing['state'] | 'unknown'> {
+  try {
+    const standing = await standingOf(deps, id);
+    return isRefused(standing) ? 'unknown' : standing.state;
+  } catch (cause) {
+    deps.logger.warn('badge without records', { cause });
+    return 'unknown';
+  }
+}
+
+function badge(state: keyof typeof COLOURS): string {
+  const left = 78;
+  const width = left + 16 + state.length * 7;
+  const { markup: svg } =
+    markup`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="20" role="img" aria-label="relay proof: ${state}">
+<title>relay proof: ${state}</title>
+<rect width="${width}" height="20" rx="3" fill="#24292f"/>
+<rect x="${left}" width="${width - left}" height="20" rx="3" fill="${COLOURS[state]}"/>
+<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="8" y="14">relay proof</text><text x="${left + 8}" y="14">${state}</text></g>
+</svg>`;
+  return svg;
+}

@@ -1,0 +1,173 @@
+// Jobs and receipts on the wire. Ids of jobs are public: a job shows nothing of its target, key or payer but commitments.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/events.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import { isReceiptPayload, parseJws, ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
+import { isRefused, refused } from '#src/domain/refusal.ts';
+import { json } from './answer.ts';
+import type { HttpDeps } from './deps.ts';
+import { refusalAnswer } from './errors.ts';
+import { JobLinks, jobLinks, type Links, linksFrom } from './links.ts';
+import { describe } from './operation.ts';
+import { findForSure } from './read.ts';
+import type { JobRecord, ReceiptRecord } from './records.ts';
+import { Closed, Commitment, HttpStatus, Instant, Nullable } from './schema-parts.ts';
+
+export const JobStatus = Type.Union([
+  Type.Literal('running'),
+  Type.Literal('succeeded'),
+  Type.Literal('failed'),
+]);
+
+export const JobResponse = Closed({
+  id: Type.String({ pattern: ID_PATTERN.job }),
+  type: Type.Literal('webhook'),
+  status: JobStatus,
+  method: Method,
+  mode: Mode,
+  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+  attemptLog: Type.Array(
+    Closed({
+      number: Type.Integer({ minimum: 1, maximum: 3 }),
+      startedAt: Instant,
+      completedAt: Instant,
+      phase: Phase,
+      sent: Sent,
+      status: Nullable(HttpStatus),
+      errorCategory: Nullable(ErrorCategory),
+      timings: Timings,
+    }),
+  ),
+  target: Closed({ scheme: Type.Literal('https'), commitment: Commitment }),
+  requestHash: Commitment,
+  responseStatus: Nullable(HttpStatus),
+  responseOk: Type.Boolean(),
+  responseHash: Nullable(Commitment),
+  errorCategory: Nullable(ErrorCategory),
+  decisionId: Nullable(Type.String()),
+  receiptId: Nullable(Type.String()),
+  createdAt: Instant,
+  updatedAt: Instant,
+  links: JobLinks,
+});
+
+export const ReceiptResponse = Closed({
+  id: Type.String({ pattern: ID_PATTERN.receipt }),
+  keyId: Type.String(),
+  payload: Nullable(ReceiptPayload),
+  jws: Type.String(),
+  signature: Type.String(),
+  verified: Type.Boolean({ description: 'Signature valid and key valid at issue.' }),
+  checkpoint: Type.Null({ description: 'The transparency log does not exist yet.' }),
+  links: JobLinks,
+});
+
+export const jobMissing = refused('job_not_found', 'There is no such job, or it is no longer retained.');
+export const receiptMissing = refused(
+  'receipt_not_found',
+  'There is no such receipt, or it is no longer retained.',
+);
+
+/** Ids that were never given out are answered without asking anyone. */
+export const isJobId = (id: string) => new RegExp(ID_PATTERN.job).test(id);
+export const isReceiptId = (id: string) => new RegExp(ID_PATTERN.receipt).test(id);
+
+export function loadJob({ reads }: Pick<HttpDeps, 'reads'>, id: string) {
+  return isJobId(id) ? findForSure(reads, () => reads.findJob(id), jobMissing) : jobMissing;
+}
+
+export function loadReceipt({ reads }: Pick<HttpDeps, 'reads'>, id: string) {
+  return isReceiptId(id) ? findForSure(reads, () => reads.findReceipt(id), receiptMissing) : receiptMissing;
+}
+
+export function jobRoutes(deps: HttpDeps) {
+  const links = linksFrom(deps.settings.baseUrl);
+  return new Elysia()
+    .get(
+      '/api/jobs/:id',
+      async ({ params }) => {
+        const job = await loadJob(deps, params.id);
+        return isRefused(job) ? refusalAnswer(job) : json(200, jobView(job, links));
+      },
+      describe(jobOperation),
+    )
+    .get(
+      '/api/receipts/:id',
+      async ({ params }) => {
+        const receipt = await loadReceipt(deps, params.id);
+        return isRefused(receipt) ? refusalAnswer(receipt) : json(200, receiptView(receipt, links));
+      },
+      describe(receiptOperation),
+    );
+}
+
+function jobView(job: JobRecord, links: Links): typeof JobResponse.static {
+  const { id, status, method, mode, attempts, responseStatus, errorCategory, decisionId, receiptId } = job;
+  return {
+    id,
+    type: 'webhook',
+    status,
+    method,
+    mode,
+    attempts,
+    attemptLog: job.attemptLog.map(attemptView),
+    target: { scheme: 'https', commitment: job.targetCommitment },
+    requestHash: job.requestHash,
+    responseStatus,
+    responseOk: isOk(responseStatus),
+    responseHash: job.responseHash,
+    errorCategory,
+    decisionId,
+    receiptId,
+    createdAt: job.createdAt,
+    updatedAt: job.updatedAt,
+    links: jobLinks(links, id, receiptId, decisionId),
+  };
+}
+
+/** Field by field, so that nothing that a record may come to hold gets out by itself. */
+function attemptView(entry: JobRecord['attemptLog'][number]) {
+  const { number, startedAt, completedAt, phase, sent, status, errorCategory } = entry;
+  const { dnsMs, connectMs, tlsMs, ttfbMs, totalMs } = entry.timings;
+  const timings = { dnsMs, connectMs, tlsMs, ttfbMs, totalMs };
+  return { number, startedAt, completedAt, phase, sent, status, errorCategory, timings };
+}
+
+export const isOk = (status: number | null) => status !== null && status >= 200 && status <= 299;
+
+function receiptView(receipt: ReceiptRecord, links: Links): typeof ReceiptResponse.static {
+  const { id, jobId, keyId, jws, verified } = receipt;
+  const decoded = parseJws(jws)?.payload;
+  const payload = isReceiptPayload(decoded) ? decoded : null;
+  return {
+    id,
+    keyId,
+    payload,
+    jws,
+    signature: shownSignature(jws),
+    verified,
+    checkpoint: null,
+    links: jobLinks(links, jobId, id, payload?.decisionId ?? null),
+  };
+}
+
+const behind = 'The read models are unavailable or not up to date.';
+
+const jobOperation = {
+  summary: 'Read a job',
+  description: 'The job with its attempts. Target, headers, body, key and payer are never shown.',
+  tag: 'records' as const,
+  id: { name: 'id', description: 'Identifier of the job.' },
+  answers: { 200: ['The job.', JobResponse] } as const,
+  errors: { 404: 'No such job.', 503: behind },
+};
+
+const receiptOperation = {
+  summary: 'Read a receipt',
+  description: 'The signed receipt, its decoded payload and whether its signature verified.',
+  tag: 'records' as const,
+  id: { name: 'id', description: 'Identifier of the receipt.' },
+  answers: { 200: ['The receipt.', ReceiptResponse] } as const,
+  errors: { 404: 'No such receipt.', 503: behind },
+};

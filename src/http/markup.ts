@@ -1,0 +1,27 @@
+// HTML and SVG by template: what is put in is escaped, unless it is markup made here.
+
+export type Markup = { readonly markup: string };
+
+type Part = string | number | Markup | readonly Markup[];
+
+export function markup(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
+  return { markup: texts.reduce((before, text, i) => before + shown(parts[i - 1] ?? '') + text) };
+}
+
+function shown(part: Part): string {
+  if (typeof part === 'string' || typeof part === 'number') return escapeText(String(part));
+  if ('markup' in part) return part.markup;
+  return part.map(({ markup }) => markup).join('');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? '');
+}

@@ -1,0 +1,134 @@
+// The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { isRefused } from '#src/domain/refusal.ts';
+import { WebhookRequest } from '#src/domain/webhook-request.ts';
+import type { PolicyCheck } from '#src/usecases/policy-check.ts';
+import { json } from './answer.ts';
+import type { HttpDeps, HttpSettings } from './deps.ts';
+import { ErrorBody, refusalAnswer } from './errors.ts';
+import { takeIn } from './intake.ts';
+import { linksFrom } from './links.ts';
+import { describe } from './operation.ts';
+import { nobodyPays } from './payment-gate.ts';
+import { rateRule } from './rate-limit.ts';
+import { schemaCheck } from './schema-check.ts';
+import { Closed, Count, Link, Nullable } from './schema-parts.ts';
+
+const Window = Closed({ windowMs: Count, maxRequests: Count });
+
+export const PolicyCheckResponse = Closed({
+  ok: Type.Boolean(),
+  allowed: Type.Boolean(),
+  error: Type.Optional(ErrorBody.properties.error),
+  action: Closed({
+    id: Type.Literal('execute.webhook'),
+    method: Type.Literal('POST'),
+    path: Type.Literal('/api/execute/webhook'),
+    paid: Type.Boolean({ description: 'Whether a call of the action is charged as the service runs now.' }),
+    price: Type.String(),
+    network: Type.String(),
+  }),
+  target: Nullable(
+    Closed({
+      protocol: Type.Literal('https:'),
+      hostname: Type.String(),
+      port: Type.Integer({ minimum: 0, maximum: 65535 }),
+    }),
+  ),
+  normalized: Closed({
+    method: Type.String(),
+    retry: Closed({ attempts: Count, backoffMs: Count }),
+    timeoutMs: Count,
+    idempotencyKeyPresent: Type.Boolean(),
+    forwardedHeaders: Type.Array(Type.String()),
+    strippedHeaders: Type.Array(Type.String()),
+    bodyPresent: Type.Boolean(),
+  }),
+  policy: Closed({
+    preset: Type.String(),
+    mode: Type.String(),
+    quota: Nullable(Window),
+    rateLimit: Window,
+  }),
+  warnings: Type.Array(Closed({ code: Type.String(), message: Type.String() })),
+  next: Closed({ decide: Link, execute: Link }),
+});
+type PolicyCheckResponse = typeof PolicyCheckResponse.static;
+
+const check = schemaCheck(WebhookRequest);
+
+export function policyRoutes(deps: HttpDeps) {
+  const { settings } = deps;
+  const rate = rateRule('policy-check', settings.rateLimitPerMinute);
+  return new Elysia().post(
+    '/api/policy/check',
+    async ({ request }) => {
+      const taken = await takeIn(deps, request, { rate, check, gate: nobodyPays });
+      if (isRefused(taken)) return refusalAnswer(taken);
+      const found = await deps.checkPolicy({ request: taken.body });
+      if (isRefused(found)) return refusalAnswer(found);
+      return json(200, responseOf(found, settings));
+    },
+    { parse: 'none', ...describe(operation) },
+  );
+}
+
+function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResponse {
+  const { verdict, target, normalized, warnings } = found;
+  const links = linksFrom(settings.baseUrl);
+  return {
+    ok: verdict.allowed,
+    allowed: verdict.allowed,
+    ...(verdict.allowed ? {} : { error: errorOf(verdict.refusal) }),
+    action: {
+      id: 'execute.webhook',
+      method: 'POST',
+      path: '/api/execute/webhook',
+      paid: settings.mode === 'x402',
+      price: settings.offer.price,
+      network: settings.offer.network,
+    },
+    target,
+    normalized: {
+      ...normalized,
+      forwardedHeaders: [...normalized.forwardedHeaders],
+      strippedHeaders: [...normalized.strippedHeaders],
+    },
+    policy: policyOf(settings),
+    warnings: [...warnings],
+    next: { decide: links.at('/api/decide/webhook'), execute: links.at('/api/execute/webhook') },
+  };
+}
+
+type Refusal = Extract<PolicyCheck['verdict'], { allowed: false }>['refusal'];
+
+function errorOf({ refused: code, message, details }: Refusal) {
+  return { code, message, ...(details === undefined ? {} : { details }) };
+}
+
+function policyOf({ policyMode: mode, targetQuota, rateLimitPerMinute }: HttpSettings) {
+  return {
+    preset: mode === 'open-public-https' ? 'open' : mode,
+    mode,
+    quota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
+    rateLimit: { windowMs: 60_000, maxRequests: rateLimitPerMinute },
+  };
+}
+
+const operation = {
+  summary: 'Look at a request before paying for it',
+  description:
+    'Judges the target as an execution would, and shows what would be sent. Free; nothing is sent to the target.',
+  tag: 'policy' as const,
+  body: WebhookRequest,
+  answers: { 200: ['The verdict, allowed or not.', PolicyCheckResponse] } as const,
+  errors: {
+    400: 'The request is malformed.',
+    408: 'The body did not arrive in time.',
+    413: 'The body is too large.',
+    415: 'The body is not application/json.',
+    429: 'Rate limited.',
+    503: 'A part of the service is unavailable: see error.code.',
+  },
+};

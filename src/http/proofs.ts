@@ -1,0 +1,108 @@
+// Public proof summaries: what anyone may see of a job. What they leave out is said in the answer itself.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { ErrorCategory, Method } from '#src/domain/events.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { json } from './answer.ts';
+import type { HttpDeps } from './deps.ts';
+import { refusalAnswer } from './errors.ts';
+import { isOk, JobStatus } from './jobs.ts';
+import { type Links, linksFrom, ProofLinks, proofLinks } from './links.ts';
+import { describe } from './operation.ts';
+import { type IntegerParameter, readInteger } from './query-string.ts';
+import type { ProofRecord } from './records.ts';
+import { Closed, HttpStatus, Instant, Nullable } from './schema-parts.ts';
+
+export const ProofSummary = Closed({
+  jobId: Type.String(),
+  receiptId: Nullable(Type.String()),
+  status: JobStatus,
+  method: Method,
+  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+  responseStatus: Nullable(HttpStatus),
+  responseOk: Type.Boolean(),
+  receiptVerified: Type.Boolean(),
+  errorCategory: Nullable(ErrorCategory),
+  createdAt: Instant,
+  updatedAt: Instant,
+  publicFieldsOnly: Type.Literal(true),
+  links: ProofLinks,
+});
+
+export const RedactionPolicy = Closed({ summary: Type.String(), redactedFields: Type.Array(Type.String()) });
+
+export const REDACTION_POLICY = {
+  summary:
+    'Public summaries show that a call was made and how it ended, never where it went, what it carried or who paid.',
+  redactedFields: [
+    'targetUrl',
+    'requestHeaders',
+    'requestBody',
+    'responseHeaders',
+    'responseBody',
+    'requestHash',
+    'responseHash',
+    'receiptSignature',
+    'idempotencyKey',
+    'payer',
+  ],
+};
+
+export const RecentProofs = Closed({
+  ok: Type.Boolean(),
+  redactionPolicy: RedactionPolicy,
+  proofs: Type.Array(ProofSummary),
+});
+
+const limit: IntegerParameter = {
+  name: 'limit',
+  ...LIMITS.proofs,
+  description: 'How many, newest first.',
+};
+
+export function proofRoutes(deps: HttpDeps) {
+  const links = linksFrom(deps.settings.baseUrl);
+  return new Elysia().get(
+    '/api/proofs/recent',
+    async ({ request }) => {
+      const wanted = readInteger(request.url, limit);
+      if (typeof wanted !== 'number') return refusalAnswer(wanted);
+      const proofs = await deps.reads.recentProofs(wanted);
+      return json(200, {
+        ok: true,
+        redactionPolicy: REDACTION_POLICY,
+        proofs: proofs.map((proof) => proofSummary(proof, links)),
+      });
+    },
+    describe(operation),
+  );
+}
+
+export function proofSummary(proof: ProofRecord, links: Links): typeof ProofSummary.static {
+  const { jobId, receiptId, status, method, attempts, responseStatus, receiptVerified, errorCategory } =
+    proof;
+  return {
+    jobId,
+    receiptId,
+    status,
+    method,
+    attempts,
+    responseStatus,
+    responseOk: isOk(responseStatus),
+    receiptVerified,
+    errorCategory,
+    createdAt: proof.createdAt,
+    updatedAt: proof.updatedAt,
+    publicFieldsOnly: true,
+    links: proofLinks(links, jobId, receiptId),
+  };
+}
+
+const operation = {
+  summary: 'Recent public proofs',
+  description: 'Redacted summaries of the newest jobs.',
+  tag: 'transparency' as const,
+  query: limit,
+  answers: { 200: ['The summaries.', RecentProofs] } as const,
+  errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
+};

@@ -1,0 +1,20 @@
+// Pieces that several answers share.
+import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+
+/** Closed: what an answer holds is what its schema says. */
+export const Closed = <P extends TProperties>(properties: P, description?: string): TObject<P> =>
+  Type.Object(properties, {
+    additionalProperties: false,
+    ...(description === undefined ? {} : { description }),
+  });
+
+export const Nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
+
+export const Link = Type.String({ description: 'Absolute address.' });
+export const Instant = Type.String({ description: 'RFC 3339, UTC, milliseconds.' });
+export const HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
+export const Count = Type.Integer({ minimum: 0 });
+export const Commitment = Type.String({
+  pattern: '^[A-Za-z0-9_-]{43}$',
+  description: 'Salted commitment: base64url(SHA-256(disclosure)).',
+});

@@ -1,0 +1,76 @@
+// Proof reports on the wire: every check that the one verifier made.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { json } from './answer.ts';
+import type { HttpDeps } from './deps.ts';
+import { refusalAnswer } from './errors.ts';
+import { isJobId, isReceiptId, jobMissing, receiptMissing } from './jobs.ts';
+import { describe } from './operation.ts';
+import { findForSure } from './read.ts';
+import { Closed, Nullable } from './schema-parts.ts';
+
+export const VerificationResponse = Closed({
+  ok: Type.Boolean({ description: 'Every check is ok.' }),
+  receiptId: Nullable(Type.String()),
+  jobId: Nullable(Type.String()),
+  keyId: Nullable(Type.String()),
+  signatureVerified: Type.Boolean(),
+  checks: Type.Array(
+    Closed({
+      name: Type.String(),
+      ok: Type.Boolean(),
+      details: Type.Optional(Type.Unknown({ description: 'The values compared.' })),
+    }),
+  ),
+});
+
+export function verifyJobForSure(deps: HttpDeps, id: string) {
+  return isJobId(id) ? findForSure(deps.reads, () => deps.verifyJob(id), jobMissing) : jobMissing;
+}
+
+export function verifyReceiptForSure(deps: HttpDeps, id: string) {
+  return isReceiptId(id)
+    ? findForSure(deps.reads, () => deps.verifyReceipt(id), receiptMissing)
+    : receiptMissing;
+}
+
+export function verifyRoutes(deps: HttpDeps) {
+  return new Elysia()
+    .get(
+      '/api/verify/jobs/:id',
+      async ({ params }) => answerOf(await verifyJobForSure(deps, params.id)),
+      describe(jobOperation),
+    )
+    .get(
+      '/api/verify/receipts/:id',
+      async ({ params }) => answerOf(await verifyReceiptForSure(deps, params.id)),
+      describe(receiptOperation),
+    );
+}
+
+function answerOf(report: VerificationReport | Refused): Response {
+  return isRefused(report) ? refusalAnswer(report) : json(200, report);
+}
+
+const report = ['The report; read `ok`.', VerificationResponse] as const;
+const unavailable = 'The read models or the event log are unavailable.';
+
+const jobOperation = {
+  summary: 'Verify a job and its receipt',
+  description: 'Checks the receipt signature and that job, receipt and recorded events agree.',
+  tag: 'verification' as const,
+  id: { name: 'id', description: 'Identifier of the job.' },
+  answers: { 200: report } as const,
+  errors: { 404: 'No such job or receipt.', 409: 'The job has no receipt yet.', 503: unavailable },
+};
+
+const receiptOperation = {
+  summary: 'Verify a receipt',
+  description: 'Checks the receipt signature; with the job, while that is retained, as well.',
+  tag: 'verification' as const,
+  id: { name: 'id', description: 'Identifier of the receipt.' },
+  answers: { 200: report } as const,
+  errors: { 404: 'No such receipt.', 503: unavailable },
+};
