@@ -31,6 +31,8 @@ export type DnsServer = {
   /** How often `name` was asked with `type`. */
   asked(name: string, type?: 'A' | 'AAAA'): number;
   set(name: string, answers: DnsAnswers): void;
+  /** From now on questions of this type are never answered. */
+  dropType(type: 'A' | 'AAAA'): void;
   close(): Promise<void>;
 };
 
@@ -40,6 +42,7 @@ export async function startDnsServer(
 ): Promise<DnsServer> {
   const answers = new Map(Object.entries(options.answers ?? {}));
   const questions: DnsQuestion[] = [];
+  const droppedTypes = new Set<string>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
   const asked = (name: string, type = 'A') =>
     questions.filter((q) => q.name === name && q.type === type).length;
@@ -52,7 +55,7 @@ export async function startDnsServer(
     const name = question.name.toLowerCase();
     questions.push({ name, type: question.type });
     const answer = pick(answers.get(name) ?? answers.get('*'), asked(name, question.type));
-    if (answer.drop === true) return;
+    if (answer.drop === true || droppedTypes.has(question.type)) return;
     const timer = setTimeout(() => {
       timers.delete(timer);
       socket.send(encode(query.id ?? 0, question, answer, options.ttl ?? 0), from.port, from.address);
@@ -68,6 +71,7 @@ export async function startDnsServer(
     questions,
     asked,
     set: (name, next) => void answers.set(name, next),
+    dropType: (type) => void droppedTypes.add(type),
     close: () =>
       new Promise<void>((resolve) => {
         for (const timer of timers) clearTimeout(timer);

@@ -1,0 +1,190 @@
+// The resolver port over a real DNS server, and what is remembered of it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
+import { chooseDial } from '#src/domain/target/policy.ts';
+import type { Resolution, Resolver } from '#src/ports/resolver.ts';
+import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
+import { rulesWith, targetOf } from './lab.ts';
+
+async function withDns(
+  answers: Readonly<Record<string, DnsAnswers>>,
+  use: (resolver: Resolver, dns: DnsServer) => Promise<void>,
+  maxInFlight = 16,
+): Promise<void> {
+  const dns = await startDnsServer({ answers, ttl: 300 });
+  try {
+    await use(dnsResolver({ servers: [dns.address], maxInFlight }), dns);
+  } finally {
+    await dns.close();
+  }
+}
+
+test('A and AAAA are asked once each, and answered together', async () => {
+  await withDns({ 'a.test': ['8.8.8.8', '8.8.4.4', '2001:4860:4860::8888'] }, async (resolver, dns) => {
+    assert.deepEqual(await resolver.resolve('a.test', 2000), {
+      outcome: 'addresses',
+      addresses: ['8.8.8.8', '8.8.4.4', '2001:4860:4860::8888'],
+    });
+    assert.deepEqual([dns.asked('a.test', 'A'), dns.asked('a.test', 'AAAA')], [1, 1]);
+    assert.equal(dns.questions.length, 2);
+  });
+});
+
+test('an answer is not remembered, whatever its time to live', async () => {
+  await withDns({ 'a.test': [{ addresses: ['8.8.8.8'] }, { addresses: ['10.0.0.1'] }] }, async (resolver) => {
+    assert.deepEqual(await resolver.resolve('a.test', 2000), {
+      outcome: 'addresses',
+      addresses: ['8.8.8.8'],
+    });
+    assert.deepEqual(await resolver.resolve('a.test', 2000), {
+      outcome: 'addresses',
+      addresses: ['10.0.0.1'],
+    });
+  });
+});
+
+test('one kind alone is enough where the other has no records', async () => {
+  await withDns({ 'four.test': ['8.8.8.8'], 'six.test': ['2001:4860::1'] }, async (resolver) => {
+    assert.deepEqual(await resolver.resolve('four.test', 2000), {
+      outcome: 'addresses',
+      addresses: ['8.8.8.8'],
+    });
+    assert.deepEqual(await resolver.resolve('six.test', 2000), {
+      outcome: 'addresses',
+      addresses: ['2001:4860::1'],
+    });
+  });
+});
+
+test('no such name and no address are not_found', async () => {
+  await withDns({ 'empty.test': [] }, async (resolver) => {
+    assert.deepEqual(await resolver.resolve('none.test', 2000), { outcome: 'not_found' });
+    assert.deepEqual(await resolver.resolve('empty.test', 2000), { outcome: 'not_found' });
+  });
+});
+
+test('a failing server is no answer', async () => {
+  await withDns({ 'fail.test': { rcode: 'SERVFAIL' } }, async (resolver) => {
+    const resolution = await resolver.resolve('fail.test', 2000);
+    // Deno's resolver names SERVFAIL like a name that does not exist.
+    const expected: Resolution =
+      'Deno' in globalThis ? { outcome: 'not_found' } : { outcome: 'failed', timedOut: false };
+    assert.deepEqual(resolution, expected);
+  });
+});
+
+test('silence ends at the deadline', async () => {
+  await withDns({ 'drop.test': { drop: true } }, async (resolver) => {
+    const start = performance.now();
+    assert.deepEqual(await resolver.resolve('drop.test', 400), { outcome: 'failed', timedOut: true });
+    const ms = performance.now() - start;
+    assert.ok(ms >= 390 && ms < 2000, `${ms}`);
+  });
+});
+
+test('half an answer is none: the other half could be private', async () => {
+  const dns = await startDnsServer({ answers: { 'half.test': ['8.8.8.8'] } });
+  const resolver = dnsResolver({ servers: [dns.address], maxInFlight: 4 });
+  try {
+    dns.dropType('AAAA');
+    assert.deepEqual(await resolver.resolve('half.test', 400), { outcome: 'failed', timedOut: true });
+  } finally {
+    await dns.close();
+  }
+});
+
+test('a lost packet is asked again within the deadline', { timeout: 10_000 }, async () => {
+  await withDns({ 'lossy.test': [{ drop: true }, { addresses: ['8.8.8.8'] }] }, async (resolver) => {
+    assert.deepEqual(await resolver.resolve('lossy.test', 8000), {
+      outcome: 'addresses',
+      addresses: ['8.8.8.8'],
+    });
+  });
+});
+
+test('an address is never looked up, and short forms are names like others', async () => {
+  await withDns(
+    { '127.1': ['8.8.8.8'], '2130706433': ['8.8.8.8'], '0x7f.1': ['8.8.8.8'] },
+    async (resolver, dns) => {
+      assert.deepEqual(await resolver.resolve('127.0.0.1', 2000), { outcome: 'not_found' });
+      assert.deepEqual(await resolver.resolve('::1', 2000), { outcome: 'not_found' });
+      assert.equal(dns.questions.length, 0);
+      for (const name of ['127.1', '2130706433', '0x7f.1']) {
+        assert.deepEqual(await resolver.resolve(name, 2000), {
+          outcome: 'addresses',
+          addresses: ['8.8.8.8'],
+        });
+      }
+    },
+  );
+});
+
+test('a name of the hosts file leads nowhere inside', async () => {
+  await withDns({ localhost: ['8.8.8.8'] }, async (resolver) => {
+    const resolution = await resolver.resolve('localhost', 2000);
+    assert.equal(resolution.outcome, 'addresses');
+    const addresses = 'addresses' in resolution ? resolution.addresses : [];
+    const dial = chooseDial(targetOf('https://example.com/'), addresses, describeAddress, rulesWith());
+    // Bun asks the network. Deno reads the hosts file; what it finds there is refused like any private answer.
+    if (addresses.includes('8.8.8.8')) assert.equal(dial?.address.text, '8.8.8.8');
+    else assert.equal(dial, null);
+  });
+});
+
+test('look-ups in flight are capped: one more fails at once, and a place is free again after', async () => {
+  const slow = { addresses: ['8.8.8.8'], delayMs: 300 };
+  await withDns(
+    { '*': slow },
+    async (resolver, dns) => {
+      const running = [resolver.resolve('a.test', 2000), resolver.resolve('b.test', 2000)];
+      assert.deepEqual(await resolver.resolve('c.test', 2000), { outcome: 'failed', timedOut: false });
+      for (const resolution of await Promise.all(running)) assert.equal(resolution.outcome, 'addresses');
+      assert.equal(dns.asked('c.test'), 0);
+      assert.equal((await resolver.resolve('c.test', 2000)).outcome, 'addresses');
+    },
+    2,
+  );
+});
+
+function counting(answer: (name: string) => Resolution): Resolver & { asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    resolve: (name) => {
+      asked.push(name);
+      return Promise.resolve(answer(name));
+    },
+  };
+}
+
+test('a miss is kept for 60 s, an address and a failure are not', async () => {
+  let now = 0;
+  const inner = counting((name) => {
+    if (name === 'good.test') return { outcome: 'addresses', addresses: ['8.8.8.8'] };
+    return name === 'bad.test' ? { outcome: 'failed', timedOut: true } : { outcome: 'not_found' };
+  });
+  const resolver = rememberingMisses(inner, { monotonic: () => now });
+  const ask = async (name: string) => (await resolver.resolve(name, 1000)).outcome;
+  for (let i = 0; i < 3; i++) {
+    assert.equal(await ask('none.test'), 'not_found');
+    assert.equal(await ask('good.test'), 'addresses');
+    assert.equal(await ask('bad.test'), 'failed');
+  }
+  const count = (name: string) => inner.asked.filter((asked) => asked === name).length;
+  assert.deepEqual([count('none.test'), count('good.test'), count('bad.test')], [1, 3, 3]);
+  now = 59_999;
+  await ask('none.test');
+  assert.equal(count('none.test'), 1);
+  now = 60_000;
+  await ask('none.test');
+  assert.equal(count('none.test'), 2);
+});
+
+test('misses are bounded: the oldest goes first', async () => {
+  const inner = counting(() => ({ outcome: 'not_found' }));
+  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { maxNames: 2 });
+  for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await resolver.resolve(name, 1000);
+  assert.deepEqual(inner.asked, ['a', 'b', 'c', 'a']);
+});
