@@ -18,6 +18,10 @@ export type KeyRecord = {
 
 const seconds = (instant: string) => Math.floor(Date.parse(instant) / 1000);
 
+/** A second retirement may close a key earlier, never open it again. */
+const earlier = (a: number | null, b: number | null) =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b);
+
 export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonly KeyRecord[] {
   switch (event.type) {
     case 'KeyActivated': {
@@ -39,8 +43,11 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
         key.keyId === keyId
           ? {
               ...key,
-              notAfter: seconds(effectiveAt),
-              compromisedAt: compromisedAt === null ? null : seconds(compromisedAt),
+              notAfter: earlier(key.notAfter, seconds(effectiveAt)),
+              compromisedAt: earlier(
+                key.compromisedAt,
+                compromisedAt === null ? null : seconds(compromisedAt),
+              ),
             }
           : key,
       );

@@ -114,7 +114,24 @@ function same(name: CheckName, expected: Json, receipt: Json): Check {
   return { name, ok: receipt !== null && equal(expected, receipt), details: { expected, receipt } };
 }
 
-const equal = (a: Json, b: Json) => canonicalJson(a) === canonicalJson(b);
+/** What no canonical JSON can hold (a lone surrogate in a forged payload or an edited export) equals nothing. */
+function equal(a: Json, b: Json): boolean {
+  try {
+    return canonicalJson(a) === canonicalJson(b);
+  } catch {
+    return false;
+  }
+}
+
+/** null where the events, edited, are no canonical JSON any more: that fails one check, and stops none. */
+async function chainOf(events: readonly ChainedEvent[], sha256: Sha256): Promise<string | null> {
+  try {
+    return await eventChain(events, sha256);
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) return null;
+    throw error;
+  }
+}
 
 async function signatureValid(
   jws: ParsedJws | null,
@@ -167,7 +184,7 @@ async function jobChecks(job: JobFacts, payload: ReceiptPayload | null, sha256: 
   const recorded = {
     id: last?.stream ?? null,
     revision: last === undefined ? null : String(last.revision),
-    chain: await eventChain(job.events, sha256),
+    chain: await chainOf(job.events, sha256),
   };
   return [
     { name: 'job_present', ok: true },

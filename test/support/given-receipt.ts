@@ -1,0 +1,103 @@
+// One signed receipt over one recorded job, made from the domain alone, as a test wants it.
+
+import { utf8 } from '#src/domain/bytes.ts';
+import type { JobEvent } from '#src/domain/events.ts';
+import type { CompletedJob } from '#src/domain/job/state.ts';
+import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
+import {
+  compactJws,
+  type ReceiptPayload,
+  receiptPayload,
+  signingInput,
+} from '#src/domain/receipt/payload.ts';
+import type { JobFacts, VerifyFacts } from '#src/domain/receipt/verify.ts';
+import { givenJob } from './given.ts';
+import {
+  attemptRetried,
+  attemptSucceeded,
+  JOB_ID,
+  jobCompleted,
+  jobStarted,
+  receiptSigned,
+  T0,
+} from './given-events.ts';
+import { sha256, type TestKey } from './primitives.ts';
+
+const payment = {
+  scheme: 'exact',
+  network: 'eip155:8453',
+  asset: '0xasset',
+  amount: '3000',
+  payTo: '0xpayee',
+  payer: '0xpayer',
+  transaction: '0xtransaction',
+  payloadHash: '6'.repeat(64),
+};
+
+/** A paid, decided job of two attempts, up to its completion. */
+export const JOB_EVENTS: readonly JobEvent[] = [
+  jobStarted({
+    mode: 'x402',
+    payment,
+    decisionId: 'dec_0000000000000000000000000d',
+    decisionHash: 'd'.repeat(64),
+  }),
+  attemptRetried(),
+  attemptSucceeded({ number: 2, exempted: true }),
+  jobCompleted({ attempts: 2, decisionId: 'dec_0000000000000000000000000d' }),
+];
+
+/** Events as a log would return them, with ids that tell them apart. */
+export function recorded(events: readonly JobEvent[], stream = `job-${JOB_ID}`): ChainedEvent[] {
+  return events.map(({ type, data }, i) => {
+    const id = `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`;
+    return { stream, revision: BigInt(i), id, type, data: JSON.parse(JSON.stringify(data)) };
+  });
+}
+
+export async function payloadOf(events: readonly JobEvent[] = JOB_EVENTS): Promise<ReceiptPayload> {
+  const { state } = givenJob(...events, receiptSigned());
+  if (state.status !== 'completed') throw new Error('a receipt needs a completed job');
+  const stored = recorded(events);
+  const chain = await eventChain(stored, sha256);
+  const stream = { id: `job-${JOB_ID}`, revision: String(stored.length - 1), chain };
+  const { receiptId } = receiptSigned().data;
+  return receiptPayload(state as CompletedJob, { receiptId, iat: T0 / 1000, stream });
+}
+
+export async function signed(payload: ReceiptPayload, key: TestKey): Promise<string> {
+  const input = signingInput(payload, key.keyId);
+  return compactJws(input, await key.sign(utf8(input)));
+}
+
+/** A JWS of any header and payload, truly signed by the key. */
+export async function forged(header: object, payload: unknown, key: TestKey): Promise<string> {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const input = `${part(header)}.${part(payload)}`;
+  return compactJws(input, await key.sign(utf8(input)));
+}
+
+export function jobFactsOf(events: readonly JobEvent[] = JOB_EVENTS, stored = recorded(events)): JobFacts {
+  const { state } = givenJob(...events, receiptSigned());
+  if (state.status !== 'completed') throw new Error('a receipt needs a completed job');
+  const { started, completed, receipt } = state;
+  return {
+    jobId: started.jobId,
+    receiptId: receipt?.receiptId ?? null,
+    status: completed.status,
+    responseStatus: completed.responseStatus,
+    method: started.method,
+    attempts: completed.attempts,
+    decisionId: started.decisionId,
+    targetCommitment: started.commitments.target_url,
+    payment: started.payment,
+    events: stored,
+  };
+}
+
+/** Facts that verify in every check; a test changes the one it speaks of. */
+export async function goodFacts(key: TestKey, changes: Partial<VerifyFacts> = {}): Promise<VerifyFacts> {
+  const { receiptId } = receiptSigned().data;
+  const jws = await signed(await payloadOf(), key);
+  return { jws, receiptId, jobId: JOB_ID, keys: [key.record], job: jobFactsOf(), ...changes };
+}
