@@ -1,0 +1,153 @@
+// Every case of both fixtures, by the verdict that all routes share, and by the call itself.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { httpsOutbound } from '#src/adapters/outbound/https.ts';
+import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
+import { hostOf } from '#src/domain/target/names.ts';
+import {
+  chooseDial,
+  type Dial,
+  judgeAnswer,
+  judgeTarget,
+  type TargetRefusal,
+} from '#src/domain/target/policy.ts';
+import type { Target } from '#src/domain/target/url.ts';
+import { caseResolver, type SsrfCase, ssrfCases } from '#test/support/ssrf.ts';
+import { startTlsTarget, type TlsTarget } from '#test/support/tls-target.ts';
+import { clock, requestTo, rulesWith, withListener } from './lab.ts';
+
+const cases = ssrfCases();
+const rules = rulesWith();
+const readers = { parse: parseUrl, describe: describeAddress };
+
+test('both fixtures are there', () => {
+  assert.ok(cases.length >= 117 + 100, `${cases.length} cases`);
+  assert.ok(cases.filter(({ expected }) => expected === 'allow').length >= 40);
+});
+
+type Verdict = { readonly refusal: TargetRefusal } | { readonly target: Target; readonly dial: Dial | null };
+
+/** As a route does it: text, then one look-up, then the answer. */
+async function verdictOf(ssrfCase: SsrfCase): Promise<Verdict> {
+  const target = judgeTarget(ssrfCase.url, readers, rules);
+  if ('refused' in target) return { refusal: target };
+  if (target.literal) return { target, dial: chooseDial(target, [target.hostname], describeAddress, rules) };
+  const answer = await caseResolver(ssrfCase).resolve(target.hostname, 1000);
+  const dial = judgeAnswer(target, answer, describeAddress, rules);
+  return 'refused' in dial ? { refusal: dial } : { target, dial };
+}
+
+const title = ({ url, expected, why }: SsrfCase) => `${expected} ${JSON.stringify(url).slice(0, 90)}: ${why}`;
+
+for (const ssrfCase of cases) {
+  test(`verdict: ${title(ssrfCase)}`, async () => {
+    const verdict = await verdictOf(ssrfCase);
+    if (ssrfCase.expected === 'block') {
+      assert.ok('refusal' in verdict);
+      assert.equal(verdict.refusal.refused, ssrfCase.code ?? verdict.refusal.refused);
+      if (ssrfCase.host === null) assert.equal(verdict.refusal.refused, 'invalid_request');
+      if (ssrfCase.group === 'dns') assert.equal(verdict.refusal.refused, 'target_unresolvable');
+      assert.doesNotMatch(JSON.stringify(verdict.refusal), /\d+\.\d+\.\d+|::|hook-target/);
+    } else {
+      assert.ok('target' in verdict);
+      assert.ok(verdict.dial);
+      assert.equal(verdict.dial.exempted, false);
+      assert.ok([...(ssrfCase.dns ?? []), verdict.target.hostname].includes(verdict.dial.address.text));
+      if (typeof ssrfCase.host === 'string') {
+        assert.equal(verdict.target.hostname, ssrfCase.host.replace(/^\[|[\].]$/g, ''));
+      }
+    }
+  });
+}
+
+/** The target that a careless caller would make of a case: parsed, judged by nobody. Null: unparsable. */
+function unjudged({ url }: SsrfCase, port: number): Target | null {
+  const parts = parseUrl(url);
+  if (parts === null || parts.protocol !== 'https:') return null;
+  const { hostname, literal, authority } = hostOf(parts.hostname);
+  const origin = `https://${authority}:${port}`;
+  return { href: `${origin}/`, origin, hostname, port, path: '/', literal };
+}
+
+/** Cases that only the text tells; their hosts are public or not named at all. */
+const TEXT_ONLY = ['userinfo', 'port', 'parser-repair', 'own-host', 'scheme-parse'];
+const reaching = cases.filter(
+  (c) => c.expected === 'block' && !TEXT_ONLY.includes(c.group) && unjudged(c, 443) !== null,
+);
+
+test('no blocked case reaches a listening socket, even where nobody judged its text', {
+  timeout: 30_000,
+}, async () => {
+  assert.ok(reaching.length >= 120, `${reaching.length} cases`);
+  await withListener(
+    (socket) => socket.destroy(),
+    async ({ port, connections }) => {
+      for (const ssrfCase of reaching) {
+        // A blocked name answers loopback where the case does not say: the worst that its DNS could do.
+        const resolver = caseResolver({ ...ssrfCase, dns: ssrfCase.dns ?? ['127.0.0.1'] });
+        const outbound = httpsOutbound({
+          resolver,
+          judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+          secureContext: outboundTlsContext(null),
+          clock,
+        });
+        const target = unjudged(ssrfCase, port);
+        assert.ok(target);
+        const report = await outbound.send({
+          ...requestTo('https://x.example.com/'),
+          target,
+          timeoutMs: 2000,
+        });
+        assert.ok(['target_refused', 'dns_error'].includes(report.errorCategory ?? ''), title(ssrfCase));
+        assert.deepEqual([report.sent, report.address], ['no', null], title(ssrfCase));
+        assert.ok(resolver.lookups() <= 1, title(ssrfCase));
+      }
+      assert.equal(connections(), 0);
+    },
+    { host: '::' },
+  );
+});
+
+const allowed = cases.filter(({ expected }) => expected === 'allow');
+let stand: TlsTarget;
+before(async () => {
+  const hosts = allowed.map((ssrfCase) => hostOf(parseUrl(ssrfCase.url)?.hostname ?? '').hostname);
+  stand = await startTlsTarget({ names: ['127.0.0.1', ...new Set(hosts)] });
+});
+after(() => stand.close());
+
+for (const ssrfCase of allowed) {
+  test(`call: ${title(ssrfCase)}`, async () => {
+    const target = judgeTarget(ssrfCase.url, readers, rules);
+    assert.ok(!('refused' in target));
+    const resolver = caseResolver(ssrfCase);
+    const chosen: string[] = [];
+    const loopback = describeAddress('127.0.0.1');
+    assert.ok(loopback);
+    const outbound = httpsOutbound({
+      resolver,
+      // The address is judged as it is, then a target on this machine stands in for it.
+      judge: (judged, addresses) => {
+        const dial = chooseDial(judged, addresses, describeAddress, rules);
+        if (dial !== null) chosen.push(dial.address.text);
+        return dial && { ...dial, address: loopback };
+      },
+      secureContext: outboundTlsContext(stand.caPem),
+      clock,
+    });
+    const before = stand.requests.length;
+    const origin = `${target.origin.replace(/:\d+$/, '')}:${stand.port}`;
+    const stoodIn = { ...target, origin, port: stand.port };
+    const report = await outbound.send({ ...requestTo('https://x.example.com/'), target: stoodIn });
+    assert.equal(report.errorCategory, null);
+    const [request, ...more] = stand.requests.slice(before);
+    assert.equal(more.length, 0);
+    assert.equal(request?.path, target.path);
+    assert.equal(request?.servername, target.literal ? null : target.hostname);
+    assert.equal(request?.headers.host, origin.slice('https://'.length));
+    assert.equal(chosen.length, 1);
+    assert.ok([...(ssrfCase.dns ?? []), target.hostname].includes(chosen[0] ?? ''));
+    assert.equal(resolver.lookups(), target.literal ? 0 : 1);
+  });
+}
