@@ -1,6 +1,11 @@
 // What the HTTP room is handed: closures over use cases and read models, and the settings that answers show.
 // Refusals come back as data; faults are thrown as `Fault`. Wiring supplies all of it.
 
+import type { jobQueries } from '#projections/job/query.ts';
+import type { monitoringQueries } from '#projections/monitoring/query.ts';
+import type { proofQueries } from '#projections/proof/query.ts';
+import type { receiptQueries } from '#projections/receipt/query.ts';
+import type { trustQueries } from '#projections/trust/query.ts';
 import type { Mode } from '#src/domain/events.ts';
 import type { JwkSet } from '#src/domain/receipt/keys.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
@@ -15,20 +20,25 @@ import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import type { TrustsProxy } from './client-address.ts';
 import type { PaymentGate } from './payment-gate.ts';
-import type { JobRecord, MonitoringRecord, ProofRecord, ReceiptRecord, TrustRecord } from './records.ts';
 
-/** Each read throws `Fault('read_models_unavailable')` where the read models are away. */
+/** Each throws `Fault('read_models_unavailable')` where the read models are away, within its own time limit. */
 export type Reads = {
-  findJob(id: string): Promise<JobRecord | null>;
-  findReceipt(id: string): Promise<ReceiptRecord | null>;
-  recentProofs(limit: number): Promise<readonly ProofRecord[]>;
-  monitoring(windowMs: number): Promise<MonitoringRecord>;
-  trust(): Promise<TrustRecord>;
-  /**
-   * Asked after a miss: waits, at most 1 s, until the read models have reached the log's head as it stands now.
-   * `not_there`: they have; what a second read does not find does not exist.
-   */
-  missing(): Promise<'not_there' | 'not_caught_up'>;
+  readonly job: Pick<ReturnType<typeof jobQueries>, 'find'>;
+  readonly receipt: Pick<ReturnType<typeof receiptQueries>, 'find' | 'countUnverified'>;
+  readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;
+  readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary'>;
+  readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts'>;
+  /** Rows that are retained now. */
+  readonly store: { counts(): Promise<{ readonly jobs: number; readonly receipts: number }> };
+};
+
+/** How far the read models are; none of these throws. */
+export type Progress = {
+  /** Whether they have reached `position`; waits for it up to `timeoutMs`. */
+  caughtUp(position: string, timeoutMs: number): Promise<boolean>;
+  /** Whether they have reached the log's head as it is now, waiting up to 1 s: only then is a miss a miss. */
+  reachedHead(): Promise<boolean>;
+  lag(): { readonly lagEvents: number | null; readonly lagMs: number };
 };
 
 export type HealthFacts = {
@@ -43,6 +53,7 @@ export type HttpSettings = {
   /** PUBLIC_BASE_URL: absolute; a trailing slash is dropped. */
   readonly baseUrl: string;
   readonly mode: Mode;
+  readonly storage: { readonly driver: string; readonly durable: boolean };
   /** What one call costs where payment is enforced. */
   readonly offer: { readonly scheme: string; readonly network: string; readonly price: string };
   readonly policyMode: PolicyMode;
@@ -60,8 +71,7 @@ export type HttpDeps = {
   verifyJob(jobId: string): Promise<VerificationReport | Refused>;
   verifyReceipt(receiptId: string): Promise<VerificationReport | Refused>;
   readonly reads: Reads;
-  /** Waits until the read models have reached `position`, at most 1 s; false where they have not. */
-  awaitPosition(position: string): Promise<boolean>;
+  readonly progress: Progress;
   jwks(): Promise<JwkSet>;
   /** Never throws. */
   health(): Promise<HealthFacts>;

@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/events.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
@@ -111,7 +112,7 @@ function linkedDetails(details: unknown, links: Links): unknown {
 /** The result stands whether or not the read models come after in time. */
 async function linksWork(deps: HttpDeps, { position }: Execution): Promise<void> {
   try {
-    await deps.awaitPosition(position);
+    await deps.progress.caughtUp(position, LIMITS.caughtUpWaitMs);
   } catch (cause) {
     deps.logger.warn('read models not caught up at the answer', { cause });
   }

@@ -1,9 +1,12 @@
 // Jobs and receipts on the wire. Ids of jobs are public: a job shows nothing of its target, key or payer but commitments.
+
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import type { JobRecord } from '#projections/job/query.ts';
+import type { ReceiptRecord } from '#projections/receipt/query.ts';
 import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/events.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
-import { isReceiptPayload, parseJws, ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
+import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
@@ -11,7 +14,6 @@ import { refusalAnswer } from './errors.ts';
 import { JobLinks, jobLinks, type Links, linksFrom } from './links.ts';
 import { describe } from './operation.ts';
 import { findForSure } from './read.ts';
-import type { JobRecord, ReceiptRecord } from './records.ts';
 import { Closed, Commitment, HttpStatus, Instant, Nullable } from './schema-parts.ts';
 
 export const JobStatus = Type.Union([
@@ -73,12 +75,14 @@ export const receiptMissing = refused(
 export const isJobId = (id: string) => new RegExp(ID_PATTERN.job).test(id);
 export const isReceiptId = (id: string) => new RegExp(ID_PATTERN.receipt).test(id);
 
-export function loadJob({ reads }: Pick<HttpDeps, 'reads'>, id: string) {
-  return isJobId(id) ? findForSure(reads, () => reads.findJob(id), jobMissing) : jobMissing;
+export function loadJob({ reads, progress }: HttpDeps, id: string) {
+  return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing) : jobMissing;
 }
 
-export function loadReceipt({ reads }: Pick<HttpDeps, 'reads'>, id: string) {
-  return isReceiptId(id) ? findForSure(reads, () => reads.findReceipt(id), receiptMissing) : receiptMissing;
+export function loadReceipt({ reads, progress }: HttpDeps, id: string) {
+  return isReceiptId(id)
+    ? findForSure(progress, () => reads.receipt.find(id), receiptMissing)
+    : receiptMissing;
 }
 
 export function jobRoutes(deps: HttpDeps) {
@@ -112,10 +116,10 @@ function jobView(job: JobRecord, links: Links): typeof JobResponse.static {
     mode,
     attempts,
     attemptLog: job.attemptLog.map(attemptView),
-    target: { scheme: 'https', commitment: job.targetCommitment },
+    target: { scheme: 'https', commitment: job.target.commitment },
     requestHash: job.requestHash,
     responseStatus,
-    responseOk: isOk(responseStatus),
+    responseOk: job.responseOk,
     responseHash: job.responseHash,
     errorCategory,
     decisionId,
@@ -134,21 +138,17 @@ function attemptView(entry: JobRecord['attemptLog'][number]) {
   return { number, startedAt, completedAt, phase, sent, status, errorCategory, timings };
 }
 
-export const isOk = (status: number | null) => status !== null && status >= 200 && status <= 299;
-
 function receiptView(receipt: ReceiptRecord, links: Links): typeof ReceiptResponse.static {
-  const { id, jobId, keyId, jws, verified } = receipt;
-  const decoded = parseJws(jws)?.payload;
-  const payload = isReceiptPayload(decoded) ? decoded : null;
+  const { id, jobId, keyId, payload, jws, signature, verified, decisionId } = receipt;
   return {
     id,
     keyId,
     payload,
     jws,
-    signature: shownSignature(jws),
+    signature,
     verified,
     checkpoint: null,
-    links: jobLinks(links, jobId, id, payload?.decisionId ?? null),
+    links: jobLinks(links, jobId, id, decisionId),
   };
 }
 

@@ -1,6 +1,9 @@
 // Monitoring and trust on the wire: the read models' verdicts, and what this process knows of itself.
+
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { windowStart } from '#projections/monitoring/query.ts';
+import { executionStatus } from '#src/domain/attention.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
@@ -10,7 +13,6 @@ import { describe } from './operation.ts';
 import { type ProcessMeter, ProcessMetrics } from './process-metrics.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 import { type IntegerParameter, readInteger } from './query-string.ts';
-import type { MonitoringRecord } from './records.ts';
 import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
@@ -52,27 +54,44 @@ export function monitoringRoutes(deps: HttpDeps, meter: ProcessMeter) {
     async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return refusalAnswer(wanted);
-      return json(200, responseOf(await deps.reads.monitoring(wanted), links, meter));
+      return json(200, await summaryOf(deps, wanted, links, meter.read()));
     },
     describe(operation),
   );
 }
 
-function responseOf(
-  record: MonitoringRecord,
+/** What the attention rule judges, and what of it is shown. */
+export async function measure({ reads, progress, clock }: HttpDeps, windowMs: number) {
+  const [{ stats, failureRate, overdue }, unverifiedReceipts] = await Promise.all([
+    reads.monitoring.summary(clock.now(), windowMs),
+    reads.receipt.countUnverified(),
+  ]);
+  const { lagEvents, lagMs } = progress.lag();
+  const { recentSucceeded, recentFailed } = stats;
+  const status = executionStatus({ recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs });
+  return { status, stats, failureRate, projection: { lagEvents, lagMs } };
+}
+
+async function summaryOf(
+  deps: HttpDeps,
+  windowMs: number,
   links: Links,
-  meter: ProcessMeter,
-): typeof MonitoringResponse.static {
-  const { status, windowMs, failureRate, stats, recentFailures, projection } = record;
+  process: ProcessMetrics,
+): Promise<typeof MonitoringResponse.static> {
+  const since = windowStart(deps.clock.now(), windowMs);
+  const [{ status, stats, failureRate, projection }, failures] = await Promise.all([
+    measure(deps, windowMs),
+    deps.reads.proof.recentFailures(since, LIMITS.recentFailures),
+  ]);
   return {
     ok: status === 'ok',
     status,
     windowMs,
     failureRate,
     stats,
-    recentFailures: recentFailures.map((proof) => proofSummary(proof, links)),
+    recentFailures: failures.map((proof) => proofSummary(proof, links)),
     redactionPolicy: REDACTION_POLICY,
-    process: meter.read(),
+    process,
     projection,
   };
 }

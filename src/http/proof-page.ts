@@ -1,5 +1,7 @@
 // The proof page: what the API's report says, readable by people and without JavaScript.
+
 import { Elysia } from 'elysia';
+import type { JobRecord } from '#projections/job/query.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { Entropy } from '#src/ports/clock.ts';
@@ -9,7 +11,6 @@ import { type Links, linksFrom } from './links.ts';
 import { type Markup, markup } from './markup.ts';
 import { describe } from './operation.ts';
 import { REDACTION_POLICY } from './proofs.ts';
-import type { JobRecord } from './records.ts';
 import { type Standing, standingOf } from './standing.ts';
 
 export function proofPageRoutes(deps: HttpDeps) {

@@ -1,16 +1,17 @@
 // Public proof summaries: what anyone may see of a job. What they leave out is said in the answer itself.
+
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import type { ProofRecord } from '#projections/proof/query.ts';
 import { ErrorCategory, Method } from '#src/domain/events.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
-import { isOk, JobStatus } from './jobs.ts';
+import { JobStatus } from './jobs.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from './links.ts';
 import { describe } from './operation.ts';
 import { type IntegerParameter, readInteger } from './query-string.ts';
-import type { ProofRecord } from './records.ts';
 import { Closed, HttpStatus, Instant, Nullable } from './schema-parts.ts';
 
 export const ProofSummary = Closed({
@@ -67,7 +68,7 @@ export function proofRoutes(deps: HttpDeps) {
     async ({ request }) => {
       const wanted = readInteger(request.url, limit);
       if (typeof wanted !== 'number') return refusalAnswer(wanted);
-      const proofs = await deps.reads.recentProofs(wanted);
+      const proofs = await deps.reads.proof.recent(wanted);
       return json(200, {
         ok: true,
         redactionPolicy: REDACTION_POLICY,
@@ -88,7 +89,7 @@ export function proofSummary(proof: ProofRecord, links: Links): typeof ProofSumm
     method,
     attempts,
     responseStatus,
-    responseOk: isOk(responseStatus),
+    responseOk: proof.responseOk,
     receiptVerified,
     errorCategory,
     createdAt: proof.createdAt,

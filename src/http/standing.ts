@@ -1,9 +1,9 @@
 // How a job or a receipt stands, as its page and its badge show it.
+import type { JobRecord } from '#projections/job/query.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { HttpDeps } from './deps.ts';
 import { isReceiptId, loadJob } from './jobs.ts';
-import type { JobRecord } from './records.ts';
 import { verifyJobForSure, verifyReceiptForSure } from './verify.ts';
 
 export type Standing = {
@@ -22,7 +22,7 @@ export async function standingOf(deps: HttpDeps, id: string): Promise<Standing |
 async function standingOfReceipt(deps: HttpDeps, id: string): Promise<Standing | Refused> {
   const report = await verifyReceiptForSure(deps, id);
   if (isRefused(report)) return report;
-  const job = report.jobId === null ? null : await deps.reads.findJob(report.jobId);
+  const job = report.jobId === null ? null : await deps.reads.job.find(report.jobId);
   return { state: stateOf(job, report), job, report };
 }
 

@@ -1,11 +1,15 @@
 // The trust summary on the wire: measured facts and the score made of them.
+
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { type ExecutionStats, windowStart } from '#projections/monitoring/query.ts';
+import type { ReceiptTrust } from '#projections/trust/query.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { type TrustFacts, trustScore, trustSignals } from '#src/domain/trust.ts';
 import { json } from './answer.ts';
 import type { HttpDeps, HttpSettings } from './deps.ts';
-import { JobStats, Status } from './monitoring.ts';
+import { JobStats, measure, Status } from './monitoring.ts';
 import { describe } from './operation.ts';
-import type { TrustRecord } from './records.ts';
 import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const TrustResponse = Closed({
@@ -24,36 +28,60 @@ export const TrustResponse = Closed({
     stats: JobStats,
   }),
   proofExamples: Closed({ recentVerifiedProofs: Count, latestVerifiedProofAt: Nullable(Instant) }),
-  trustScore: Nullable(
-    Type.Number({ minimum: 0, maximum: 100, description: 'Of measured facts; null where there are none.' }),
-  ),
+  trustScore: Type.Integer({ minimum: 0, maximum: 100, description: 'Of measured facts only.' }),
   trustComponents: Type.Array(
-    Closed({ name: Type.String(), value: Type.Number(), weight: Type.Number(), score: Type.Number() }),
+    Closed({
+      name: Type.String(),
+      value: Type.Union([Type.Boolean(), Type.Number()]),
+      weight: Type.Number(),
+      score: Type.Number(),
+    }),
   ),
   trustSignals: Type.Array(Type.String()),
 });
 
+const WINDOW_MS = LIMITS.monitoringWindowMs.default;
+
 export function trustRoutes(deps: HttpDeps) {
-  return new Elysia().get(
-    '/api/trust',
-    async () => json(200, responseOf(await deps.reads.trust(), deps.settings)),
-    describe(operation),
-  );
+  return new Elysia().get('/api/trust', async () => json(200, await summaryOf(deps)), describe(operation));
 }
 
-function responseOf(record: TrustRecord, { mode, offer }: HttpSettings): typeof TrustResponse.static {
-  const { status, storage, execution, proofExamples, trustScore, trustComponents, trustSignals } = record;
-  const { scheme, network, price } = offer;
+async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
+  const { reads, settings } = deps;
+  const { scheme, network, price } = settings.offer;
+  const [{ status, stats, failureRate }, receipts, counts] = await Promise.all([
+    measure(deps, WINDOW_MS),
+    reads.trust.receipts(windowStart(deps.clock.now(), WINDOW_MS)),
+    reads.store.counts(),
+  ]);
+  const facts = factsOf(settings, stats, receipts);
+  const { score, components } = trustScore(facts);
   return {
     ok: true,
     status,
-    x402: { enabled: mode === 'x402', scheme, network, price },
-    storage,
-    execution,
-    proofExamples,
-    trustScore,
-    trustComponents: [...trustComponents],
-    trustSignals: [...trustSignals],
+    x402: { enabled: facts.paymentEnforced, scheme, network, price },
+    storage: { ...settings.storage, jobs: counts.jobs, receipts: counts.receipts },
+    execution: { windowMs: WINDOW_MS, recentFailureRate: failureRate, stats },
+    proofExamples: {
+      recentVerifiedProofs: receipts.recentVerified,
+      latestVerifiedProofAt: receipts.latestVerifiedAt,
+    },
+    trustScore: score,
+    trustComponents: [...components],
+    trustSignals: [...trustSignals(facts)],
+  };
+}
+
+function factsOf(settings: HttpSettings, stats: ExecutionStats, receipts: ReceiptTrust): TrustFacts {
+  return {
+    paymentEnforced: settings.mode === 'x402',
+    storage: settings.storage,
+    recentSucceeded: stats.recentSucceeded,
+    recentFailed: stats.recentFailed,
+    windowMs: WINDOW_MS,
+    receipts: receipts.receipts,
+    receiptsVerified: receipts.verified,
+    checkpoint: null,
   };
 }
 

@@ -27,12 +27,12 @@ export const VerificationResponse = Closed({
 });
 
 export function verifyJobForSure(deps: HttpDeps, id: string) {
-  return isJobId(id) ? findForSure(deps.reads, () => deps.verifyJob(id), jobMissing) : jobMissing;
+  return isJobId(id) ? findForSure(deps.progress, () => deps.verifyJob(id), jobMissing) : jobMissing;
 }
 
 export function verifyReceiptForSure(deps: HttpDeps, id: string) {
   return isReceiptId(id)
-    ? findForSure(deps.reads, () => deps.verifyReceipt(id), receiptMissing)
+    ? findForSure(deps.progress, () => deps.verifyReceipt(id), receiptMissing)
     : receiptMissing;
 }
 

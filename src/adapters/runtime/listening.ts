@@ -1,0 +1,48 @@
+// What both runtimes' servers give and how they stop: in-flight answers first, then the sockets.
+import type { Clock } from '../../ports/clock.ts';
+
+export type Handler = (request: Request, peer: { readonly clientAddress: string }) => Promise<Response>;
+
+/** `port` 0: any free one. */
+export type ListenOptions = { readonly hostname: string; readonly port: number };
+
+export type Listening = {
+  readonly port: number;
+  /** Accepts nothing more, lets what is in flight be answered (at most 120 s), then resolves. Again: the same promise. */
+  stop(): Promise<void>;
+};
+
+const DRAIN_MS = 120_000;
+/** For the last bytes to leave, and for idle kept-alive connections, which nobody waits for. */
+const FLUSH_MS = 500;
+
+/** Counts answers that are not ready yet; while stopping, tells clients to close their connections. */
+export function inFlight(handler: Handler, clock: Clock) {
+  let count = 0;
+  let stopping = false;
+  const idle = new AbortController();
+  const settle = () => {
+    if (stopping && count === 0) idle.abort();
+  };
+  return {
+    handler: (async (request, peer) => {
+      count += 1;
+      try {
+        const response = await handler(request, peer);
+        if (stopping) response.headers.set('connection', 'close');
+        return response;
+      } finally {
+        count -= 1;
+        settle();
+      }
+    }) satisfies Handler,
+    /** `closed` resolves when the server has closed by itself; whatever is left after the waits is cut by `cut`. */
+    async drain(closed: Promise<unknown>, cut: () => Promise<unknown>): Promise<void> {
+      stopping = true;
+      settle();
+      await clock.sleep(DRAIN_MS, idle.signal);
+      await Promise.race([closed, clock.sleep(FLUSH_MS)]);
+      await cut();
+    },
+  };
+}
