@@ -1,0 +1,107 @@
+// The arrows of the house: every import of every file, against the table that the README shows.
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { rootPath } from '#test/support/runtime.ts';
+import { IMPORT_TABLE, type Row } from './import-table.ts';
+import { coversPackage, coversRoom, type Import, importsOf, roomOf } from './rooms.ts';
+
+const FILES = globSync(['src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath }).sort();
+const SCANS = FILES.map(importsOf);
+const IMPORTS = SCANS.flatMap((scan) => scan.imports);
+
+const rowOf = (room: string): Row | undefined =>
+  IMPORT_TABLE.find((row) => row.room === room) ??
+  IMPORT_TABLE.find((row) => row.room.endsWith('/*') && room.startsWith(row.room.slice(0, -1)));
+
+const shown = ({ file, specifier }: Import) => `${file} → ${specifier}`;
+
+test('imports: enough of the house is seen for the verdict to mean something', () => {
+  assert.ok(FILES.length >= 90, `${FILES.length} files`);
+  assert.ok(IMPORTS.length >= 350, `${IMPORTS.length} imports`);
+  for (const { room } of IMPORT_TABLE.filter((row) => row.rooms.length > 0 && !row.room.includes('*'))) {
+    if (FILES.some((file) => roomOf(file) === room)) {
+      assert.ok(
+        IMPORTS.some((found) => found.room === room),
+        `no import seen in ${room}`,
+      );
+    }
+  }
+});
+
+test('imports: every file stands in a room of the table', () => {
+  assert.deepEqual(
+    FILES.filter((file) => rowOf(roomOf(file)) === undefined),
+    [],
+  );
+});
+
+test('imports: everything imported exists, by its whole file name', () => {
+  const bad = IMPORTS.filter(
+    ({ target }) => target !== null && !(/\.(ts|json)$/.test(target) && existsSync(`${rootPath}/${target}`)),
+  );
+  assert.deepEqual(bad.map(shown), []);
+  const aliases = IMPORTS.filter(({ specifier, target }) => specifier.startsWith('#') && target === null);
+  assert.deepEqual(aliases.map(shown), []);
+});
+
+test('imports: no import is computed', () => {
+  assert.deepEqual(
+    FILES.filter((_, i) => (SCANS[i]?.computed ?? 0) > 0),
+    [],
+  );
+});
+
+test('imports: each stands in the table', () => {
+  const refused = IMPORTS.filter((found) => {
+    const row = rowOf(found.room);
+    if (found.target === null) return !row?.packages.some((word) => coversPackage(word, found.specifier));
+    return roomOf(found.target) !== found.room && !row?.rooms.some((word) => coversRoom(word, found));
+  });
+  assert.deepEqual(refused.map(shown), []);
+});
+
+/** Whatever the table may come to say. */
+const NEVER: readonly (readonly [rule: string, broken: (from: string, to: string) => boolean])[] = [
+  ['usecases → projections', (from, to) => from === 'src/usecases' && isProjection(to)],
+  ['projection → projection', (from, to) => isModel(from) && isModel(to) && from !== to],
+  ['adapter → adapter', (from, to) => isAdapter(from) && isAdapter(to) && from !== to],
+  ['http → adapters', (from, to) => from === 'src/http' && isAdapter(to)],
+  ['anything → main', (from, to) => to === 'src/main' && from !== 'src/main'],
+  ['anything → test', (_, to) => to === 'test'],
+  ['domain → anything', (from, to) => from === 'src/domain' && to !== 'src/domain'],
+  [
+    'ports → anything but domain',
+    (from, to) => from === 'src/ports' && !['src/ports', 'src/domain'].includes(to),
+  ],
+];
+const isProjection = (room: string) => room === 'projections' || isModel(room);
+const isModel = (room: string) => room.startsWith('projections/');
+const isAdapter = (room: string) => room.startsWith('src/adapters/');
+
+for (const [rule, broken] of NEVER) {
+  test(`imports: never ${rule}`, () => {
+    const found = IMPORTS.filter(({ room, target }) => target !== null && broken(room, roomOf(target)));
+    assert.deepEqual(found.map(shown), []);
+  });
+}
+
+test('imports: the README shows the table that is enforced', () => {
+  assert.deepEqual(tableOf(readFileSync(`${rootPath}/README.md`, 'utf8')), IMPORT_TABLE);
+});
+
+function tableOf(readme: string): Row[] {
+  const lines = readme.split('\n');
+  const head = lines.findIndex((line) =>
+    /^\|\s*room\s*\|\s*may import rooms\s*\|\s*may import packages\s*\|$/.test(line),
+  );
+  assert.ok(head >= 0, 'the README has no import table');
+  const end = lines.findIndex((line, i) => i > head && !line.startsWith('|'));
+  return lines.slice(head + 2, end).map((line) => {
+    const [, room = '', rooms = '', packages = ''] = line
+      .split('|')
+      .map((cell) => cell.replaceAll('`', '').trim());
+    const words = (cell: string) => (cell === '—' ? [] : cell.split(',').map((word) => word.trim()));
+    return { room, rooms: words(rooms), packages: words(packages) };
+  });
+}

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { scanImports } from './scan-imports.ts';
+
+const found = (source: string) =>
+  scanImports(source).imports.map(({ specifier, typeOnly }) => (typeOnly ? `type ${specifier}` : specifier));
+
+test('scan: every form of import is seen', () => {
+  const source = `
+    import 'a';
+    import b from "b";
+    import * as c from 'c'; import { d } from 'd'
+    import e, { type E } from 'e';
+    import {
+      f, // from 'not-this'
+      type F,
+    } from 'f';
+    export { g } from 'g';
+    export * from 'h';
+    export * as i from 'i';
+    const j = await import('j');
+    const k = require('k');
+    const l = new Worker(new URL('./l.ts', import.meta.url)); const folder = new URL('../x', import.meta.url);
+    type M = import('m').M;
+    import type from 'n';
+    const o = import.meta.resolve('o');
+    const p = await import('p', { with: { type: 'json' } });
+    import q from 'q' with { type: 'json' };
+    const r = \`\${await import('r')} \${{ s: await import('s') }.s}\`;
+  `;
+  assert.deepEqual(found(source).sort(), [...'abcdefghi', './l.ts', ...'jkmnopqrs'].sort());
+});
+
+test('scan: what vanishes at run time is told apart', () => {
+  const source = `
+    import type { A } from 'a';
+    import type B from 'b';
+    import { type C, type D } from 'c';
+    export type { E } from 'e';
+    import { type F, g } from 'f';
+    import type, { h } from 'h';
+  `;
+  assert.deepEqual(found(source), ['type a', 'type b', 'type c', 'type e', 'f', 'h']);
+});
+
+test('scan: comments, strings, templates and regular expressions are no imports and hide none', () => {
+  const source = String.raw`
+    // import 'x1';
+    /* import 'x2'; */
+    const a = "import 'x3'; it\"s"; const b = 'import "x4"';
+    const c = ${'`'}import 'x5'; ${'${'}1 + 1} from 'x6' ${'`'};
+    const d = /['"${'`'}]import 'x7'/g; const e = 1 / 2; const f = "/";
+    const g = x.import('x8'); const from = 'x9'; const h = { from: 'x10', import: 'x11' };
+    if (/[/"]/.test(a)) { import1('x12'); }
+    import { real } from 'real';
+  `;
+  assert.deepEqual(found(source), ['real']);
+});
+
+test('scan: an import whose target is computed is counted', () => {
+  const source = [
+    'import(name);',
+    "import('./a/' + name);",
+    'import(`./$' + '{name}`);',
+    'require(name);',
+    "import('fine');",
+  ];
+  assert.equal(scanImports(source.join('\n')).computed, 4);
+  assert.deepEqual(found(source.join('\n')), ['fine']);
+});
