@@ -3,13 +3,16 @@ import { X509Certificate } from 'node:crypto';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
 /**
- * The runtime's default roots and those of `extraPem` (EGRESS_CA_FILE's content; null: none). TLS 1.2 is the least:
- * it must be said here, because beside a context Bun ignores it. Throws where `extraPem` holds no certificate or a
- * broken one.
+ * For all calls. TLS 1.2 is the least: it must be said here, because beside a context Bun ignores it. `extraPem`:
+ * EGRESS_CA_FILE's content, or null. Throws where it holds no certificate or a broken one.
  */
 export function outboundTlsContext(extraPem: string | null): SecureContext {
-  const extra = extraPem === null ? [] : readCertificates(extraPem);
-  return createSecureContext({ ca: [...getCACertificates('default'), ...extra], minVersion: 'TLSv1.2' });
+  return createSecureContext({ ca: outboundRoots(extraPem), minVersion: 'TLSv1.2' });
+}
+
+/** The runtime's default roots, then those of `extraPem`. */
+export function outboundRoots(extraPem: string | null): string[] {
+  return [...getCACertificates('default'), ...(extraPem === null ? [] : readCertificates(extraPem))];
 }
 
 /** Every certificate of a PEM file, each as a PEM text of its own. */

@@ -1,0 +1,27 @@
+// Which roots an outbound call trusts.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { getCACertificates } from 'node:tls';
+import { outboundRoots, outboundTlsContext, readCertificates } from '#src/adapters/outbound/trust.ts';
+import { makeTestCa } from '#test/support/test-ca.ts';
+
+test('extra roots come on top of the runtime’s, and replace none', () => {
+  const own = outboundRoots(null);
+  assert.ok(own.length > 100);
+  assert.deepEqual(own, getCACertificates('default'));
+  const { pem } = makeTestCa();
+  assert.deepEqual(outboundRoots(pem).slice(0, own.length), own);
+  assert.equal(outboundRoots(pem).length, own.length + 1);
+});
+
+test('every certificate of a PEM file is read, whatever stands between', () => {
+  const [one, two] = [makeTestCa('one').pem, makeTestCa('two').pem];
+  const certificates = readCertificates(`# one\r\n${one.replaceAll('\n', '\r\n')}\nsubject=two\n${two}`);
+  assert.equal(certificates.length, 2);
+});
+
+test('a file without a certificate, or with a broken one, is an error at the start', () => {
+  assert.throws(() => outboundTlsContext(''));
+  assert.throws(() => outboundTlsContext('-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----'));
+  assert.throws(() => outboundTlsContext('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'));
+});
