@@ -23,11 +23,16 @@ export type RunningView = {
 
 export type Closed = { readonly job: CompletedJob; readonly position: string };
 
+/** Closes the job. Where another closed it first, the stored job is answered. */
+export async function closeJob(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed> {
+  return (await closeFirst(deps, running, closing)) ?? loadClosed(deps, running.state.started.jobId);
+}
+
 /**
  * Signs the receipt over the stream as it will stand, and appends all three events at the revision read. Nothing
- * signed leaves before that append is acknowledged. Where another closed the job first, the stored job is answered.
+ * signed leaves before that append is acknowledged. null where another wrote to the stream first.
  */
-export async function closeJob(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed> {
+async function closeFirst(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed | null> {
   const { jobId } = running.state.started;
   const last = running.events.at(-1);
   if (last === undefined) throw new Error('a running job has its JobStarted');
@@ -40,8 +45,8 @@ export async function closeJob(deps: CloseDeps, running: RunningView, closing: C
     if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
     return { job, position };
   } catch (error) {
-    if (!(error instanceof WrongExpectedVersion)) throw error;
-    return loadClosed(deps, jobId);
+    if (error instanceof WrongExpectedVersion) return null;
+    throw error;
   }
 }
 
@@ -54,7 +59,7 @@ export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string):
   return { job: state, position };
 }
 
-/** Closes a job whose request will never be (re)sent; null where it is no longer running or goes on elsewhere. */
+/** Closes a job whose request will never be (re)sent; null where it is not running, or another wrote to it first. */
 export async function closeUnsent(
   deps: CloseDeps,
   view: View<Job>,
@@ -63,7 +68,7 @@ export async function closeUnsent(
   const at = new Date(deps.clock.now()).toISOString();
   const closing = closeInterrupted(cause, at, view.state);
   if (isRefusedCommand(closing) || view.state.status !== 'running') return null;
-  return closeJob(deps, { ...view, state: view.state }, closing);
+  return closeFirst(deps, { ...view, state: view.state }, closing);
 }
 
 async function signReceipt(

@@ -84,13 +84,17 @@ async function attemptUntilDone(
     if (isRefusedCommand(made)) throw new Error(made.refusedCommand);
     if (!retry.willRetry) {
       const response = await discloseResponse(deps, jobId, report);
-      disclosures.push(...response.disclosures);
-      return { ...(await complete(deps, running, made[0], response.facts)), disclosures };
+      const closed = await complete(deps, running, made[0], response.facts);
+      if (closed.job.completed.closedBy !== 'owner') return { ...closed, disclosures: [] };
+      return { ...closed, disclosures: [...disclosures, ...response.disclosures] };
     }
-    const next = await announceRetry(deps, running, made, leaseMs);
+    const begun = deps.clock.monotonic();
+    const next = await announceRetry(deps, running, made);
     if (next === null) return closeLate(deps, jobId);
     running = next;
     await deps.clock.sleep(retry.waitMs ?? 0);
+    // Known or awake too late: a recoverer may have closed the job by now, so nothing may be sent.
+    if (deps.clock.monotonic() - begun >= leaseMs) return closeLate(deps, jobId);
   }
 }
 
@@ -127,14 +131,12 @@ async function complete(
   return closeJob(deps, running, [made, completed[0]]);
 }
 
-/** Records an attempt that will be followed by another; null where the next one may no longer be sent. */
+/** Records an attempt that will be followed by another; null where another wrote to the job first. */
 async function announceRetry(
   deps: RunDeps,
   running: RunningView,
   made: readonly [EventOf<'AttemptMade'>],
-  leaseMs: number,
 ): Promise<RunningView | null> {
-  const begun = deps.clock.monotonic();
   const last = running.events.at(-1);
   if (last === undefined) throw new Error('a running job has its JobStarted');
   const events = envelope(deps, made, running.state.started.jobId, last.id);
@@ -144,7 +146,6 @@ async function announceRetry(
     if (error instanceof WrongExpectedVersion) return null;
     throw error;
   }
-  if (deps.clock.monotonic() - begun >= leaseMs) return null;
   return follow(running, made, events);
 }
 
