@@ -1,5 +1,4 @@
 // Verification of a stored receipt: the read models say what is retained, the log gives the events, the domain judges.
-import type { PaymentFacts } from '../domain/events.ts';
 import { STREAM } from '../domain/events.ts';
 import type { ChainedEvent } from '../domain/receipt/chain.ts';
 import {
@@ -17,18 +16,8 @@ export type VerifyDeps = {
   readonly primitives: Primitives;
 };
 
-/** As the read model has it. */
-export type StoredJob = {
-  readonly id: string;
-  readonly status: string;
-  readonly responseStatus: number | null;
-  readonly method: string;
-  readonly attempts: number;
-  readonly decisionId: string | null;
-  readonly receiptId: string | null;
-  readonly targetCommitment: string;
-  readonly payment: PaymentFacts | null;
-};
+/** As the read model has it; the events come from the log. */
+export type StoredJob = Omit<JobFacts, 'events'>;
 
 export type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
 
@@ -44,8 +33,7 @@ export async function verifyStored(
 }
 
 async function jobFacts(log: EventLog, job: StoredJob): Promise<JobFacts> {
-  const { id: jobId, ...row } = job;
-  return { ...row, jobId, events: upToCompletion(await log.readStream(STREAM.job(jobId))) };
+  return { ...job, events: upToCompletion(await log.readStream(STREAM.job(job.jobId))) };
 }
 
 /** The chain covers a job's events up to and with JobCompleted. */

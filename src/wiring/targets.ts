@@ -27,12 +27,20 @@ export type Targets = {
 const LOOK_UPS_MAX = 256;
 const OWN_LOOK_UP_MS = 2000;
 
-export async function wireTargets(config: Config, baseUrl: string, clock: Clock): Promise<Targets> {
+/** `ending`: ends what goes on behind it. */
+export async function wireTargets(
+  config: Config,
+  baseUrl: string,
+  clock: Clock,
+  ending: AbortSignal,
+): Promise<Targets> {
   const readers: TargetReaders = { parse: parseUrl, describe: describeAddress };
   const attempts = dnsResolver({ servers: config.egress.dnsServers, maxInFlight: LOOK_UPS_MAX });
   const checks = dnsResolver({ servers: config.egress.dnsServers, maxInFlight: LOOK_UPS_MAX });
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');
+  const own = followOwnAddresses(base, checks, clock, ending);
+  await own.firstLook;
   const rules: TargetRules = {
     mode: config.policy.mode,
     blockHosts: config.policy.blockHosts,
@@ -41,7 +49,9 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock)
     addresses: {
       allow: cidrs(config.egress.allowCidrs),
       deny: cidrs(config.egress.denyCidrs),
-      own: await ownAddresses(base, checks),
+      get own() {
+        return own.addresses();
+      },
     },
   };
   return {
@@ -58,16 +68,34 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock)
   };
 }
 
-/** What PUBLIC_BASE_URL's host stands for now: calls to it would come back to us. */
-async function ownAddresses(base: UrlParts, resolver: Resolver): Promise<AddressFacts[]> {
+const LOOK_AGAIN_MS = 60_000;
+const TRY_AGAIN_MS = 5_000;
+
+/** What PUBLIC_BASE_URL's host stands for: calls to it would come back to us. Names move, so it is looked up again. */
+function followOwnAddresses(base: UrlParts, resolver: Resolver, clock: Clock, ending: AbortSignal) {
   const { hostname, literal } = hostOf(base.hostname);
-  const answer = literal ? null : await resolver.resolve(hostname, OWN_LOOK_UP_MS);
-  const texts = literal ? [hostname] : answer?.outcome === 'addresses' ? answer.addresses : [];
-  return texts.map(describeAddress).filter((facts) => facts !== null);
+  let known: AddressFacts[] = literal ? read([hostname]) : [];
+  async function look(): Promise<boolean> {
+    const answer = await resolver.resolve(hostname, OWN_LOOK_UP_MS);
+    if (answer.outcome === 'addresses') known = read(answer.addresses);
+    return answer.outcome !== 'failed';
+  }
+  async function follow(found: boolean): Promise<void> {
+    for (let answered = found; !ending.aborted; ) {
+      await clock.sleep(answered ? LOOK_AGAIN_MS : TRY_AGAIN_MS, ending);
+      if (!ending.aborted) answered = await look();
+    }
+  }
+  const firstLook = literal ? Promise.resolve(true) : look();
+  if (!literal) void firstLook.then(follow);
+  return { firstLook, addresses: () => known };
 }
 
+const read = (texts: readonly string[]): AddressFacts[] =>
+  texts.map(describeAddress).filter((facts) => facts !== null);
+
 /** The configuration let only CIDRs through. */
-function cidrs(texts: readonly string[]): Cidr[] {
+export function cidrs(texts: readonly string[]): Cidr[] {
   return texts.map((text) => {
     const cidr = parseCidr(text);
     if (cidr === null) throw new Error('a CIDR that the configuration let through cannot be read');

@@ -1,0 +1,21 @@
+// The service: read the configuration, start, stop cleanly. `bun src/main.ts`, or `start:deno`.
+import process from 'node:process';
+import { ConfigError, readConfig } from './config.ts';
+import { startService } from './wiring.ts';
+
+const asked = new Promise<void>((resolve) => {
+  process.once('SIGTERM', () => resolve());
+  process.once('SIGINT', () => resolve());
+});
+
+try {
+  const service = await startService(readConfig());
+  await asked;
+  await service.stop();
+  process.exit(0);
+} catch (error) {
+  // A refused start is for the operator: what is wrong, in words; the stack only where nobody foresaw it.
+  const known = error instanceof ConfigError || (error instanceof Error && error.name !== 'Error');
+  process.stderr.write(`${known ? (error as Error).message : String((error as Error)?.stack ?? error)}\n`);
+  process.exit(2);
+}

@@ -1,0 +1,36 @@
+// Whether a recorded receipt verifies by what stood in the log before it: the same answer whenever the log is read.
+import { type EventOf, STREAM } from '../domain/events.ts';
+import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
+import { type Primitives, verifyReceipt } from '../domain/receipt/verify.ts';
+import { decodeEvent, type RecordedEvent } from '../domain/recorded.ts';
+import type { EventLog } from '../ports/event-log.ts';
+
+export type JudgeReceiptDeps = { readonly log: EventLog; readonly primitives: Primitives };
+
+/** `position`: of the ReceiptSigned event; the receipt-only checks run. */
+export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position: string) => Promise<boolean>;
+
+export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceipt {
+  let known: { readonly events: readonly RecordedEvent[]; readonly upTo: string } | null = null;
+  /** Every key event before `position`: read anew only where what is at hand may end before it. */
+  async function keyEventsBefore(position: string): Promise<readonly RecordedEvent[]> {
+    if (known === null || known.upTo < position) {
+      const upTo = (await log.head()) ?? '';
+      known = { events: await log.readStream(STREAM.keys), upTo };
+    }
+    return known.events.filter((event) => event.position < position);
+  }
+  return async ({ jws, receiptId, jobId }, position) => {
+    const keys = keysOf(await keyEventsBefore(position));
+    return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null }, primitives)).ok;
+  };
+}
+
+function keysOf(events: readonly RecordedEvent[]): readonly KeyRecord[] {
+  let keys: readonly KeyRecord[] = [];
+  for (const recorded of events) {
+    const event = decodeEvent(recorded);
+    if (event?.type === 'KeyActivated' || event?.type === 'KeyRetired') keys = evolveKeys(keys, event);
+  }
+  return keys;
+}
