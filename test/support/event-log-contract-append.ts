@@ -152,6 +152,7 @@ export function appendContract(logged: LogTest): void {
     const stream = freshStream();
     const handedOver = log.append(stream, 'no_stream', newEvents(1));
     const closed = log.close();
+    await assert.rejects(log.append(freshStream(), 'any', newEvents(1)), EventLogUnavailable);
     assert.equal((await handedOver).nextRevision, 0n);
     await closed;
     await log.close();

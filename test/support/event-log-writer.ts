@@ -27,7 +27,8 @@ async function untilKnown(append: () => Promise<Appended>): Promise<bigint> {
       return (await append()).nextRevision;
     } catch (error) {
       if (!(error instanceof EventLogUnavailable)) throw error;
-      writeSync(1, `unavailable: ${error.cause}\n`);
+      const { ok } = await log.health();
+      writeSync(1, `unavailable, health ${ok}: ${error.cause}\n`);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }

@@ -10,7 +10,8 @@ const APPLICATION_ID = 0x524c4f47;
 
 // Positions are rowids given under the one write lock, so they follow the order of commits and, with nothing ever
 // deleted, have no gaps. `stream` and `type` stand before the payload: a filter never reads overflow pages.
-// INSERT OR REPLACE deletes without firing a delete trigger, hence the third one.
+// INSERT OR REPLACE deletes without firing a delete trigger, hence the third. `probe` is what health writes after a
+// failed commit.
 const SCHEMA = `
   CREATE TABLE events (
     position INTEGER PRIMARY KEY,
@@ -31,6 +32,7 @@ const SCHEMA = `
     WHEN EXISTS (SELECT 1 FROM events WHERE stream = NEW.stream AND revision = NEW.revision)
       OR EXISTS (SELECT 1 FROM events WHERE position = NEW.position)
     BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
+  CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL) STRICT;
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;

@@ -11,7 +11,7 @@ export type GroupCommit = {
   drained(): Promise<void>;
   /** true from a failed commit until one succeeds. */
   readonly failing: boolean;
-  /** Writes and syncs something that changes nothing; throws where that fails. */
+  /** Takes the write lock, and after a failed commit writes 64 kB and syncs; throws where that fails. */
   probe(): void;
 };
 
@@ -39,7 +39,7 @@ export function groupCommit(db: DatabaseSync, append: Append, options: GroupComm
   const savepoint = db.prepare('SAVEPOINT one');
   const release = db.prepare('RELEASE one');
   const undo = db.prepare('ROLLBACK TO one');
-  const touch = db.prepare('PRAGMA user_version');
+  const write = db.prepare('INSERT OR REPLACE INTO probe (one, bytes) VALUES (1, zeroblob(65536))');
   let waiting: Waiting[] = [];
   let draining: Promise<void> | null = null;
   let failing = false;
@@ -93,7 +93,7 @@ export function groupCommit(db: DatabaseSync, append: Append, options: GroupComm
     settle(group, outcomes);
   }
 
-  /** Takes the next group when it has the lock; false: another connection has it. */
+  /** Takes the next group when it has the lock. false: not now, and whoever waited long enough was told so. */
   function tryGroup(): boolean {
     try {
       rollBack();
@@ -101,8 +101,11 @@ export function groupCommit(db: DatabaseSync, append: Append, options: GroupComm
     } catch (cause) {
       if (!isBusy(cause)) failing = true;
       const now = performance.now();
-      const over = isBusy(cause) ? waiting.filter(({ until }) => until <= now) : waiting;
-      waiting = waiting.filter((one) => !over.includes(one));
+      const [over, still] = [
+        waiting.filter(({ until }) => until <= now),
+        waiting.filter(({ until }) => until > now),
+      ];
+      waiting = still;
       for (const { reject } of over) reject(new EventLogUnavailable({ cause }));
       return false;
     }
@@ -138,7 +141,7 @@ export function groupCommit(db: DatabaseSync, append: Append, options: GroupComm
       begin.run();
       try {
         if (failing) {
-          db.exec(`PRAGMA user_version = ${Number(touch.get()?.user_version)}`);
+          write.run();
           commit.run();
           failing = false;
         }

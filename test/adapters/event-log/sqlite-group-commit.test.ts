@@ -258,3 +258,25 @@ test('sqlite: close waits for appends that wait for the lock', OPTIONS, () =>
     await within(closed, 'close');
   }),
 );
+
+test('sqlite: a revision that no stream reaches is just a wrong one', OPTIONS, () =>
+  withBench(async ({ log }) => {
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    for (const far of [2n ** 53n, 2n ** 63n - 1n, 2n ** 70n]) {
+      await assert.rejects(log.append(stream, far, newEvents(1)), wrongVersion(stream, far, 0n));
+    }
+  }),
+);
+
+test('sqlite: an append given up for the lock is not stored later', OPTIONS, () =>
+  withBench(async ({ log, commits, foreign }) => {
+    const stream = freshStream();
+    foreign.exec('BEGIN IMMEDIATE');
+    await assert.rejects(log.append(stream, 'no_stream', newEvents(1)), unavailable(/database is locked/));
+    foreign.exec('COMMIT');
+    await log.append(freshStream(), 'no_stream', newEvents(1));
+    assert.deepEqual(await log.readStream(stream), []);
+    assert.deepEqual(commits, [1]);
+  }),
+);

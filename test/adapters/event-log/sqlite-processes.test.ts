@@ -112,7 +112,7 @@ test(
       assert.equal(lifted.status, 0, String(lifted.stderr));
       const { code, stderr } = await within(program.ended, 'the writer');
       assert.equal(code, 0, stderr);
-      assert.match(failed()[0] ?? '', /disk|full|I\/O/);
+      assert.match(failed()[0] ?? '', /^unavailable, health false: .*(disk|full|I\/O)/);
       const stored = await log.readAll({ after: null, max: 10_000 });
       assert.equal(stored.length, 3000);
       assertWholeStreams(stored);
