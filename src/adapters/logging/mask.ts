@@ -45,17 +45,24 @@ const maskedSecrets = (text: string): string =>
       `$1$2${MASK}`,
     );
 
+/** Never throws. */
 export function maskedFields(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return maskedObject(fields, maskedText, 0);
+  return orUnreadable(() => maskedObject(fields, maskedText, 0), { fields: UNREADABLE });
 }
 
 /** Name, message, stack, code and causes of whatever was thrown. Never throws. */
 export function maskedCause(cause: unknown): unknown {
+  return orUnreadable(() => masked(cause, maskedStrangeText, 0), UNREADABLE);
+}
+
+const UNREADABLE = '[unreadable]';
+
+/** A value can lie about anything, a member may be a getter that throws: the line is still written. */
+function orUnreadable<T>(read: () => T, unreadable: T): T {
   try {
-    return masked(cause, maskedStrangeText, 0);
+    return read();
   } catch {
-    // a thrown object can lie about anything; the line still says that something was thrown
-    return '[unreadable]';
+    return unreadable;
   }
 }
 
@@ -96,16 +103,8 @@ function maskedObject(
 ): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const name of Object.keys(value)) {
-    shown[name] = isSecretName(name) ? MASK : masked(read(value, name), maskText, depth + 1);
+    const read = () => masked(Reflect.get(value, name), maskText, depth + 1);
+    shown[name] = isSecretName(name) ? MASK : orUnreadable(read, UNREADABLE);
   }
   return shown;
-}
-
-/** A member may be a getter, and a getter may throw. */
-function read(value: object, name: string): unknown {
-  try {
-    return Reflect.get(value, name);
-  } catch {
-    return '[unreadable]';
-  }
 }

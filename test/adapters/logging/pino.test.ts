@@ -135,13 +135,28 @@ test('log: whatever was thrown makes a line and no second fault', () => {
   assert.equal(lines[6].cause.boom, '[unreadable]');
 });
 
-test('log: every line is written before the process ends, however it ends', async () => {
-  const script = new URL('../../support/log-and-exit.ts', import.meta.url).pathname;
+test('log: whatever a field is makes a line too', () => {
+  const circular: Record<string, unknown> = { name: 'c' };
+  circular.self = circular;
+  const [line] = logged((log) => log.info('m', circular));
+  assert.equal(line.name, 'c');
+  const hostile = new Proxy({}, { ownKeys: () => assert.fail('no') });
+  const lines = logged((log) => log.info('m', { hostile, n: undefined, f: () => 1 }));
+  assert.equal(lines[0].msg, 'm');
+});
+
+test('log: every line is written before the call returns: a process that dies at once loses none', async () => {
+  const script = new URL('../../support/log-and-block.ts', import.meta.url).pathname;
   const [command, args] = runtimeCommand(script, ['2000']);
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let out = '';
-  child.stdout.on('data', (chunk) => (out += chunk));
-  await new Promise((resolve) => child.on('close', resolve));
+  await new Promise((resolve) => {
+    child.on('close', resolve);
+    child.stdout.on('data', (chunk) => {
+      out += chunk;
+      if (out.includes('"n":1999') && out.endsWith('\n')) child.kill('SIGKILL');
+    });
+  });
   const lines = out.trimEnd().split('\n');
   assert.equal(lines.length, 2000);
   assert.equal(JSON.parse(lines[1999] ?? '').n, 1999);

@@ -67,6 +67,16 @@ test('quota: a window that is over is forgotten, also where it was refused all a
   assert.equal(await freed(), true);
 });
 
+test('quota: a window ends at its time, also where no timer could run', async () => {
+  const quota = memoryQuota();
+  const short = { name: 'short', windowMs: 20, maxRequests: 1 };
+  await quota.take(short, 'a');
+  const over = Date.now() + 30;
+  while (Date.now() < over); // nothing else runs meanwhile
+  assert.equal((await quota.look(short, 'a')).allowed, true);
+  assert.equal((await quota.take(short, 'a')).allowed, true);
+});
+
 test('quota: a limit of none refuses, looked at or taken', async () => {
   const quota = memoryQuota();
   const none = { name: 'none', windowMs: 60_000, maxRequests: 0 };
