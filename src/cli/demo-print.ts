@@ -1,0 +1,63 @@
+// The demo's story as a person reads it.
+import { checkLines } from './check-words.ts';
+import type { Fact, Story } from './demo-story.ts';
+import { mark, paint, shown } from './terminal.ts';
+
+export function storyLines(story: Story): readonly string[] {
+  const { sent, received, job, receipt, replay, files, links } = story;
+  return [
+    heading('1. An agent asks the relay for one outbound request'),
+    row('POST', `${story.service}/api/execute/webhook`),
+    row('url', sent.url),
+    row('headers', shown(sent.headers)),
+    row('body', shown(sent.body)),
+    '',
+    heading('2. The target, a webhook endpoint on this machine, receives'),
+    row(received.method, received.path),
+    row('body', shown(received.body)),
+    ...INTERESTING.filter((name) => name in received.headers).map((name) =>
+      row(name, shown(received.headers[name])),
+    ),
+    '',
+    heading('3. The relay answers with a job and a signed receipt'),
+    row('job', `${job.id}, ${job.status}, target answered ${job.responseStatus}, attempts: ${job.attempts}`),
+    row('receipt', receipt.id),
+    row('signed by', receipt.keyId),
+    '',
+    heading('4. The receipt is verified offline, by two saved files alone'),
+    row('receipt', files.receipt),
+    row('keys', files.keys),
+    ...checkLines(story.verification),
+    '',
+    heading('5. The same call again, as after a lost answer'),
+    row('receipt', `${replay.receiptId}${replay.idempotentReplay ? ', replayed' : ''}`),
+    row('at target', `${replay.requestsAtTarget} request in all`),
+    '',
+    heading('What this run has shown'),
+    ...story.facts.map(factLine),
+    '',
+    heading('Look for yourself'),
+    ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
+    row('offline', `relay verify ${files.receipt} --keys ${files.keys}`),
+    '',
+    story.ok
+      ? paint('green', 'All is as it should be.')
+      : paint('red', 'Something is NOT as it should be: see above.'),
+  ];
+}
+
+/** What tells a target who calls, and that it may believe it. */
+const INTERESTING = ['x-order-source', 'user-agent', 'webhook-id', 'webhook-timestamp', 'webhook-signature'];
+
+const LINKS = [
+  ['job', 'job'],
+  ['receipt', 'receipt'],
+  ['verifyReceipt', 'verify'],
+  ['proof', 'proof page'],
+] as const;
+
+const heading = (text: string): string => paint('bold', text);
+
+const row = (name: string, value: string): string => `  ${paint('dim', name.padEnd(18))}${value}`;
+
+const factLine = ({ ok, words }: Fact): string => `  ${mark(ok)} ${shown(words)}`;

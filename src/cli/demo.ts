@@ -1,0 +1,129 @@
+// relay demo: the whole product on this machine, for someone who sees it the first time. It starts the service and a
+// target, tells the story of one webhook, and leaves nothing behind.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Config, readConfig } from '../config.ts';
+import { verifierPrimitives } from '../wiring/keys.ts';
+import { storyLines } from './demo-print.ts';
+import { runStory } from './demo-story.ts';
+import { type DemoTarget, startDemoTarget } from './demo-target.ts';
+import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
+import { paint, print, printJson } from './terminal.ts';
+import { awaitStop, type StopRequest } from './until-signal.ts';
+
+type Options = {
+  readonly once?: true;
+  readonly port?: number;
+  readonly dataDir?: string;
+  readonly json?: true;
+};
+
+const HOST = '127.0.0.1';
+const USUAL_PORT = 3402;
+
+const HELP = `
+Needs no network and no configuration: the environment's is left aside. Payment is off (demo mode), and the one
+address outside the public internet that may be called is ${HOST}, where the target of the demo listens.`;
+
+export function addDemo(program: Command, end: End): void {
+  program
+    .command('demo')
+    .description('start the service and a target on this machine, execute one webhook, verify its receipt')
+    .option('--once', 'stop when the story is told')
+    .option('--port <n>', `where the service listens (default: ${USUAL_PORT}, or any free port)`, readPort)
+    .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
+    .option('--json', 'the story for machines')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      end((await demo(options)) ? EXIT.good : EXIT.foundWrong);
+    });
+}
+
+function readPort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65535)) throw new InvalidArgumentError('It must be a number from 0 to 65535.');
+  return port;
+}
+
+/** Every step stands in here with what undoes it, so that a signal at any time leaves nothing behind. */
+async function demo(options: Options): Promise<boolean> {
+  const stop = awaitStop();
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    const dataDir = options.dataDir === undefined ? await temporaryFolder(undo) : resolve(options.dataDir);
+    const target = await startTarget(undo);
+    if (stop.wasAsked()) return true;
+    const service = await start(await demoConfig(options, dataDir, target), undo);
+    if (stop.wasAsked()) return true;
+    return await tell({ options, dataDir, target, baseUrl: service.baseUrl, stop });
+  } finally {
+    for (const step of undo.reverse()) await step();
+    stop.release();
+  }
+}
+
+async function temporaryFolder(undo: (() => Promise<void>)[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'relay-demo-'));
+  undo.push(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function startTarget(undo: (() => Promise<void>)[]): Promise<DemoTarget> {
+  const target = await startDemoTarget(HOST);
+  undo.push(() => target.close());
+  return target;
+}
+
+/** Nothing of the environment: what someone has configured for their service is not for a demo to use. */
+async function demoConfig({ port, json }: Options, dataDir: string, target: DemoTarget): Promise<Config> {
+  const chosen = port ?? ((await isFree(USUAL_PORT)) ? USUAL_PORT : 0);
+  const config = readConfig({
+    HOST,
+    PORT: String(chosen),
+    DATA_DIR: dataDir,
+    EGRESS_ALLOW_CIDRS: `${HOST}/32`,
+    // Log lines go to standard output, which is the story's alone where a machine reads it.
+    LOG_LEVEL: json ? 'silent' : 'error',
+  });
+  return { ...config, egress: { ...config.egress, caPem: target.caPem } };
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const probe = createServer();
+    probe.once('error', () => done(false));
+    probe.listen(port, HOST, () => probe.close(() => done(true)));
+  });
+}
+
+async function start(config: Config, undo: (() => Promise<void>)[]) {
+  const { startService } = await import('../wiring.ts');
+  try {
+    const service = await startService(config);
+    undo.push(() => service.stop());
+    return service;
+  } catch (cause) {
+    throw new CannotRun(`the service does not start: ${oneLine(cause)}`, { cause });
+  }
+}
+
+type Scene = {
+  readonly options: Options;
+  readonly dataDir: string;
+  readonly target: DemoTarget;
+  readonly baseUrl: string;
+  readonly stop: StopRequest;
+};
+
+async function tell({ options, dataDir, target, baseUrl, stop }: Scene): Promise<boolean> {
+  const story = await runStory({ baseUrl, target, folder: dataDir, primitives: verifierPrimitives });
+  if (options.json) printJson(story);
+  else print(...storyLines(story));
+  if (options.once) return story.ok;
+  if (!options.json) print('', paint('bold', `The service stays up at ${baseUrl}. Ctrl-C stops it.`));
+  await stop.asked;
+  return story.ok;
+}

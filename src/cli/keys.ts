@@ -1,0 +1,33 @@
+// relay keys: the file of signing keys.
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { readConfig } from '../config.ts';
+import { type End, EXIT } from './exit.ts';
+import { print, printJson } from './terminal.ts';
+
+type InitOptions = { readonly file?: string; readonly json?: true };
+
+export function addKeys(program: Command, end: End): void {
+  program
+    .command('keys')
+    .description('signing keys')
+    .command('init')
+    .description('make a file with a fresh signing key and a fresh secret, readable by its owner alone')
+    .option('--file <file>', 'where to make it (default: SIGNING_KEYS_FILE, or else keys.json in DATA_DIR)')
+    .option('--json', 'for machines')
+    .addHelpText('after', '\nA file that is there already is never touched.')
+    .action(async (options: InitOptions) => {
+      await init(options);
+      end(EXIT.good);
+    });
+}
+
+async function init(options: InitOptions): Promise<void> {
+  const path = options.file === undefined ? readConfig().keyFile.path : resolve(options.file);
+  const { createKeyFile, readKeyFile } = await import('../wiring.ts');
+  createKeyFile(path);
+  const keyIds = readKeyFile(path).keys.map((key) => key.keyId);
+  if (options.json) return printJson({ file: path, keyIds });
+  print(...keyIds.map((keyId) => `key ${keyId}`), `in  ${path}`);
+  print('Keep a copy of this file: receipts are signed with it, and the log knows its secret.');
+}

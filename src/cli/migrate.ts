@@ -1,0 +1,36 @@
+// relay migrate: brings the schema of the shared read models to this version.
+import type { Command } from 'commander';
+import { readConfig } from '../config.ts';
+import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
+import { print } from './terminal.ts';
+
+export function addMigrate(program: Command, end: End): void {
+  program
+    .command('migrate')
+    .description('apply the migrations to the database of DATABASE_URL')
+    .action(async () => {
+      await migrate();
+      end(EXIT.good);
+    });
+}
+
+async function migrate(): Promise<void> {
+  const config = readConfig();
+  if (config.databaseUrl === null) {
+    throw new CannotRun('DATABASE_URL is not set; embedded read models are migrated when the service starts');
+  }
+  const { migrateDatabase } = await import('../wiring.ts');
+  try {
+    await migrateDatabase(config);
+  } catch (error) {
+    throw new CannotRun(`the database could not be migrated: ${rootOf(error)}`, { cause: error });
+  }
+  print('The database is at the schema of this version.');
+}
+
+/** The driver's own words: what wraps them repeats whole statements. */
+function rootOf(error: unknown): string {
+  let root = error;
+  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  return oneLine(root);
+}

@@ -1,0 +1,89 @@
+// Reading what the user names: a file, `-` for standard input, or a URL. Bounded in size and time, faults in plain words.
+import { createReadStream } from 'node:fs';
+import { CannotRun, systemCode } from './exit.ts';
+
+/** A receipt has some kilobytes; what is larger than this is something else. */
+const MAX_BYTES = 1024 * 1024;
+const FETCH_MS = 15_000;
+
+export const isUrl = (source: string): boolean => /^https?:\/\//i.test(source);
+
+/** UTF-8 text of the source. Throws `CannotRun`. */
+export async function readSource(source: string): Promise<string> {
+  const bytes = isUrl(source) ? await fetched(source) : await collected(source, opened(source));
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new CannotRun(`${nameOf(source)} is not text`);
+  }
+}
+
+/** The parsed JSON of the source. Throws `CannotRun`. */
+export async function readJsonSource(source: string): Promise<unknown> {
+  const text = await readSource(source);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new CannotRun(`${nameOf(source)} is not JSON`);
+  }
+}
+
+export const nameOf = (source: string): string => (source === '-' ? 'standard input' : source);
+
+const opened = (source: string): AsyncIterable<Uint8Array> =>
+  source === '-' ? process.stdin : createReadStream(source, { end: MAX_BYTES });
+
+async function fetched(url: string): Promise<Uint8Array> {
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      headers: { accept: 'application/json' },
+      signal: AbortSignal.timeout(FETCH_MS),
+    });
+  } catch (error) {
+    throw unreachable(url, error);
+  }
+  if (response.body === null || !response.ok) {
+    await response.body?.cancel();
+    throw new CannotRun(`${url} answered ${response.status}`);
+  }
+  return collected(url, response.body as AsyncIterable<Uint8Array>);
+}
+
+async function collected(source: string, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of chunks) {
+      parts.push(chunk);
+      size += chunk.length;
+      if (size > MAX_BYTES) break;
+    }
+  } catch (error) {
+    throw isUrl(source) ? unreachable(source, error) : unreadable(source, error);
+  }
+  if (size > MAX_BYTES)
+    throw new CannotRun(`${nameOf(source)} is over 1 MiB: no receipt or key set is that large`);
+  return Buffer.concat(parts);
+}
+
+function unreadable(source: string, cause: unknown): CannotRun {
+  const code = systemCode(cause);
+  const problems: Record<string, string> = {
+    ENOENT: 'is not there',
+    EISDIR: 'is a folder',
+    EACCES: 'may not be read',
+  };
+  return new CannotRun(
+    `${nameOf(source)} ${problems[code ?? ''] ?? `cannot be read (${code ?? 'unknown'})`}`,
+    {
+      cause,
+    },
+  );
+}
+
+function unreachable(url: string, cause: unknown): CannotRun {
+  const timedOut = cause instanceof Error && cause.name === 'TimeoutError';
+  const problem = timedOut ? `did not answer within ${FETCH_MS / 1000} s` : 'cannot be reached';
+  return new CannotRun(`${url} ${problem}`, { cause });
+}

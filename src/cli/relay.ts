@@ -1,0 +1,51 @@
+#!/usr/bin/env bun
+// The command line: which commands there are, and how each one ends (0 good, 1 found wrong, 2 could not run).
+// What a command does is left to its own file, and everything behind that to the use cases.
+import { Command, CommanderError } from 'commander';
+import { SERVICE } from '../domain/limits.ts';
+import { addDemo } from './demo.ts';
+import { EXIT, type ExitCode, FoundWrong, oneLine } from './exit.ts';
+import { addKeys } from './keys.ts';
+import { addMigrate } from './migrate.ts';
+import { addServe } from './serve.ts';
+import { complain, surviveClosedPipe } from './terminal.ts';
+import { addVerify } from './verify.ts';
+
+const EXAMPLES = `
+Examples:
+  relay demo                                     see the whole thing work on this machine
+  relay verify receipt.json --keys jwks.json     check a receipt, offline
+  relay serve                                    run the service
+
+Exit status: 0 good, 1 something was found wrong, 2 the command could not run.`;
+
+async function run(args: readonly string[]): Promise<ExitCode> {
+  let exit: ExitCode = EXIT.good;
+  const end = (code: ExitCode) => {
+    exit = code;
+  };
+  const program = new Command('relay')
+    .description(
+      'A relay that makes one outbound HTTPS request and answers with a receipt anyone can verify.',
+    )
+    .version(SERVICE.version)
+    .addHelpText('after', EXAMPLES)
+    .configureOutput({
+      outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
+    })
+    .exitOverride();
+  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys]) add(program, end);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exit;
+  } catch (error) {
+    // Commander has said it already, on the stream where it belongs.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.couldNotRun;
+    complain(oneLine(error));
+    if (error instanceof FoundWrong) return EXIT.foundWrong;
+    return EXIT.couldNotRun;
+  }
+}
+
+surviveClosedPipe();
+process.exitCode = await run(process.argv.slice(2));

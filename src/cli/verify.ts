@@ -1,0 +1,110 @@
+// relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
+import type { Command } from 'commander';
+import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
+import { isReceiptPayload, parseJws, type ReceiptPayload } from '../domain/receipt/payload.ts';
+import { type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
+import { verifierPrimitives } from '../wiring/keys.ts';
+import { checkLines } from './check-words.ts';
+import { CannotRun, type End, EXIT } from './exit.ts';
+import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
+import { type Difference, differences, readReceiptDocument } from './receipt-document.ts';
+import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
+
+type Options = { readonly keys?: string; readonly json?: true };
+
+const HELP = `
+The file holds the answer of GET /api/receipts/{id}, an execution response, or a bare JWS.
+The keys are the relay's, from its /.well-known/jwks.json, got beforehand from whoever you trust for them:
+  curl -s https://relay.example/.well-known/jwks.json > jwks.json
+With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.`;
+
+export function addVerify(program: Command, end: End): void {
+  program
+    .command('verify')
+    .description('verify one receipt')
+    .argument('<file|url>', 'the receipt; - for standard input')
+    .option('--keys <jwks>', "the relay's key set: a file or a URL")
+    .option('--json', 'the report for machines')
+    .addHelpText('after', HELP)
+    .action(async (source: string, options: Options) => {
+      end((await verify(source, options)) ? EXIT.good : EXIT.foundWrong);
+    });
+}
+
+async function verify(source: string, options: Options): Promise<boolean> {
+  const keySource = options.keys ?? keysBeside(source);
+  const document = readReceiptDocument(await readSource(source), nameOf(source));
+  const keys = await readKeys(keySource);
+  const { jws, receiptId, jobId } = document;
+  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: null }, verifierPrimitives);
+  const differing = differences(document);
+  const ok = report.ok && differing.length === 0;
+  if (options.json) printJson({ ...report, ok, differences: differing, keysFrom: keySource });
+  else tell({ ok, report, differing, keys, keySource, payload: payloadOf(jws) });
+  return ok;
+}
+
+/** Where the keys are when nobody says: at the origin that the user named. A file has none. */
+function keysBeside(source: string): string {
+  if (!isUrl(source)) {
+    throw new CannotRun(
+      `--keys is missing: name the relay's key set, from https://<relay>/.well-known/jwks.json, as a file or as that URL`,
+    );
+  }
+  const origin = URL.parse(source)?.origin;
+  if (origin === undefined) throw new CannotRun(`${source} is no URL`);
+  return `${origin}/.well-known/jwks.json`;
+}
+
+async function readKeys(source: string): Promise<readonly KeyRecord[]> {
+  const keys = fromJwkSet(await readJsonSource(source));
+  if (keys === null) throw new CannotRun(`${nameOf(source)} is no JWK set (RFC 7517)`);
+  if (keys.length === 0) throw new CannotRun(`${nameOf(source)} holds no Ed25519 key`);
+  return keys;
+}
+
+function payloadOf(jws: string): ReceiptPayload | null {
+  const payload = parseJws(jws)?.payload;
+  return isReceiptPayload(payload) ? payload : null;
+}
+
+type Findings = {
+  readonly ok: boolean;
+  readonly report: VerificationReport;
+  readonly differing: readonly Difference[];
+  readonly keys: readonly KeyRecord[];
+  readonly keySource: string;
+  readonly payload: ReceiptPayload | null;
+};
+
+function tell({ ok, report, differing, keys, keySource, payload }: Findings): void {
+  print(paint('bold', `Receipt ${shown(report.receiptId ?? 'without a readable id')}`));
+  if (ok && payload !== null) print(...statementLines(payload));
+  print(`  key      ${shown(report.keyId ?? 'none named')}`, `  keys of  ${plain(nameOf(keySource))}`, '');
+  print(...checkLines(report));
+  if (!keys.some((key) => key.keyId === report.keyId)) {
+    print('', 'The key set does not hold the key that the receipt names. It holds:');
+    print(...keys.map((key) => `  ${shown(key.keyId)}`));
+  }
+  for (const { field, shown: text, signed } of differing) {
+    print(`  ${mark(false)} The text around the signed receipt says something else: ${plain(field)}`);
+    print(`      text: ${shown(text)}`, `      signed: ${shown(signed)}`);
+  }
+  print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
+}
+
+/** Shown only where it is signed: unsigned words beside a failure would be read as facts. */
+function statementLines({ jobId, iat, mode, request, attempts, outcome, payment }: ReceiptPayload): string[] {
+  const answer =
+    outcome.responseStatus === null
+      ? (outcome.errorCategory ?? 'no answer')
+      : `answer ${outcome.responseStatus}`;
+  const paid =
+    payment === null ? `unpaid (${mode})` : `${payment.amount} of ${payment.asset} on ${payment.network}`;
+  return [
+    `  job      ${shown(jobId)}`,
+    `  issued   ${new Date(iat * 1000).toISOString()}`,
+    `  says     ${request.method} ${outcome.status}, ${answer}, attempts: ${attempts.length}`,
+    `  payment  ${shown(paid)}`,
+  ];
+}

@@ -1,0 +1,66 @@
+// The command line as a whole: every command explains itself, and every way to end has its exit status.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { runCli } from '#test/support/cli.ts';
+
+const COMMANDS = [['serve'], ['demo'], ['verify'], ['migrate'], ['keys'], ['keys', 'init']] as const;
+
+describe('relay', () => {
+  for (const command of [[], ...COMMANDS]) {
+    test(`${['relay', ...command].join(' ')} --help explains itself and ends well`, async () => {
+      const { code, stdout, stderr } = await runCli([...command, '--help']);
+      assert.equal(code, 0);
+      assert.match(stdout, new RegExp(`^Usage: ${['relay', ...command].join(' ')} `));
+      assert.equal(stderr, '');
+    });
+  }
+
+  test('its help names every command and the exit statuses', async () => {
+    const { stdout } = await runCli(['--help']);
+    for (const [name] of COMMANDS) assert.match(stdout, new RegExp(`^  ${name}\\b`, 'm'));
+    assert.match(stdout, /Exit status: 0 good, 1 .*, 2 /);
+  });
+
+  test('--version is the version of the service', async () => {
+    const { code, stdout } = await runCli(['--version']);
+    assert.deepEqual({ code, stdout }, { code: 0, stdout: '0.1.0\n' });
+  });
+
+  test('without a command it shows its help on stderr and cannot run', async () => {
+    const { code, stdout, stderr } = await runCli([]);
+    assert.equal(code, 2);
+    assert.equal(stdout, '');
+    assert.match(stderr, /^Usage: relay /);
+  });
+
+  const unrunnable: readonly (readonly string[])[] = [
+    ['bogus'],
+    ['--bogus'],
+    ['serve', '--bogus'],
+    ['serve', 'extra'],
+    ['verify'],
+    ['verify', 'a', 'b'],
+    ['demo', '--port', 'eighty'],
+    ['demo', '--port', '65536'],
+    ['keys', 'bogus'],
+    ['verify', 'a', '--proof', 'b'],
+    ['verify', 'a', '--disclose', 'b'],
+  ];
+  for (const args of unrunnable) {
+    test(`relay ${args.join(' ')} cannot run: exit 2 and one line`, async () => {
+      const { code, stdout, stderr } = await runCli(args);
+      assert.equal(code, 2);
+      assert.equal(stdout, '');
+      assert.match(stderr, /^relay: [^\n]+\n$/);
+    });
+  }
+
+  test('a wrong environment is told by its variable, on one line, without its value', async () => {
+    const env = { PORT: 'secret-port', DATABASE_URL: 'mysql://me:secret-word@host/db' };
+    const { code, stdout, stderr } = await runCli(['serve'], { env });
+    assert.equal(code, 2);
+    assert.equal(stdout, '');
+    assert.match(stderr, /^relay: wrong configuration: .*PORT .*DATABASE_URL [^\n]*\n$/);
+    assert.doesNotMatch(stderr, /secret/);
+  });
+});

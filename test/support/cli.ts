@@ -1,0 +1,88 @@
+// The real command line in a process of its own, under the runtime that runs the test.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { rootPath, runtimeCommand } from './runtime.ts';
+
+export type CliOptions = {
+  /** Beside what a process needs to start at all; nothing else of ours is passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string | Uint8Array;
+  readonly cwd?: string;
+};
+
+export type CliResult = {
+  /** null where a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+export type RunningCli = {
+  readonly pid: number;
+  /** What it has written so far. */
+  stdout(): string;
+  stderr(): string;
+  /** Resolves when `condition` holds on its output; rejects when it ends before. */
+  until(condition: (stdout: string, stderr: string) => boolean): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+  readonly ended: Promise<CliResult>;
+};
+
+/** `relay ARGS` to its end. */
+export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  return startCli(args, options).ended;
+}
+
+export function startCli(args: readonly string[], options: CliOptions = {}): RunningCli {
+  const [command, commandArgs] = runtimeCommand('src/cli/relay.ts', args);
+  const child = spawn(command, commandArgs, {
+    cwd: options.cwd ?? rootPath,
+    env: { ...inherited(), ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  const watchers = new Set<() => void>();
+  const watch = (name: 'stdout' | 'stderr') => {
+    child[name].setEncoding('utf8');
+    child[name].on('data', (text: string) => {
+      output[name] += text;
+      for (const notice of watchers) notice();
+    });
+  };
+  watch('stdout');
+  watch('stderr');
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(options.stdin ?? '');
+  const ended = endOf(child, output);
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    until: (condition) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (!condition(output.stdout, output.stderr)) return;
+          watchers.delete(look);
+          resolve();
+        };
+        watchers.add(look);
+        void ended.then(({ code }) =>
+          reject(new Error(`ended (${code}) before: ${output.stdout}${output.stderr}`)),
+        );
+        look();
+      }),
+    signal: (signal) => child.kill(signal),
+    ended,
+  };
+}
+
+function endOf(child: ChildProcess, output: { stdout: string; stderr: string }): Promise<CliResult> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, ...output }));
+  });
+}
+
+function inherited(): Record<string, string> {
+  const names = ['PATH', 'HOME', 'TMPDIR', 'DENO_DIR'];
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+}
