@@ -64,6 +64,8 @@ async function start(
     await recovering;
   });
 
+  // Embedded rows open within a second or two; a shared database may be away for as long as it likes.
+  if (stores.exclusive) await stores.readStore.open();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
   app.promise.catch(() => undefined);
