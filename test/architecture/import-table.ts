@@ -48,5 +48,5 @@ export const IMPORT_TABLE: readonly Row[] = [
     'config, domain, ports, usecases, discovery, adapters/*, projections, projections/*, http',
     'node:*',
   ),
-  row('src/main', 'config, wiring', ''),
+  row('src/main', 'config, wiring', 'node:process'),
 ];
