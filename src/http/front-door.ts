@@ -16,19 +16,17 @@ export type Routed = (request: Request) => Promise<Response>;
 export function frontDoor(deps: HttpDeps, route: Routed, meter: ProcessMeter): Fetch {
   return async (request, peer) => {
     const end = meter.begin();
-    const forwarded = request.headers.get('x-forwarded-for');
-    const call: Call = {
-      id: requestId(request.headers.get('x-request-id'), deps.entropy),
-      client: clientAddress(peer.clientAddress, forwarded, deps.settings.trustsProxy),
-      headers: new Headers(),
-    };
+    const id = requestId(request.headers.get('x-request-id'), deps.entropy);
+    const headers = new Headers();
     try {
+      const forwarded = request.headers.get('x-forwarded-for');
+      const client = clientAddress(peer.clientAddress, forwarded, deps.settings.trustsProxy);
       const routable = routableRequest(request);
-      beginCall(routable, call);
-      return finished(await route(routable), call, request.method);
+      beginCall(routable, { id, client, headers });
+      return finished(await route(routable), { id, headers }, request.method);
     } catch (cause) {
-      deps.logger.error('a request failed outside its route', { requestId: call.id, cause });
-      return finished(faultAnswer(cause), call, request.method);
+      deps.logger.error('a request failed outside its route', { requestId: id, cause });
+      return finished(faultAnswer(cause), { id, headers }, request.method);
     } finally {
       end();
     }
@@ -46,7 +44,7 @@ function routableRequest(request: Request): Request {
     : new Request(routable, request);
 }
 
-function finished(response: Response, call: Call, method: string): Response {
+function finished(response: Response, call: Pick<Call, 'id' | 'headers'>, method: string): Response {
   const answer = method === 'HEAD' ? new Response(null, response) : response;
   const { headers } = answer;
   for (const [name, value] of call.headers) headers.set(name, value);

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { clientOf } from '#test/support/http-client.ts';
+import { fakeWorld } from '#test/support/http-deps.ts';
+
+const operations = [
+  ['POST', '/api/execute/webhook', [200, 400, 408, 409, 413, 415, 429, 500, 502, 503, 508]],
+  ['POST', '/api/policy/check', [200, 400, 408, 413, 415, 429, 500, 503]],
+  ['GET', '/api/jobs/{id}', [200, 404, 500, 503]],
+  ['GET', '/api/receipts/{id}', [200, 404, 500, 503]],
+  ['GET', '/api/verify/jobs/{id}', [200, 404, 409, 500, 503]],
+  ['GET', '/api/verify/receipts/{id}', [200, 404, 500, 503]],
+  ['GET', '/api/proofs/recent', [200, 400, 500, 503]],
+  ['GET', '/proof/{jobOrReceiptId}', [200, 404, 500, 503]],
+  ['GET', '/api/monitoring/executions', [200, 400, 500, 503]],
+  ['GET', '/api/trust', [200, 500, 503]],
+  ['GET', '/health', [200, 500, 503]],
+  ['GET', '/openapi.json', [200, 500]],
+] as const;
+
+test('the document is valid OpenAPI 3.1.0 of interface version 0.1.0', async () => {
+  const document = await clientOf(fakeWorld()).document();
+  const { valid, errors } = await new Validator().validate(structuredClone(document) as never);
+  assert.ok(valid, JSON.stringify(errors));
+  assert.equal(document.openapi, '3.1.0');
+  assert.equal(document.info.version, '0.1.0');
+});
+
+test('it describes exactly the public operations, each with all its statuses and a description of each', async () => {
+  const { paths } = await clientOf(fakeWorld()).document();
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { responses }]) => [
+      method.toUpperCase(),
+      path,
+      Object.keys(responses).map(Number),
+    ]),
+  );
+  const order = (rows: readonly (readonly unknown[])[]) => rows.map((row) => JSON.stringify(row)).sort();
+  assert.deepEqual(order(described), order(operations));
+  for (const methods of Object.values(paths)) {
+    for (const { responses, operationId, security } of Object.values(methods)) {
+      assert.match(operationId, /^[A-Za-z0-9]+$/);
+      assert.deepEqual(security, []);
+      for (const { description } of Object.values(responses)) assert.ok(description.length > 4);
+    }
+  }
+});
+
+test('every schema in it compiles as JSON Schema 2020-12, and answers are closed', async () => {
+  const { paths } = await clientOf(fakeWorld()).document();
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, validateFormats: false });
+  let compiled = 0;
+  for (const methods of Object.values(paths)) {
+    for (const { parameters = [], requestBody, responses } of Object.values(methods)) {
+      const contents = [requestBody, ...Object.values(responses)].flatMap((part) =>
+        Object.values(part?.content ?? {}),
+      );
+      for (const { schema } of [...parameters, ...contents]) {
+        ajv.compile(schema);
+        compiled += 1;
+      }
+    }
+  }
+  assert.ok(compiled > 60, `${compiled}`);
+  const job = paths['/api/jobs/{id}']?.get?.responses['200']?.content?.['application/json']?.schema;
+  assert.equal((job as { additionalProperties?: unknown }).additionalProperties, false);
+});
+
+test('the request schema in it is the one that is enforced', async () => {
+  const client = clientOf(fakeWorld());
+  const { paths } = await client.document();
+  const schema = paths['/api/execute/webhook']?.post?.requestBody?.content['application/json']?.schema;
+  const check = new Ajv2020({ strict: false, validateFormats: false }).compile(schema ?? {});
+  const bodies = [
+    { url: 'https://a.example/' },
+    { url: 'https://a.example/', retry: { attempts: 3 } },
+    { url: 'https://a.example/', retry: { attempts: 4 } },
+    { url: 'https://a.example/', more: 1 },
+    { url: 'https://a.example/', method: 'post' },
+    { url: 'http://a.example/' },
+    { url: 'https://a.example/', headers: { a: null } },
+    [],
+    {},
+  ];
+  for (const body of bodies) {
+    const { status } = await client.post('/api/execute/webhook', body);
+    assert.equal(status, check(body) ? 200 : 400, JSON.stringify(body));
+  }
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { refused } from '#src/domain/refusal.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { fakeWorld, JOB, job, RECEIPT, report, running } from '#test/support/http-deps.ts';
+
+const asked = async (world: ReturnType<typeof fakeWorld>, path: string) => {
+  const { status, headers, body } = await clientOf(world).get(path);
+  return { status, headers, text: String(body) };
+};
+
+test('the page tells how a job or a receipt stands, every check by name, without any script', async () => {
+  for (const id of [JOB, RECEIPT]) {
+    const { status, headers, text } = await asked(fakeWorld(), `/proof/${id}`);
+    assert.equal(status, 200);
+    assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
+    for (const part of [
+      JOB,
+      RECEIPT,
+      'succeeded',
+      'receipt_present',
+      'signature_valid',
+      'Signature</dt><dd>verified',
+    ]) {
+      assert.ok(text.includes(part), part);
+    }
+    assert.doesNotMatch(text, /<script|javascript:| on\w+=/i);
+  }
+});
+
+test('its policy lets nothing in from outside, and only its own style', async () => {
+  const { headers, text } = await asked(fakeWorld(), `/proof/${JOB}`);
+  const nonce = /<style nonce="([^"]+)">/.exec(text)?.[1];
+  assert.ok(nonce !== undefined && nonce.length >= 22);
+  assert.equal(
+    headers.get('content-security-policy'),
+    `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  );
+  const again = await asked(
+    fakeWorld({ entropy: { bytes: (n) => new Uint8Array(n), uuid: () => 'id', fraction: () => 0 } }),
+    `/proof/${JOB}`,
+  );
+  assert.ok(!again.text.includes(nonce));
+});
+
+test('what stands in records and reports is shown as text', async () => {
+  const evil = `<img src=x onerror="alert('1')">&`;
+  const world = fakeWorld({
+    reads: { job: { find: async () => job({ createdAt: evil, method: evil as 'POST' }) } },
+    verifyJob: async () => report({ keyId: evil, checks: [{ name: evil as 'signature_valid', ok: false }] }),
+  });
+  const { text } = await asked(world, `/proof/${JOB}`);
+  assert.ok(!text.includes('<img'));
+  assert.equal(text.split('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;').length - 1, 4);
+});
+
+test('an unknown id is a page of its own with 404', async () => {
+  const none = { find: async () => null };
+  const world = fakeWorld({
+    reads: { job: none },
+    verifyReceipt: async () => refused('receipt_not_found', 'no such receipt'),
+  });
+  for (const id of [JOB, RECEIPT, 'nonsense', '%E0%A4%A', '<b>', 'x'.repeat(10_000)]) {
+    const { status, headers, text } = await asked(world, `/proof/${encodeURI(id)}`);
+    assert.equal(status, 404);
+    assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
+    assert.match(text, /No proof here/);
+    assert.doesNotMatch(text, /<b>/);
+  }
+});
+
+test('a running job has a page and no report yet; a receipt outlives its job', async () => {
+  const live = await asked(fakeWorld({ reads: { job: { find: async () => running() } } }), `/proof/${JOB}`);
+  assert.match(live.text, /there is no receipt yet/);
+  const alone = await asked(fakeWorld({ reads: { job: { find: async () => null } } }), `/proof/${RECEIPT}`);
+  assert.equal(alone.status, 200);
+  assert.match(alone.text, /The job is no longer retained/);
+});
+
+test('the badge says one word, always with 200', async () => {
+  const failed = job({ status: 'failed', responseOk: false });
+  const cases = [
+    [fakeWorld(), JOB, 'verified'],
+    [fakeWorld(), RECEIPT, 'verified'],
+    [fakeWorld({ reads: { job: { find: async () => running() } } }), JOB, 'running'],
+    [fakeWorld({ reads: { job: { find: async () => failed } } }), JOB, 'failed'],
+    [fakeWorld({ verifyJob: async () => report({ ok: false }) }), JOB, 'failed'],
+    [fakeWorld(), 'nonsense', 'unknown'],
+    [fakeWorld({ reads: { job: { find: async () => null } } }), JOB, 'unknown'],
+    [fakeWorld({ reads: { job: { find: () => Promise.reject(new Error('away')) } } }), JOB, 'unknown'],
+  ] as const;
+  for (const [world, id, word] of cases) {
+    const { status, headers, text } = await asked(world, `/proof/${id}/badge.svg`);
+    assert.equal(status, 200);
+    assert.equal(headers.get('content-type'), 'image/svg+xml');
+    assert.ok(text.includes(`>${word}</text>`), `${id} ${word}`);
+  }
+});

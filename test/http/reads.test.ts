@@ -1,0 +1,338 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fault, refused } from '#src/domain/refusal.ts';
+import { clientOf, errorOf } from '#test/support/http-client.ts';
+import {
+  BASE,
+  fakeWorld,
+  JOB,
+  JWS,
+  job,
+  proofRecord,
+  RECEIPT,
+  receipt,
+  report,
+  running,
+  stats,
+} from '#test/support/http-deps.ts';
+
+const LINKS = {
+  job: `${BASE}/api/jobs/${JOB}`,
+  receipt: `${BASE}/api/receipts/${RECEIPT}`,
+  verifyJob: `${BASE}/api/verify/jobs/${JOB}`,
+  verifyReceipt: `${BASE}/api/verify/receipts/${RECEIPT}`,
+};
+const MONITORING = '/api/monitoring/executions';
+
+test('a job shows the fields of the contract and nothing more that a row may hold', async () => {
+  const stray = {
+    ...job(),
+    payment: { payer: 'canary' },
+    origin: 'canary',
+    attemptLog: [{ ...job().attemptLog[0], address: 'canary' }],
+  };
+  const world = fakeWorld({ reads: { job: { find: async () => stray as never } } });
+  const { status, body } = await clientOf(world).get(`/api/jobs/${JOB}`);
+  assert.equal(status, 200);
+  assert.deepEqual(body, { ...job(), links: { ...LINKS, proof: `${BASE}/proof/${JOB}` } });
+});
+
+test('a running job has no receipt links', async () => {
+  const world = fakeWorld({ reads: { job: { find: async () => running() } } });
+  const { body } = await clientOf(world).get(`/api/jobs/${JOB}`);
+  const { links } = body as { links: unknown };
+  assert.deepEqual(links, { ...LINKS, receipt: null, verifyReceipt: null, proof: `${BASE}/proof/${JOB}` });
+});
+
+test('a receipt shows its payload, its JWS and whether it verified', async () => {
+  const { body } = await clientOf(fakeWorld()).get(`/api/receipts/${RECEIPT}`);
+  const { jobId: _, decisionId: __, signedAt: ___, ...shown } = await receipt();
+  assert.deepEqual(body, { ...shown, links: { ...LINKS, proof: `${BASE}/proof/${JOB}` } });
+  assert.equal((body as { jws: string }).jws, JWS);
+});
+
+test('a miss is 404 once the read models have reached the head of the log', async () => {
+  const none = { find: async () => null };
+  const receipts = { ...none, countUnverified: async () => 0 };
+  const world = fakeWorld({
+    reads: { job: none, receipt: receipts },
+    verifyJob: async () => refused('job_not_found', 'no such job'),
+    verifyReceipt: async () => refused('receipt_not_found', 'no such receipt'),
+  });
+  const client = clientOf(world);
+  for (const [path, expected] of [
+    [`/api/jobs/${JOB}`, 'job_not_found'],
+    [`/api/verify/jobs/${JOB}`, 'job_not_found'],
+    [`/api/receipts/${RECEIPT}`, 'receipt_not_found'],
+    [`/api/verify/receipts/${RECEIPT}`, 'receipt_not_found'],
+  ] as const) {
+    const { status, code } = await errorOf(await client.call(path));
+    assert.deepEqual([status, code], [404, expected]);
+  }
+});
+
+test('a miss before that is read_models_unavailable with Retry-After', async () => {
+  const world = fakeWorld({
+    reads: { job: { find: async () => null } },
+    verifyJob: async () => refused('receipt_not_ready', 'not yet'),
+    progress: { reachedHead: async () => false },
+  });
+  for (const path of [`/api/jobs/${JOB}`, `/api/verify/jobs/${JOB}`, `/proof/${JOB}`]) {
+    const response = await clientOf(world).call(path);
+    assert.equal(response.headers.get('retry-after'), '1');
+    const { status, code } = await errorOf(response);
+    assert.deepEqual([status, code], [503, 'read_models_unavailable']);
+  }
+});
+
+test('what the wait for the head brought is found', async () => {
+  for (const reached of [true, false]) {
+    let there = false;
+    const world = fakeWorld({
+      reads: { job: { find: async () => (there ? job() : null) } },
+      verifyJob: async () => (there ? report() : refused('receipt_not_ready', 'not yet')),
+      progress: {
+        async reachedHead() {
+          there = true;
+          return reached;
+        },
+      },
+    });
+    const client = clientOf(world);
+    assert.equal((await client.call(`/api/jobs/${JOB}`)).status, 200);
+    there = false;
+    assert.equal((await client.call(`/api/verify/jobs/${JOB}`)).status, 200);
+  }
+});
+
+test('what is found at once waits for nothing', async () => {
+  const world = fakeWorld({ progress: { reachedHead: () => Promise.reject(new Error('asked')) } });
+  const client = clientOf(world);
+  for (const path of [
+    `/api/jobs/${JOB}`,
+    `/api/receipts/${RECEIPT}`,
+    `/api/verify/jobs/${JOB}`,
+    `/proof/${RECEIPT}`,
+  ]) {
+    assert.equal((await client.call(path)).status, 200);
+  }
+});
+
+test('read models that are away are 503 read_models_unavailable everywhere', async () => {
+  const away = () =>
+    Promise.reject(new Fault('read_models_unavailable', 'the read models are not available now'));
+  const world = fakeWorld({
+    reads: {
+      job: { find: away },
+      receipt: { find: away, countUnverified: away },
+      proof: { recent: away, recentFailures: away },
+      monitoring: { summary: away },
+      trust: { receipts: away },
+      store: { counts: away },
+    },
+    verifyJob: away,
+  });
+  const client = clientOf(world);
+  for (const path of [
+    `/api/jobs/${JOB}`,
+    `/api/receipts/${RECEIPT}`,
+    `/api/verify/jobs/${JOB}`,
+    '/api/proofs/recent',
+    MONITORING,
+    '/api/trust',
+    `/proof/${JOB}`,
+  ]) {
+    const response = await client.call(path);
+    assert.equal(response.headers.get('retry-after'), '1', path);
+    const { status, code } = await errorOf(response);
+    assert.deepEqual([status, code], [503, 'read_models_unavailable'], path);
+  }
+});
+
+test('a proof report is answered as it is; receipt_not_ready is 409', async () => {
+  const failed = report({ ok: false, checks: [{ name: 'signature_valid', ok: false }] });
+  const client = clientOf(
+    fakeWorld({
+      verifyReceipt: async () => failed,
+      verifyJob: async () => refused('receipt_not_ready', 'not yet'),
+    }),
+  );
+  assert.deepEqual((await client.get(`/api/verify/receipts/${RECEIPT}`)).body, failed);
+  const response = await client.call(`/api/verify/jobs/${JOB}`);
+  const { status, code } = await errorOf(response);
+  assert.deepEqual([status, code], [409, 'receipt_not_ready']);
+});
+
+test('recent proofs: limit 1 to 50, default 10, nothing else taken for it', async () => {
+  const asked: number[] = [];
+  const recent = async (limit: number) => {
+    asked.push(limit);
+    return [proofRecord()];
+  };
+  const client = clientOf(fakeWorld({ reads: { proof: { recent, recentFailures: async () => [] } } }));
+  for (const query of ['', '?limit=1', '?limit=50', '?other=1']) {
+    assert.equal((await client.call(`/api/proofs/recent${query}`)).status, 200);
+  }
+  assert.deepEqual(asked, [10, 1, 50, 10]);
+  for (const text of [
+    '0',
+    '51',
+    '-1',
+    '1.5',
+    '1e1',
+    '0x10',
+    ' 5',
+    '+5',
+    '',
+    'ten',
+    '5&limit=5',
+    '1'.repeat(400),
+    '%FF',
+  ]) {
+    const { status, code, details } = await errorOf(await client.call(`/api/proofs/recent?limit=${text}`));
+    assert.deepEqual([status, code], [400, 'invalid_request'], text);
+    assert.deepEqual(details, [{ path: '/limit', message: 'Expected one integer from 1 to 50' }]);
+  }
+  assert.equal(asked.length, 4);
+});
+
+test('recent proofs name what they leave out, and show nothing more', async () => {
+  const stray = { ...proofRecord(), payer: 'canary', completedAt: 'canary' };
+  const client = clientOf(
+    fakeWorld({ reads: { proof: { recent: async () => [stray], recentFailures: async () => [] } } }),
+  );
+  const { body } = await client.get('/api/proofs/recent');
+  const { ok, redactionPolicy, proofs } = body as {
+    ok: boolean;
+    redactionPolicy: { redactedFields: string[] };
+    proofs: unknown[];
+  };
+  assert.equal(ok, true);
+  assert.deepEqual(redactionPolicy.redactedFields, [
+    'targetUrl',
+    'requestHeaders',
+    'requestBody',
+    'responseHeaders',
+    'responseBody',
+    'requestHash',
+    'responseHash',
+    'receiptSignature',
+    'idempotencyKey',
+    'payer',
+  ]);
+  assert.deepEqual(proofs, [{ ...proofRecord(), links: LINKS }]);
+});
+
+test('monitoring: the summary, its attention, this process and the lag of the read models', async () => {
+  const client = clientOf(fakeWorld({ progress: { lag: () => ({ lagEvents: null, lagMs: 30_001 }) } }));
+  const { body } = await client.get(`${MONITORING}?windowMs=60000`);
+  const { process, redactionPolicy, ...shown } = body as {
+    process: Record<string, number>;
+    redactionPolicy: object;
+  };
+  assert.deepEqual(shown, {
+    ok: false,
+    status: 'attention',
+    windowMs: 60_000,
+    failureRate: 0.25,
+    stats,
+    recentFailures: [{ ...proofRecord(), links: LINKS }],
+    projection: { lagEvents: null, lagMs: 30_001 },
+  });
+  assert.deepEqual(Object.keys(process), ['uptimeMs', 'requests', 'inFlight', 'p50Ms', 'p99Ms']);
+  // The description and this call itself; the first is answered.
+  assert.deepEqual([process.requests, process.inFlight], [1, 1]);
+  assert.ok('redactedFields' in redactionPolicy);
+});
+
+test('monitoring: windowMs 60000 to 30 days, default one day', async () => {
+  const asked: number[] = [];
+  const summary = async (_: number, windowMs: number) => {
+    asked.push(windowMs);
+    return { stats, failureRate: 0, overdue: 0 };
+  };
+  const client = clientOf(fakeWorld({ reads: { monitoring: { summary } } }));
+  for (const query of ['', '?windowMs=60000', '?windowMs=2592000000']) {
+    const { body } = await client.get(MONITORING + query);
+    assert.equal((body as { ok: boolean }).ok, true);
+  }
+  assert.deepEqual(asked, [86_400_000, 60_000, 2_592_000_000]);
+  for (const text of ['59999', '2592000001', '1h']) {
+    assert.equal((await client.call(`${MONITORING}?windowMs=${text}`)).status, 400);
+  }
+});
+
+test('attention has each of its reasons', async () => {
+  const counts = (changes: object) => async () => ({
+    stats: { ...stats, ...changes },
+    failureRate: 0,
+    overdue: 0,
+  });
+  const receipts = { find: async () => null, countUnverified: async () => 1 };
+  const cases = [
+    fakeWorld({ reads: { monitoring: { summary: counts({ recentSucceeded: 2, recentFailed: 2 }) } } }),
+    fakeWorld({ reads: { monitoring: { summary: async () => ({ stats, failureRate: 0, overdue: 1 }) } } }),
+    fakeWorld({ reads: { receipt: receipts } }),
+    fakeWorld({ progress: { lag: () => ({ lagEvents: 1, lagMs: 30_001 }) } }),
+  ];
+  for (const world of cases) {
+    for (const path of [MONITORING, '/api/trust']) {
+      const { body } = await clientOf(world).get(path);
+      assert.equal((body as { status: string }).status, 'attention');
+    }
+  }
+});
+
+test('trust: measured facts, the score made of them, always ok', async () => {
+  const { body } = await clientOf(fakeWorld()).get('/api/trust');
+  const { trustScore, trustComponents, trustSignals, ...shown } = body as Record<string, unknown>;
+  assert.deepEqual(shown, {
+    ok: true,
+    status: 'ok',
+    x402: { enabled: false, scheme: 'exact', network: 'eip155:8453', price: '$0.003' },
+    storage: { driver: 'sqlite+pglite', durable: true, jobs: 9, receipts: 8 },
+    execution: { windowMs: 86_400_000, recentFailureRate: 0.25, stats },
+    proofExamples: { recentVerifiedProofs: 4, latestVerifiedProofAt: proofRecord().updatedAt },
+  });
+  assert.equal(trustScore, 76);
+  assert.deepEqual(
+    (trustComponents as { name: string }[]).map(({ name }) => name),
+    ['payment_enforced', 'durable_storage', 'recent_success_rate', 'receipts_verified'],
+  );
+  assert.ok((trustSignals as string[]).length >= 4);
+});
+
+test('health is 503 only when the log is gone; other parts show inside a 200', async () => {
+  const parts = {
+    eventLog: { ok: true },
+    readModels: { ok: true },
+    projections: { ok: true },
+    facilitator: null,
+  };
+  const asked = async (changes: object, settings = {}) =>
+    clientOf(fakeWorld({ settings, health: async () => ({ ...parts, ...changes }) })).get('/health');
+  const well = await asked({});
+  const base = { service: 'webhook-relay', version: '0.1.0', mode: 'demo' };
+  assert.deepEqual([well.status, well.body], [200, { ok: true, ...base, checks: parts }]);
+  const limping = await asked({ readModels: { ok: false, path: '/canary' } });
+  assert.deepEqual(
+    [limping.status, limping.body],
+    [200, { ok: false, ...base, checks: { ...parts, readModels: { ok: false } } }],
+  );
+  const gone = await asked({ eventLog: { ok: false } });
+  assert.deepEqual([gone.status, (gone.body as { ok: boolean }).ok], [503, false]);
+  const exempted = await asked({}, { egressExemption: true });
+  assert.equal((exempted.body as { egressExemption: boolean }).egressExemption, true);
+});
+
+test('liveness and keys: asks nobody; the keys as the log tells of them', async () => {
+  const dead = fakeWorld({ health: () => Promise.reject(new Error('asked')) });
+  const live = await clientOf(dead).get('/health/live');
+  assert.deepEqual([live.status, live.body], [200, { ok: true, service: 'webhook-relay', version: '0.1.0' }]);
+  const key = { kty: 'OKP', crv: 'Ed25519', kid: 'key-1', x: 'x'.repeat(43) } as const;
+  const keys = await clientOf(fakeWorld({ jwks: async () => ({ keys: [key] }) })).get(
+    '/.well-known/jwks.json',
+  );
+  assert.deepEqual([keys.status, keys.body], [200, { keys: [key] }]);
+  assert.equal(keys.headers.get('cache-control'), 'public, max-age=300');
+});

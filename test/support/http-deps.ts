@@ -1,0 +1,254 @@
+// The HTTP room with a world behind it that answers as told: use cases and read models are fakes, the room is real.
+import type { JobRecord } from '#projections/job/query.ts';
+import type { ProofRecord } from '#projections/proof/query.ts';
+import type { ReceiptRecord } from '#projections/receipt/query.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { PRICE } from '#src/domain/limits.ts';
+import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import { refused } from '#src/domain/refusal.ts';
+import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import { nobodyPays } from '#src/http/payment-gate.ts';
+import type { Quota } from '#src/ports/quota.ts';
+import type { Execution } from '#src/usecases/execution.ts';
+import type { ExecuteInput } from '#src/usecases/execution-call.ts';
+import type { PolicyCheck } from '#src/usecases/policy-check.ts';
+import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
+import { at, commitment } from './given-events.ts';
+import { payloadOf } from './given-receipt.ts';
+
+export const JOB = 'job_0000000000000000000000000a';
+export const RECEIPT = 'rcpt_0000000000000000000000000a';
+export const BASE = 'https://relay.example';
+export const JWS = 'eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl';
+const timings = { dnsMs: 1, connectMs: null, tlsMs: 3, ttfbMs: 4, totalMs: 10.5 };
+
+export const execution = (changes: Partial<Execution> = {}): Execution => ({
+  mode: 'demo',
+  replay: false,
+  job: {
+    id: JOB,
+    status: 'succeeded',
+    method: 'POST',
+    attempts: 1,
+    decisionId: null,
+    responseStatus: 200,
+    errorCategory: null,
+    createdAt: at(0),
+    completedAt: at(20),
+  },
+  receipt: { id: RECEIPT, keyId: 'key-1', jws: JWS },
+  payment: null,
+  disclosures: ['WyJzYWx0IiwidGFyZ2V0X3VybCIsImh0dHBzOi8vYS5leGFtcGxlLyJd'],
+  position: '5',
+  ...changes,
+});
+
+export const job = (changes: Partial<JobRecord> = {}): JobRecord => ({
+  id: JOB,
+  type: 'webhook',
+  status: 'succeeded',
+  method: 'POST',
+  mode: 'demo',
+  attempts: 1,
+  attemptLog: [
+    {
+      number: 1,
+      startedAt: at(0),
+      completedAt: at(20),
+      phase: 'body',
+      sent: 'yes',
+      status: 200,
+      errorCategory: null,
+      timings,
+    },
+  ],
+  target: { scheme: 'https', commitment: commitment('U') },
+  requestHash: commitment('B'),
+  responseStatus: 200,
+  responseOk: true,
+  responseHash: commitment('R'),
+  errorCategory: null,
+  decisionId: null,
+  receiptId: RECEIPT,
+  createdAt: at(0),
+  updatedAt: at(20),
+  ...changes,
+});
+
+export const running = () =>
+  job({
+    status: 'running',
+    attempts: 0,
+    attemptLog: [],
+    responseStatus: null,
+    responseOk: false,
+    responseHash: null,
+    receiptId: null,
+  });
+
+export async function receipt(changes: Partial<ReceiptRecord> = {}): Promise<ReceiptRecord> {
+  return {
+    id: RECEIPT,
+    jobId: JOB,
+    decisionId: null,
+    keyId: 'key-1',
+    payload: await payloadOf(),
+    jws: JWS,
+    signature: 'ed25519:c2lnbmF0dXJl',
+    verified: true,
+    signedAt: at(20),
+    checkpoint: null,
+    ...changes,
+  };
+}
+
+export const report = (changes: Partial<VerificationReport> = {}): VerificationReport => ({
+  ok: true,
+  receiptId: RECEIPT,
+  jobId: JOB,
+  keyId: 'key-1',
+  signatureVerified: true,
+  checks: [
+    { name: 'receipt_present', ok: true, details: { expected: RECEIPT, receipt: RECEIPT } },
+    { name: 'signature_valid', ok: true },
+  ],
+  ...changes,
+});
+
+export const proofRecord = (changes: Partial<ProofRecord> = {}): ProofRecord => ({
+  jobId: JOB,
+  receiptId: RECEIPT,
+  status: 'failed',
+  method: 'POST',
+  attempts: 3,
+  responseStatus: null,
+  responseOk: false,
+  receiptVerified: true,
+  errorCategory: 'timeout',
+  createdAt: at(0),
+  updatedAt: at(20),
+  publicFieldsOnly: true,
+  ...changes,
+});
+
+export const policyCheck = (changes: Partial<PolicyCheck> = {}): PolicyCheck => ({
+  verdict: { allowed: true },
+  target: { protocol: 'https:', hostname: 'a.example', port: 443 },
+  normalized: {
+    method: 'POST',
+    retry: { attempts: 1, backoffMs: 250 },
+    timeoutMs: 12_000,
+    idempotencyKeyPresent: false,
+    forwardedHeaders: ['x-own'],
+    strippedHeaders: ['via'],
+    bodyPresent: true,
+  },
+  warnings: [{ code: 'headers_stripped', message: 'Some headers will not be forwarded.' }],
+  ...changes,
+});
+
+export const stats = {
+  total: 9,
+  succeeded: 6,
+  failed: 2,
+  running: 1,
+  recentTotal: 5,
+  recentSucceeded: 3,
+  recentFailed: 1,
+  recentRunning: 1,
+  lastUpdatedAt: at(20),
+};
+
+/** Counts without end; `limit` changes that. */
+export function countingQuota(limit = Number.MAX_SAFE_INTEGER) {
+  const taken = new Map<string, number>();
+  const state = (count: number) => ({
+    allowed: count <= limit,
+    limit,
+    remaining: limit - count,
+    resetMs: 30_500,
+  });
+  const quota: Quota = {
+    async take(rule, key, units = 1) {
+      const name = `${rule.name} ${key}`;
+      taken.set(name, (taken.get(name) ?? 0) + units);
+      return state(taken.get(name) ?? 0);
+    },
+    look: async (rule, key) => state((taken.get(`${rule.name} ${key}`) ?? 0) + 1),
+  };
+  return { ...quota, taken };
+}
+
+const settings: HttpSettings = {
+  baseUrl: BASE,
+  mode: 'demo',
+  storage: { driver: 'sqlite+pglite', durable: true },
+  offer: { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display },
+  policyMode: 'open-public-https',
+  targetQuota: null,
+  rateLimitPerMinute: 60,
+  trustsProxy: () => false,
+  egressExemption: false,
+};
+
+export type FakeWorld = HttpDeps & {
+  readonly executed: readonly ExecuteInput[];
+  readonly log: CollectingLogger;
+};
+
+type Changes = Omit<Partial<HttpDeps>, 'settings' | 'reads' | 'progress'> & {
+  readonly settings?: Partial<HttpSettings>;
+  readonly reads?: Partial<HttpDeps['reads']>;
+  readonly progress?: Partial<HttpDeps['progress']>;
+};
+
+/** One job with its receipt, one proof, and everything in order. */
+export function fakeWorld(changes: Changes = {}): FakeWorld {
+  const executed: ExecuteInput[] = [];
+  const log = collectingLogger();
+  const { execute = async () => execution(), ...rest } = changes;
+  return {
+    executed,
+    log,
+    checkPolicy: async () => policyCheck(),
+    verifyJob: async (id) => (id === JOB ? report() : refused('job_not_found', 'no such job')),
+    verifyReceipt: async (id) =>
+      id === RECEIPT ? report() : refused('receipt_not_found', 'no such receipt'),
+    jwks: async () => ({ keys: [] }),
+    health: async () => ({
+      eventLog: { ok: true },
+      readModels: { ok: true },
+      projections: { ok: true },
+      facilitator: null,
+    }),
+    paymentGate: nobodyPays,
+    quota: countingQuota(),
+    clock: systemClock(),
+    entropy: seededEntropy(),
+    logger: log,
+    ...rest,
+    execute(input) {
+      executed.push(input);
+      return execute(input);
+    },
+    reads: { ...reads, ...changes.reads },
+    progress: {
+      caughtUp: async () => true,
+      reachedHead: async () => true,
+      lag: () => ({ lagEvents: 0, lagMs: 0 }),
+      ...changes.progress,
+    },
+    settings: { ...settings, ...changes.settings },
+  };
+}
+
+const reads: HttpDeps['reads'] = {
+  job: { find: async (id) => (id === JOB ? job() : null) },
+  receipt: { find: async (id) => (id === RECEIPT ? await receipt() : null), countUnverified: async () => 0 },
+  proof: { recent: async () => [proofRecord()], recentFailures: async () => [proofRecord()] },
+  monitoring: { summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }) },
+  trust: {
+    receipts: async () => ({ receipts: 8, verified: 8, recentVerified: 4, latestVerifiedAt: at(20) }),
+  },
+  store: { counts: async () => ({ jobs: 9, receipts: 8 }) },
+};
