@@ -131,7 +131,11 @@ function readOwnersFile(path: string): string {
     fd = openSync(path, 'r');
   } catch (error) {
     if (systemCode(error) === 'ENOENT') {
-      throw new KeyFileError('key_file_missing', path, 'is not there: make one with `relay keys init`');
+      throw new KeyFileError(
+        'key_file_missing',
+        path,
+        'is not there: correct SIGNING_KEYS_FILE, or make one with `relay keys init`',
+      );
     }
     throw new KeyFileError('key_file_unusable', path, `cannot be opened (${systemCode(error)})`, error);
   }

@@ -64,6 +64,7 @@ test('key file: opened again it is the same, and two files share nothing', () =>
 test('key_file_missing: nothing is made where nobody allowed it', () => {
   const path = join(folder, 'absent.json');
   assert.throws(() => openKeyFile({ path, create: false }), refusedAs('key_file_missing'));
+  assert.throws(() => openKeyFile({ path, create: false }), /SIGNING_KEYS_FILE/);
   assert.ok(!readdirSync(folder).includes('absent.json'));
 });
 
