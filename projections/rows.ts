@@ -49,8 +49,8 @@ export async function loadRows(
   const asked = Object.fromEntries(wanted.map(({ name }) => [name, [...(keys.get(name) ?? [])]]));
   const selects = wanted.map(
     ({ name, key }) => sql`select ${sql.raw(`'${name}'`)} as "table", row_to_json(t) as "row"
-      from ${sql.identifier(name)} t, doc where t.${sql.identifier(key)} = any(array(
-        select json_array_elements_text(doc.d -> ${sql.raw(`'${name}'`)})))`,
+      from ${sql.identifier(name)} t where t.${sql.identifier(key)} = any(array(
+        select json_array_elements_text(doc.d -> ${sql.raw(`'${name}'`)}) from doc))`,
   );
   const found = await rowsOf<{ table: string; row: Record<string, unknown> }>(
     db,

@@ -17,10 +17,10 @@ const NOTHING_PURGED: Retention = {
 export function storeQueries(db: Db) {
   const counted = db
     .select({
-      jobs: sql<number>`coalesce((select t.started from ${monitoringTotals} t), 0)
-        - coalesce((select r.jobs_purged from ${retention} r), 0)`.mapWith(Number),
-      receipts: sql<number>`coalesce((select t.receipts from ${trustTotals} t), 0)
-        - coalesce((select r.receipts_purged from ${retention} r), 0)`.mapWith(Number),
+      jobs: sql<number>`coalesce((select t.started from ${monitoringTotals} t where t.id = 'all'), 0)
+        - coalesce((select r.jobs_purged from ${retention} r where r.id = 'live'), 0)`.mapWith(Number),
+      receipts: sql<number>`coalesce((select t.receipts from ${trustTotals} t where t.id = 'all'), 0)
+        - coalesce((select r.receipts_purged from ${retention} r where r.id = 'live'), 0)`.mapWith(Number),
     })
     .from(sql`(select 1) one`)
     .prepare('store_counts');

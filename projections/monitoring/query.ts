@@ -1,5 +1,6 @@
 import { gte, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { failureRate } from '#src/domain/attention.ts';
 import { monitoringMinutes, monitoringTotals, runningJobs } from './table.ts';
 
 /** `stats` of the monitoring summary. Jobs that run now are recent ones. */
@@ -41,13 +42,13 @@ export function windowStart(nowMs: number, windowMs: number): string {
 
 export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
   const total = (column: 'started' | 'succeeded' | 'failed') =>
-    sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t), 0)`.mapWith(Number);
+    sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t where t.id = 'all'), 0)`.mapWith(Number);
   const counted = db
     .select({
       total: total('started'),
       succeeded: total('succeeded'),
       failed: total('failed'),
-      lastUpdatedAt: sql<string | null>`(select t.last_updated_at from ${monitoringTotals} t)`,
+      lastUpdatedAt: sql<string | null>`(select t.last_updated_at from ${monitoringTotals} t where t.id = 'all')`,
       running: sql<number>`(select count(*) from ${runningJobs})`.mapWith(Number),
       overdue: sql<number>`(select count(*) from ${runningJobs} r
         where r.lease_ends_at < ${sql.placeholder('now')}::bigint)`.mapWith(Number),
@@ -77,7 +78,7 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
       const finished = counts.recentSucceeded + counts.recentFailed;
       return {
         stats: { ...counts, recentTotal: finished + counts.running, recentRunning: counts.running },
-        failureRate: finished === 0 ? 0 : counts.recentFailed / finished,
+        failureRate: failureRate(counts),
         overdue,
       };
     },

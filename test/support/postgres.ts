@@ -1,0 +1,134 @@
+// A PostgreSQL server of one's own for tests: from the machine's programs, in a temporary folder, on loopback; or the
+// one that TEST_DATABASE_URL names, which a test cannot stop.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import postgres from 'postgres';
+import { postgresFolder, requirement } from './requirements.ts';
+
+const given = process.env.TEST_DATABASE_URL;
+const folder = postgresFolder();
+
+/** For tests that need a PostgreSQL. Call it at the top of the file. */
+export const needsPostgres = () =>
+  requirement(
+    'PostgreSQL',
+    given !== undefined || folder !== null,
+    'no initdb and postgres in /usr/lib/postgresql/*/bin or PATH, and no TEST_DATABASE_URL',
+  );
+
+export type PostgresServer = {
+  /** URL of a new, empty database. */
+  newDatabase(): Promise<string>;
+  /** null where the server is not ours to stop. `stop` ends every connection at once. */
+  readonly power: { stop(): Promise<void>; start(): Promise<void> } | null;
+  /** Ends the server and removes its files. */
+  remove(): Promise<void>;
+};
+
+/** Starts a server, or takes the given one. */
+export async function postgresServer(): Promise<PostgresServer> {
+  if (given !== undefined)
+    return { newDatabase: () => newDatabase(given), power: null, remove: async () => undefined };
+  if (folder === null) throw new Error('there is no PostgreSQL here');
+  return privateServer(folder);
+}
+
+async function privateServer(programs: string): Promise<PostgresServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'relay-postgres-'));
+  const root = process.getuid?.() === 0;
+  if (root) chownSync(directory, NOBODY, NOBODY);
+  const run = (program: string, args: readonly string[]) => {
+    const path = join(programs, program);
+    // PostgreSQL refuses to run as root.
+    const asNobody = ['--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups', path, ...args];
+    const options = {
+      stdio: 'ignore',
+      cwd: directory,
+      env: { PATH: process.env.PATH, LC_ALL: 'C' },
+    } as const;
+    return root ? spawn('setpriv', asNobody, options) : spawn(path, args, options);
+  };
+  const data = join(directory, 'data');
+  await succeeded(
+    run('initdb', ['-D', data, '-U', 'relay', '-A', 'trust', '-E', 'UTF8', '--no-sync']),
+    'initdb',
+  );
+  const port = await freePort();
+  const settings = ['fsync=off', 'listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
+  const url = `postgres://relay@127.0.0.1:${port}/postgres`;
+  let server: ChildProcess | null = null;
+  const power = {
+    async start() {
+      const started = run('postgres', ['-D', data, ...settings.flatMap((setting) => ['-c', setting])]);
+      server = started;
+      await answering(url, started);
+    },
+    async stop() {
+      const running = server;
+      server = null;
+      if (running === null || running.exitCode !== null) return;
+      const ended = once(running, 'exit');
+      // "Fast" shutdown: open transactions are rolled back, connections closed.
+      running.kill('SIGINT');
+      await ended;
+    },
+  };
+  await power.start();
+  return {
+    newDatabase: () => newDatabase(url),
+    power,
+    async remove() {
+      await power.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+const NOBODY = 65534;
+
+async function succeeded(child: ChildProcess, name: string): Promise<void> {
+  const [code] = await once(child, 'exit');
+  if (code !== 0) throw new Error(`${name} ended with ${code}`);
+}
+
+async function answering(url: string, server: ChildProcess): Promise<void> {
+  for (let left = 600; left > 0; left--) {
+    if (server.exitCode !== null) throw new Error(`postgres ended with ${server.exitCode}`);
+    const client = postgres(url, { max: 1, connect_timeout: 1, onnotice: () => undefined });
+    const up = await client`select 1`.then(
+      () => true,
+      () => false,
+    );
+    await client.end({ timeout: 1 });
+    if (up) return;
+    await sleep(50);
+  }
+  throw new Error('postgres does not answer');
+}
+
+async function newDatabase(url: string): Promise<string> {
+  const name = `relay_${randomUUID().replaceAll('-', '')}`;
+  const client = postgres(url, { max: 1, onnotice: () => undefined });
+  await client.unsafe(`create database ${name}`);
+  await client.end({ timeout: 5 });
+  const own = new URL(url);
+  own.pathname = `/${name}`;
+  return own.href;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
