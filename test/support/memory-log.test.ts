@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable, type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { eventLogContract } from './event-log.contract.ts';
 import { memoryLog } from './memory-log.ts';
+
+eventLogContract('memory', {
+  reopens: true,
+  async open() {
+    const log = memoryLog();
+    return { log, again: async () => log.again(), dispose: async () => undefined };
+  },
+});
 
 const event = (n: number): NewEvent => ({
   id: crypto.randomUUID(),

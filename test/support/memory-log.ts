@@ -1,5 +1,6 @@
 // An event log in memory, true to the port: revisions, idempotent repeats, global order, live subscriptions.
 // It leaves durability to the real adapters, and adds switches for what can go wrong.
+import { type CheckedEvent, checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import {
   type Appended,
   type EventFilter,
@@ -7,7 +8,6 @@ import {
   EventLogUnavailable,
   type ExpectedRevision,
   type LiveMessage,
-  type NewEvent,
   type RecordedEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
@@ -21,6 +21,8 @@ export type MemoryLog = EventLog & {
   loseNextAnswer(): void;
   /** Calls of `append` that reached the log. */
   readonly appends: number;
+  /** Another handle on the same events, as another process has one. */
+  again(): MemoryLog;
 };
 
 export type MemoryLogOptions = {
@@ -30,11 +32,18 @@ export type MemoryLogOptions = {
 
 const positionOf = (index: number) => String(index).padStart(20, '0');
 
+type Storage = {
+  readonly all: RecordedEvent[];
+  readonly streams: Map<string, RecordedEvent[]>;
+  readonly wakers: Set<() => void>;
+};
+
 export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  const now = options.now ?? Date.now;
-  const all: RecordedEvent[] = [];
-  const streams = new Map<string, RecordedEvent[]>();
-  const wakers = new Set<() => void>();
+  return openHandle(options.now ?? Date.now, { all: [], streams: new Map(), wakers: new Set() });
+}
+
+function openHandle(now: () => number, storage: Storage): MemoryLog {
+  const { all, streams, wakers } = storage;
   const state = { away: false, loseAnswer: false, closed: false, appends: 0 };
 
   const wake = () => {
@@ -53,12 +62,11 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
     }
     return found;
   };
-  const store = (stream: string, past: RecordedEvent[], events: readonly NewEvent[]): Appended => {
+  const store = (stream: string, past: RecordedEvent[], events: readonly CheckedEvent[]): Appended => {
     const created = new Date(now()).toISOString();
     for (const { id, type, data, metadata } of events) {
-      // A copy by way of JSON, as every real log makes.
-      const copy = JSON.parse(JSON.stringify({ data, metadata }));
-      const place = { revision: BigInt(past.length), position: positionOf(all.length) };
+      const copy = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
+      const place = { revision: BigInt(past.length), position: positionOf(all.length + 1) };
       const recorded: RecordedEvent = { stream, ...place, id, type, ...copy, created };
       past.push(recorded);
       all.push(recorded);
@@ -80,13 +88,15 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
     loseNextAnswer() {
       state.loseAnswer = true;
     },
-    async append(stream, expected, events) {
-      if (events.length === 0) throw new RangeError('an append holds at least one event');
-      await reach();
+    async append(stream, expected, given) {
+      // Read at the call: what the caller changes later is not stored, and an append under way outlives `close`.
+      const events = checkedAppend(stream, expected, given);
+      if (state.away || state.closed) throw new EventLogUnavailable();
+      await Promise.resolve();
       state.appends++;
       const past = streams.get(stream) ?? [];
-      const answer = earlierAnswer(past, expected, events) ?? null;
-      if (answer === null && !meets(past, expected)) {
+      const answer = earlierAnswer(past, expected, events);
+      if (answer === null && (!meets(past, expected) || holdsSome(past, expected, events))) {
         throw new WrongExpectedVersion(stream, expected, past.at(-1)?.revision ?? null);
       }
       const appended = answer ?? store(stream, past, events);
@@ -113,7 +123,8 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
       const onAbort = () => wake();
       signal.addEventListener('abort', onAbort, { once: true });
       try {
-        while (!signal.aborted && !state.closed) {
+        while (!signal.aborted) {
+          if (state.closed) throw new EventLogUnavailable();
           const batch = state.away ? [] : readAfter(last, 512, filter);
           for (const event of batch) {
             if (signal.aborted) return;
@@ -144,6 +155,7 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
       state.closed = true;
       wake();
     },
+    again: () => openHandle(now, storage),
   };
 }
 
@@ -157,13 +169,24 @@ function answerFor(past: readonly RecordedEvent[], index: number): Appended {
 function earlierAnswer(
   past: readonly RecordedEvent[],
   expected: ExpectedRevision,
-  events: readonly NewEvent[],
+  events: readonly CheckedEvent[],
 ): Appended | null {
   const byId = past.findIndex((event) => event.id === events[0]?.id);
-  const start = expected === 'no_stream' ? 0 : typeof expected === 'bigint' ? Number(expected) + 1 : byId;
+  const start = hasPlace(expected) ? (expected === 'no_stream' ? 0 : Number(expected) + 1) : byId;
   if (start < 0) return null;
   const same = events.every((event, i) => past[start + i]?.id === event.id);
   return same ? answerFor(past, start + events.length - 1) : null;
+}
+
+const hasPlace = (expected: ExpectedRevision) => typeof expected === 'bigint' || expected === 'no_stream';
+
+/** Without a place, an append of which some events stand in the stream already is neither new nor a repeat. */
+function holdsSome(
+  past: readonly RecordedEvent[],
+  expected: ExpectedRevision,
+  events: readonly CheckedEvent[],
+) {
+  return !hasPlace(expected) && past.some(({ id }) => events.some((event) => event.id === id));
 }
 
 function meets(past: readonly RecordedEvent[], expected: ExpectedRevision): boolean {
