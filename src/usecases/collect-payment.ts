@@ -115,13 +115,15 @@ async function settle(
   presented: PresentedPayment,
   stream: string,
   it: Collecting,
-  first: boolean,
+  fresh: boolean,
 ): Promise<Collected> {
   const { jobId } = it;
   const view = await loadPayment(deps.log, stream);
   const payment = view.state;
   if (!isBound(payment) || payment.reserved.jobId !== jobId) return { kind: 'again' };
   if (payment.status === 'settled') return { kind: 'collected', payment: paymentFacts(payment) };
+  // Whoever was frozen after its reservation may find that another took the settlement over.
+  const first = fresh && payment.status === 'reserved';
   if (!first) {
     const young = deps.watch.unchangedFor(stream, String(view.expected)) < SETTLEMENT_WATCH_MS;
     if (payment.status !== 'unknown' && young) return { kind: 'refused', refusal: inProgress(null) };
@@ -133,6 +135,10 @@ async function settle(
   }
   const answer = await deps.payments.settle(presented);
   const at = now(deps);
+  // A spent nonce alone does not tell a transfer to us from a cancellation: the chain does, where it can be asked.
+  const spent = answer.outcome === 'nonce_used' ? await deps.payments.lookUp(presented) : null;
+  const seen = spent === null ? null : reconcile(spent, payment, at);
+  if (seen !== null) return settleFact(deps, stream, it, () => seen);
   return settleFact(deps, stream, it, (onlyCall) =>
     recordSettleAnswer(answer, { first: first && onlyCall, jobId, at }),
   );
