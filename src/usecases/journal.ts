@@ -74,13 +74,18 @@ export async function appendOrGiveUp(
   expected: ExpectedRevision,
   events: readonly NewEvent[],
 ): Promise<Appended> {
+  const answered = new AbortController();
   const known = appendUntilKnown(deps, stream, expected, events);
   known.catch(() => undefined);
-  const impatience = deps.clock.sleep(PATIENCE_MS).then(() => {
+  const impatience = deps.clock.sleep(PATIENCE_MS, answered.signal).then(() => {
     throw new EventLogUnavailable();
   });
   impatience.catch(() => undefined);
-  return Promise.race([known, impatience]);
+  try {
+    return await Promise.race([known, impatience]);
+  } finally {
+    answered.abort();
+  }
 }
 
 /** A stream folded to its state, with what an append needs to follow it. */

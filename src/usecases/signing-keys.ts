@@ -33,7 +33,9 @@ export async function loadKeyRing(
   const secretChecks = new Set<string>();
   for (const recorded of events) {
     const event = decodeEvent(recorded);
-    if (event?.type !== 'KeyActivated' && event?.type !== 'KeyRetired') continue;
+    // A retirement that this version cannot read must not be passed over.
+    if (event === null) throw new Error(`an event of keys cannot be read: ${recorded.type}`);
+    if (event.type !== 'KeyActivated' && event.type !== 'KeyRetired') continue;
     keys = evolveKeys(keys, event);
     if (event.type === 'KeyActivated') secretChecks.add(event.data.secretCheck);
   }
@@ -53,7 +55,9 @@ export async function activateSigningKey(deps: JournalDeps, own: OwnKey): Promis
           'the key file holds another HMAC secret than the one this event log was written with',
         );
       }
-      const known = ring.keys.find((key) => key.keyId === own.keyId);
+      const known = ring.keys.find(
+        ({ keyId, x, purpose }) => keyId === own.keyId && x === own.x && purpose === 'receipt',
+      );
       if (known === undefined)
         throw new KeyMismatch('the key file signs with a key that this event log does not know');
       if (known.notAfter !== null) throw new KeyMismatch('the key file signs with a retired key');

@@ -39,8 +39,13 @@ export function manualClock(start = T0): ManualClock {
       slept.push(ms);
       return new Promise<void>((wake) => {
         if (signal?.aborted) return wake();
-        sleepers.add({ until: mono + ms, wake });
-        signal?.addEventListener('abort', wake, { once: true });
+        const sleeper = { until: mono + ms, wake };
+        sleepers.add(sleeper);
+        const rouse = () => {
+          sleepers.delete(sleeper);
+          wake();
+        };
+        signal?.addEventListener('abort', rouse, { once: true });
       });
     },
     advance,

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { activateSigningKey, KeyMismatch, loadKeyRing, type OwnKey } from '#src/usecases/signing-keys.ts';
+import { letPass } from '#test/support/fakes.ts';
+import { afterOthers, lostAnswer } from '#test/support/fakes-log.ts';
+import { given, typesIn, world } from '#test/support/fakes-world.ts';
+import { commitment, hex, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
+
+const KEYS = 'keys-relay';
+const own: OwnKey = { keyId: commitment('k'), x: commitment('x'), secretCheck: hex('3') };
+const mismatch = (word: RegExp) => (error: unknown) =>
+  error instanceof KeyMismatch && word.test(error.message);
+
+test('the first start announces its key, and signs only after it has read that', async () => {
+  const it = world();
+  let reads = 0;
+  const readStream: EventLog['readStream'] = (...args) => {
+    reads++;
+    return it.log.readStream(...args);
+  };
+  const log = { ...it.log, readStream };
+  const ring = await activateSigningKey({ ...it.deps, log }, own);
+  assert.deepEqual(
+    (await it.log.readStream(KEYS)).map(({ type, data }) => ({ type, data })),
+    [keyActivated()],
+  );
+  assert.equal(reads, 2);
+  assert.deepEqual(ring.keys, [
+    {
+      keyId: own.keyId,
+      purpose: 'receipt',
+      x: own.x,
+      notBefore: T0 / 1000,
+      notAfter: null,
+      compromisedAt: null,
+    },
+  ]);
+});
+
+test('a later start announces nothing', async () => {
+  const it = world();
+  await activateSigningKey(it.deps, own);
+  const ring = await activateSigningKey(world(it.common).deps, own);
+  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.equal(ring.keys[0]?.keyId, own.keyId);
+});
+
+test('two first starts at once with one key file: one announcement, both run', async () => {
+  const it = world();
+  const rings = await Promise.all([
+    activateSigningKey(it.deps, own),
+    activateSigningKey(world(it.common).deps, own),
+  ]);
+  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.deepEqual(rings[0], rings[1]);
+});
+
+test('two first starts at once with two key files: the loser refuses to start', async () => {
+  const it = world();
+  const other = { keyId: commitment('o'), x: commitment('y'), secretCheck: hex('4') };
+  it.log.onNext(
+    'KeyActivated',
+    afterOthers(() => activateSigningKey(world(it.common).deps, other)),
+  );
+  await assert.rejects(activateSigningKey(it.deps, own), mismatch(/secret/));
+  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+});
+
+test("the announcement's answer is lost: repeated, one announcement", async () => {
+  const it = world();
+  it.log.onNext('KeyActivated', lostAnswer);
+  await letPass(it.clock, activateSigningKey(it.deps, own));
+  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+});
+
+for (const [why, word, key, events] of [
+  ['another HMAC secret', /secret/, { ...own, secretCheck: hex('4') }, [keyActivated()]],
+  ['a key that the log does not know', /not know/, { ...own, keyId: commitment('o') }, [keyActivated()]],
+  ['a key of the name but other bytes', /not know/, { ...own, x: commitment('y') }, [keyActivated()]],
+  ['a retired key', /retired/, own, [keyActivated(), keyRetired()]],
+  [
+    'a key that the log knows for checkpoints',
+    /not know/,
+    own,
+    [keyActivated({ keyId: commitment('r') }), keyActivated({ purpose: 'checkpoint' })],
+  ],
+] as const) {
+  test(`refuses to start with ${why}, and writes nothing`, async () => {
+    const it = world();
+    await given(it, KEYS, ...events);
+    await assert.rejects(activateSigningKey(it.deps, key), mismatch(word));
+    assert.equal((await it.log.readStream(KEYS)).length, events.length);
+  });
+}
+
+test('a rotated key signs beside its retired predecessor', async () => {
+  const it = world();
+  const next = keyActivated({ keyId: commitment('n'), x: commitment('y') });
+  await given(it, KEYS, keyActivated(), next, keyRetired());
+  const ring = await activateSigningKey(it.deps, { ...own, keyId: commitment('n'), x: commitment('y') });
+  assert.deepEqual(
+    ring.keys.map(({ notAfter }) => notAfter === null),
+    [false, true],
+  );
+});
+
+test('without a log there is no start', async () => {
+  const it = world();
+  it.log.setAway(true);
+  await assert.rejects(activateSigningKey(it.deps, own), EventLogUnavailable);
+});
+
+test('an event that cannot be read is a fault: a retirement must not be passed over', async () => {
+  const it = world();
+  await given(it, KEYS, keyActivated(), { type: 'KeyRetired', data: { ...keyRetired().data, v: 2 } });
+  await assert.rejects(loadKeyRing(it.deps), /KeyRetired/);
+});
