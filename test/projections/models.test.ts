@@ -1,0 +1,219 @@
+// Given events, the rows: strict and whole, model by model.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Rows } from '#projections/fold.ts';
+import {
+  appendAll,
+  type JobPlan,
+  jobAppends,
+  jobIdOf,
+  PLAN,
+  receiptIdOf,
+  recorded,
+} from '#test/support/job-histories.ts';
+import { memoryLog } from '#test/support/memory-log.ts';
+import { rowsAfter } from '#test/support/read-model-rows.ts';
+
+async function given(...plans: readonly Partial<JobPlan>[]): Promise<Rows> {
+  const log = memoryLog();
+  for (const plan of plans) await appendAll(log, jobAppends({ ...PLAN, ...plan }));
+  return rowsAfter(recorded(log));
+}
+
+const row = (rows: Rows, table: string, key: string) => rows.get(table)?.get(key)?.row ?? null;
+const keys = (rows: Rows, table: string) =>
+  [...(rows.get(table) ?? [])].flatMap(([key, stored]) => (stored === null ? [] : [key])).sort();
+
+const T = (ms: number) => new Date(PLAN.startedAtMs + ms).toISOString();
+
+test('job: a job that succeeded at its second attempt', async () => {
+  const rows = await given({ seed: 7, answers: [503, 201], paid: true, decided: true });
+  const found = row(rows, 'jobs', jobIdOf(7)) as Record<string, unknown>;
+  const { payment, decisionId, targetCommitment, requestHash, responseHash, ...rest } = found;
+  assert.deepEqual(rest, {
+    id: jobIdOf(7),
+    status: 'succeeded',
+    method: 'DELETE',
+    mode: 'x402',
+    attempts: 2,
+    attemptLog: [
+      {
+        number: 1,
+        startedAt: T(0),
+        completedAt: T(250),
+        phase: 'body',
+        sent: 'yes',
+        status: 503,
+        errorCategory: 'target_server_error',
+        timings: { dnsMs: 1.5, connectMs: 2, tlsMs: null, ttfbMs: null, totalMs: 250 },
+      },
+      {
+        number: 2,
+        startedAt: T(250),
+        completedAt: T(500),
+        phase: 'body',
+        sent: 'yes',
+        status: 201,
+        errorCategory: null,
+        timings: { dnsMs: 1.5, connectMs: 2, tlsMs: null, ttfbMs: null, totalMs: 250 },
+      },
+    ],
+    responseStatus: 201,
+    errorCategory: null,
+    receiptId: receiptIdOf(7),
+    createdAt: T(0),
+    updatedAt: T(500),
+  });
+  assert.equal((payment as { payer: string }).payer, '0x2222222222222222222222222222222222222222');
+  assert.match(String(decisionId), /^dec_/);
+  const commitments = [targetCommitment, requestHash, responseHash];
+  assert.equal(new Set(commitments).size, 3);
+  for (const commitment of commitments) assert.match(String(commitment), /^[A-Za-z0-9_-]{43}$/);
+});
+
+test('job: running while its last attempt is under way, failed without an answer, interrupted', async () => {
+  const rows = await given(
+    { seed: 1, end: 'running' },
+    { seed: 2, answers: [null] },
+    { seed: 3, answers: [500, 200], end: 'interrupted_unknown' },
+  );
+  const of = (seed: number) => {
+    const { status, attempts, responseStatus, responseHash, errorCategory, receiptId, payment } = row(
+      rows,
+      'jobs',
+      jobIdOf(seed),
+    ) as Record<string, unknown>;
+    return { status, attempts, responseStatus, responseHash, errorCategory, receiptId, payment };
+  };
+  const nothing = { responseStatus: null, responseHash: null, payment: null };
+  assert.deepEqual(of(1), {
+    ...nothing,
+    status: 'running',
+    attempts: 0,
+    errorCategory: null,
+    receiptId: null,
+  });
+  assert.deepEqual(of(2), {
+    ...nothing,
+    status: 'failed',
+    attempts: 1,
+    errorCategory: 'connect_error',
+    receiptId: receiptIdOf(2),
+  });
+  assert.deepEqual(of(3), {
+    ...nothing,
+    status: 'failed',
+    attempts: 2,
+    errorCategory: 'interrupted_unknown',
+    receiptId: receiptIdOf(3),
+  });
+});
+
+test('job, proof: events of a job whose row is gone leave it gone', async () => {
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN).slice(1));
+  const rows = await rowsAfter(recorded(log));
+  assert.deepEqual(keys(rows, 'jobs'), []);
+  assert.deepEqual(keys(rows, 'proofs'), []);
+  assert.deepEqual(keys(rows, 'receipts'), [receiptIdOf(1)], 'its receipt stays');
+});
+
+test('receipt: as signed, with the verdict on it; a second one of the same id changes nothing', async () => {
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  await appendAll(log, jobAppends({ ...PLAN, receiptGood: false }).slice(1));
+  const rows = await rowsAfter(recorded(log));
+  const { jws, keyId, ...rest } = row(rows, 'receipts', receiptIdOf(1)) as Record<string, unknown>;
+  assert.deepEqual(rest, {
+    id: receiptIdOf(1),
+    jobId: jobIdOf(1),
+    decisionId: null,
+    verified: true,
+    issuedAt: Math.floor((PLAN.startedAtMs + 250) / 1000),
+    signedAt: T(250),
+  });
+  assert.equal(String(jws).split('.').length, 3);
+  assert.match(String(keyId), /^[A-Za-z0-9_-]{43}$/);
+});
+
+test('proof: the public summary, and nothing but it', async () => {
+  const rows = await given({ seed: 4, answers: [302], paid: true }, { seed: 5, end: 'running' });
+  assert.deepEqual(row(rows, 'proofs', jobIdOf(4)), {
+    jobId: jobIdOf(4),
+    receiptId: receiptIdOf(4),
+    status: 'failed',
+    method: 'POST',
+    attempts: 1,
+    responseStatus: 302,
+    receiptVerified: true,
+    errorCategory: 'target_redirect',
+    createdAt: T(0),
+    updatedAt: T(250),
+    completedAt: T(250),
+  });
+  assert.deepEqual(row(rows, 'proofs', jobIdOf(5)), {
+    jobId: jobIdOf(5),
+    receiptId: null,
+    status: 'running',
+    method: 'PUT',
+    attempts: 0,
+    responseStatus: null,
+    receiptVerified: false,
+    errorCategory: null,
+    createdAt: T(0),
+    updatedAt: T(0),
+    completedAt: null,
+  });
+});
+
+test('monitoring: jobs are counted by the minute of their completion, and for ever', async () => {
+  const minute = 60_000;
+  const rows = await given(
+    { seed: 1, attemptMs: minute },
+    { seed: 2, attemptMs: minute, answers: [500] },
+    { seed: 3, attemptMs: minute },
+    { seed: 4, attemptMs: 2 * minute },
+    { seed: 5, end: 'running' },
+  );
+  const first = T(minute).slice(0, 16);
+  const second = T(2 * minute).slice(0, 16);
+  assert.deepEqual(keys(rows, 'monitoring_minutes'), [first, second]);
+  assert.deepEqual(row(rows, 'monitoring_minutes', first), { minute: first, succeeded: 2, failed: 1 });
+  assert.deepEqual(row(rows, 'monitoring_minutes', second), { minute: second, succeeded: 1, failed: 0 });
+  assert.deepEqual(row(rows, 'monitoring_totals', 'all'), {
+    id: 'all',
+    started: 5,
+    succeeded: 3,
+    failed: 1,
+    lastUpdatedAt: T(2 * minute),
+  });
+});
+
+test('monitoring: a running job is listed with its lease until it ends', async () => {
+  const rows = await given({ seed: 1, end: 'running' }, { seed: 2 }, { seed: 3, end: 'not_executed' });
+  assert.deepEqual(keys(rows, 'running_jobs'), [jobIdOf(1)]);
+  assert.deepEqual(row(rows, 'running_jobs', jobIdOf(1)), {
+    jobId: jobIdOf(1),
+    startedAt: T(0),
+    // One attempt of 12 s and the margin of 15 s.
+    leaseMs: 27_000,
+    leaseEndsAt: PLAN.startedAtMs + 27_000,
+    owner: 'owner-1',
+  });
+});
+
+test('trust: receipts, those that verify, and the newest of these', async () => {
+  const rows = await given(
+    { seed: 1 },
+    { seed: 2, attemptMs: 70_000 },
+    { seed: 3, attemptMs: 90_000, receiptGood: false },
+  );
+  assert.deepEqual(row(rows, 'trust_totals', 'all'), {
+    id: 'all',
+    receipts: 3,
+    verified: 2,
+    latestVerifiedAt: T(70_000),
+  });
+  const minute = T(70_000).slice(0, 16);
+  assert.deepEqual(row(rows, 'trust_minutes', minute), { minute, receipts: 2, verified: 1 });
+});

@@ -1,0 +1,41 @@
+// Rows by the pure fold alone, without any database: what every store must hold after the same events.
+import { type JudgeReceipt, judgeEvents } from '#projections/batch.ts';
+import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
+import { READ_MODELS } from '#projections/registry.ts';
+import { tableShapes, writeParts } from '#projections/rows.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { judgeBySignature } from './job-histories.ts';
+
+const shapes = tableShapes(READ_MODELS);
+
+/** Applies one batch to `rows`, as the runner does to the store's. */
+export async function applyBatch(
+  rows: Rows,
+  batch: readonly RecordedEvent[],
+  judge: JudgeReceipt = judgeBySignature,
+): Promise<void> {
+  const changes = planChanges(READ_MODELS, await judgeEvents(batch, judge));
+  for (const [table, keys] of keysOf(changes)) {
+    const known = rows.get(table) ?? new Map();
+    rows.set(table, known);
+    for (const key of keys) if (!known.has(key)) known.set(key, null);
+  }
+  foldChanges(rows, changes);
+}
+
+export async function rowsAfter(events: readonly RecordedEvent[]): Promise<Rows> {
+  const rows: Rows = new Map();
+  await applyBatch(rows, events);
+  return rows;
+}
+
+/** Table → rows in order of their keys, under the columns' names: as `allRows` reads them from a store. */
+export function asStored(rows: Rows): Record<string, readonly unknown[]> {
+  const doc: Record<string, Record<string, unknown>[]> = JSON.parse(writeParts(shapes, rows).doc);
+  return Object.fromEntries(
+    shapes.map(({ name, key }) => [
+      name,
+      (doc[name] ?? []).sort((a, b) => (String(a[key]) < String(b[key]) ? -1 : 1)),
+    ]),
+  );
+}

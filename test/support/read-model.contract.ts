@@ -1,0 +1,375 @@
+// One suite for the runner and the queries over every read store: an adapter's test file supplies the harness.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import fc from 'fast-check';
+import { readModels } from '#projections/read-models.ts';
+import { retention } from '#projections/retention.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { decodeEvent } from '#src/domain/recorded.ts';
+import {
+  appendAll,
+  histories,
+  type JobPlan,
+  jobAppends,
+  jobIdOf,
+  newEvent,
+  PLAN,
+  receiptIdOf,
+  recorded,
+} from './job-histories.ts';
+import { memoryLog } from './memory-log.ts';
+import { asStored, rowsAfter } from './read-model-rows.ts';
+import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
+
+/** Only a hanging test meets it. */
+const PATIENCE_MS = 20_000;
+const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
+
+export function readModelContract(harness: ReadStoreHarness): void {
+  after(() => harness.end());
+  runnerContract(harness);
+  queryContract(harness);
+}
+
+function runnerContract(harness: ReadStoreHarness): void {
+  const { name } = harness;
+
+  test(
+    `${name}: any history in any batches gives the rows of the pure fold, and again after a replay`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      await fc.assert(
+        fc.asyncProperty(histories, fc.integer({ min: 1, max: 12 }), async (appends, batchSize) => {
+          const log = memoryLog();
+          await emptyRows(db);
+          const half = Math.floor(appends.length / 2);
+          await appendAll(log, appends.slice(0, half));
+          // Live and after a restart: the second runner goes on where the first one stopped.
+          for (const rest of [[], appends.slice(half)]) {
+            const runner = runnerOver(log, store, { batchSize });
+            await appendAll(log, rest);
+            const head = await log.head();
+            if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+            await runner.stop();
+          }
+          const expected = asStored(await rowsAfter(recorded(log)));
+          assert.deepEqual(await allRows(db), expected);
+          await emptyRows(db);
+          const replay = runnerOver(log, store, { batchSize: 200 });
+          const head = await log.head();
+          if (head !== null) assert.ok(await replay.caughtUp(head, PATIENCE_MS));
+          await replay.stop();
+          assert.deepEqual(await allRows(db), expected);
+        }),
+        { numRuns: 12 },
+      );
+    },
+  );
+
+  test(
+    `${name}: no event that decodes stops the runner, however odd its values`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const odd = fc.oneof(
+        fc.string({ unit: 'binary', maxLength: 12 }),
+        fc.constantFrom('\u0000', '\ud800', '9999-99-99T99:99:99.999Z', 'a.b.c', ''),
+        fc.constantFrom(0, 1, 3, 1e300, Number.MAX_SAFE_INTEGER, 2 ** 31, null),
+      );
+      const log = memoryLog();
+      const plans = Array.from({ length: 6 }, (_, seed) =>
+        jobAppends({ ...PLAN, seed, answers: [500, 200], paid: true }),
+      );
+      const values = fc.sample(fc.tuple(odd, fc.nat()), 4000);
+      let decoded = 0;
+      for (const [value, pick] of values) {
+        const events = plans[pick % plans.length]?.flatMap((append) => append.events) ?? [];
+        const event = events[pick % events.length];
+        if (event === undefined) continue;
+        const names = Object.keys(event.data);
+        const data = { ...event.data, [names[pick % names.length] ?? '']: value } as unknown as JsonObject;
+        if (decodeEvent({ type: event.type, data }) === null) continue;
+        decoded++;
+        await log.append(`job-odd${decoded}`, 'any', [newEvent({ type: event.type, data })]);
+      }
+      assert.ok(decoded > 100, `only ${decoded} odd events decode`);
+      const runner = runnerOver(log, store);
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      await runner.stop();
+    },
+  );
+
+  test(
+    `${name}: rows, checkpoint and waiters move together; what is not there yet is waited for, bounded`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const models = readModels(store, systemClock());
+      const log = memoryLog();
+      const runner = runnerOver(log, store);
+      assert.equal(await runner.reachedHead(), true, 'an empty log is reached');
+      const [started, ended] = jobAppends(PLAN);
+      assert.ok(started && ended);
+      const first = await appendAll(log, [started]);
+      assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
+      assert.equal((await models.job.find(jobIdOf(1)))?.status, 'running');
+      assert.equal(await runner.caughtUp(`${first}9`, 20), false, 'nothing stands there');
+      const [last] = await Promise.all([appendAll(log, [ended]), runner.reachedHead()]);
+      assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+      assert.equal((await models.job.find(jobIdOf(1)))?.receiptId, receiptIdOf(1));
+      assert.equal(await runner.reachedHead(), true);
+      assert.deepEqual(runner.lag(), { lagEvents: 0, lagMs: 0 });
+      assert.equal(runner.position(), last);
+      await runner.stop();
+      assert.equal(
+        await runner.caughtUp(`${last}9`, PATIENCE_MS),
+        false,
+        'nobody waits for a runner that ended',
+      );
+    },
+  );
+
+  test(
+    `${name}: while the log is away a miss cannot be told from a delay; then the rows follow by themselves`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      await appendAll(log, jobAppends(PLAN));
+      log.setAway(true);
+      const runner = runnerOver(log, store);
+      assert.equal(await runner.reachedHead(), false);
+      log.setAway(false);
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      await runner.stop();
+    },
+  );
+
+  test(`${name}: rows of another log are never continued`, options(harness), async () => {
+    const store = await harness.fresh();
+    const db = await store.open();
+    const first = memoryLog();
+    await appendAll(first, jobAppends(PLAN));
+    const runner = runnerOver(first, store);
+    assert.ok(await runner.caughtUp((await first.head()) ?? '', PATIENCE_MS));
+    await runner.stop();
+    const before = await allRows(db);
+    const second = memoryLog();
+    await appendAll(second, [...jobAppends({ ...PLAN, seed: 8 }), ...jobAppends({ ...PLAN, seed: 9 })]);
+    const errors: string[] = [];
+    const logger = {
+      info: () => undefined,
+      warn: (message: string) => void errors.push(message),
+      error: (message: string) => void errors.push(message),
+    };
+    const other = runnerOver(second, store, { logger });
+    const reached = await other.caughtUp((await second.head()) ?? '', store.disposable ? PATIENCE_MS : 300);
+    await other.stop();
+    assert.equal(errors.length, 1);
+    assert.equal(reached, store.disposable, 'a disposable store is replayed, a shared one is left as it is');
+    const expected = store.disposable ? asStored(await rowsAfter(recorded(second))) : before;
+    assert.deepEqual(await allRows(db), expected);
+  });
+}
+
+function queryContract(harness: ReadStoreHarness): void {
+  const { name } = harness;
+
+  async function given(...plans: readonly Partial<JobPlan>[]) {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    for (const [seed, plan] of plans.entries()) await appendAll(log, jobAppends({ ...PLAN, seed, ...plan }));
+    const runner = runnerOver(log, store);
+    const head = await log.head();
+    if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+    await runner.stop();
+    return { models: readModels(store, systemClock()), store };
+  }
+
+  test(`${name}: a job as the API shows it, without payer or payment`, options(harness), async () => {
+    const { models } = await given({ paid: true, answers: [404] });
+    const job = await models.job.find(jobIdOf(0));
+    assert.deepEqual(Object.keys(job ?? {}).sort(), [
+      'attemptLog',
+      'attempts',
+      'createdAt',
+      'decisionId',
+      'errorCategory',
+      'id',
+      'method',
+      'mode',
+      'receiptId',
+      'requestHash',
+      'responseHash',
+      'responseOk',
+      'responseStatus',
+      'status',
+      'target',
+      'type',
+      'updatedAt',
+    ]);
+    assert.ok(!JSON.stringify(job).includes('0x2222'));
+    assert.deepEqual(
+      [job?.type, job?.target.scheme, job?.responseOk, job?.responseStatus],
+      ['webhook', 'https', false, 404],
+    );
+    const forVerification = await models.job.findForVerification(jobIdOf(0));
+    assert.equal(forVerification?.payment?.amount, '3000');
+    assert.equal(forVerification?.targetCommitment, job?.target.commitment);
+    assert.equal(await models.job.find('job_none'), null);
+    assert.equal(await models.job.findForVerification('job_none'), null);
+  });
+
+  test(
+    `${name}: a receipt with its payload as signed; receipts that do not verify are counted`,
+    options(harness),
+    async () => {
+      const { models } = await given({}, { receiptGood: false });
+      const receipt = await models.receipt.find(receiptIdOf(0));
+      assert.equal(receipt?.payload?.receiptId, receiptIdOf(0));
+      assert.equal(receipt?.payload?.jobId, jobIdOf(0));
+      assert.equal(receipt?.signature, `ed25519:${receipt?.jws.split('.')[2]}`);
+      assert.deepEqual([receipt?.verified, receipt?.checkpoint], [true, null]);
+      assert.equal((await models.receipt.find(receiptIdOf(1)))?.verified, false);
+      assert.equal(await models.receipt.find('rcpt_none'), null);
+      assert.equal(await models.receipt.countUnverified(), 1);
+    },
+  );
+
+  test(
+    `${name}: proofs newest first, as many as asked; failures of the window newest first`,
+    options(harness),
+    async () => {
+      const at = (minutes: number, plan: Partial<JobPlan> = {}) => ({
+        startedAtMs: PLAN.startedAtMs + minutes * 60_000,
+        ...plan,
+      });
+      const { models } = await given(
+        at(3),
+        at(1, { answers: [500] }),
+        at(4, { end: 'running' }),
+        at(2, { answers: [null] }),
+        at(0, { answers: [404] }),
+      );
+      const ids = (found: readonly { jobId: string }[]) => found.map(({ jobId }) => jobId);
+      assert.deepEqual(ids(await models.proof.recent(10)), [2, 0, 3, 1, 4].map(jobIdOf));
+      assert.deepEqual(ids(await models.proof.recent(2)), [2, 0].map(jobIdOf));
+      const since = new Date(PLAN.startedAtMs + 60_000).toISOString().slice(0, 16);
+      assert.deepEqual(ids(await models.proof.recentFailures(since, 10)), [3, 1].map(jobIdOf));
+      assert.deepEqual(ids(await models.proof.recentFailures(since, 1)), [3].map(jobIdOf));
+      assert.deepEqual(await models.proof.find(jobIdOf(1)), {
+        jobId: jobIdOf(1),
+        receiptId: receiptIdOf(1),
+        status: 'failed',
+        method: 'PUT',
+        attempts: 1,
+        responseStatus: 500,
+        responseOk: false,
+        receiptVerified: true,
+        errorCategory: 'target_server_error',
+        createdAt: new Date(PLAN.startedAtMs + 60_000).toISOString(),
+        updatedAt: new Date(PLAN.startedAtMs + 60_250).toISOString(),
+        publicFieldsOnly: true,
+      });
+      assert.equal(await models.proof.find('job_none'), null);
+    },
+  );
+
+  test(
+    `${name}: monitoring before the first job, and over a window of whole minutes`,
+    options(harness),
+    async () => {
+      const none = await given();
+      const nowMs = PLAN.startedAtMs + 10 * 60_000;
+      const zero = {
+        total: 0,
+        succeeded: 0,
+        failed: 0,
+        running: 0,
+        recentTotal: 0,
+        recentSucceeded: 0,
+        recentFailed: 0,
+        recentRunning: 0,
+      };
+      assert.deepEqual(await none.models.monitoring.summary(nowMs, 60_000), {
+        stats: { ...zero, lastUpdatedAt: null },
+        failureRate: 0,
+        overdue: 0,
+      });
+      // Two end ten minutes before now, two in the minute before now; one runs.
+      const late = { startedAtMs: nowMs - 60_000 };
+      const { models } = await given(
+        {},
+        { answers: [500] },
+        late,
+        { ...late, answers: [null] },
+        { ...late, end: 'running' },
+      );
+      const lastUpdatedAt = new Date(nowMs - 60_000 + 250).toISOString();
+      const stats = { total: 5, succeeded: 2, failed: 2, running: 1, recentRunning: 1, lastUpdatedAt };
+      assert.deepEqual(await models.monitoring.summary(nowMs, 60_000), {
+        stats: { ...stats, recentTotal: 3, recentSucceeded: 1, recentFailed: 1 },
+        failureRate: 0.5,
+        overdue: 1,
+      });
+      assert.deepEqual((await models.monitoring.summary(nowMs, 86_400_000)).stats, {
+        ...stats,
+        recentTotal: 5,
+        recentSucceeded: 2,
+        recentFailed: 2,
+      });
+      const leaseEnd = nowMs - 60_000 + 27_000;
+      assert.equal(
+        (await models.monitoring.summary(leaseEnd, 60_000)).overdue,
+        0,
+        'a lease holds to its end',
+      );
+      assert.equal((await models.monitoring.summary(leaseEnd + 1, 60_000)).overdue, 1);
+      assert.deepEqual(await models.monitoring.recoveryCandidates(10), [
+        {
+          jobId: jobIdOf(4),
+          startedAt: new Date(nowMs - 60_000).toISOString(),
+          leaseMs: 27_000,
+          owner: 'owner-1',
+        },
+      ]);
+    },
+  );
+
+  test(
+    `${name}: receipts for the trust summary, counts in store, and what the purge took`,
+    options(harness),
+    async () => {
+      const { models, store } = await given(
+        {},
+        { attemptMs: 120_000 },
+        { receiptGood: false },
+        { end: 'running' },
+      );
+      const latestVerifiedAt = new Date(PLAN.startedAtMs + 120_000).toISOString();
+      assert.deepEqual(await models.trust.receipts('2026-01-01'), {
+        receipts: 3,
+        verified: 2,
+        recentVerified: 2,
+        latestVerifiedAt,
+      });
+      const since = latestVerifiedAt.slice(0, 16);
+      assert.equal((await models.trust.receipts(since)).recentVerified, 1);
+      assert.deepEqual(await models.store.counts(), { jobs: 4, receipts: 3 });
+      const none = { jobsBefore: null, receiptsBefore: null, jobsPurged: 0, receiptsPurged: 0 };
+      assert.deepEqual(await models.store.retention(), none);
+      const purged = {
+        jobsBefore: '2026-01-01T00:00:00.000Z',
+        receiptsBefore: null,
+        jobsPurged: 3,
+        receiptsPurged: 1,
+      };
+      await (await store.open()).insert(retention).values({ id: 'live', ...purged });
+      assert.deepEqual(await models.store.retention(), purged);
+      assert.deepEqual(await models.store.counts(), { jobs: 1, receipts: 2 });
+    },
+  );
+}
