@@ -1,0 +1,116 @@
+// Old events and receipts verify forever: what was released once is read as it stands, and nobody edits it.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { compactVerify, importJWK } from 'jose';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { EVENT_SCHEMAS, type JobEvent } from '#src/domain/events.ts';
+import { absentJob, evolveJob } from '#src/domain/job/state.ts';
+import { eventChain } from '#src/domain/receipt/chain.ts';
+import { fromJwkSet } from '#src/domain/receipt/keys.ts';
+import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { decodeEvent, type RecordedEvent } from '#src/domain/recorded.ts';
+import { primitives, sha256 } from '#test/support/primitives.ts';
+
+const FROZEN = {
+  'events-v1.json': '39b063fdf8e820d4767de06a132a0fff1db189ee4e9587c2b20adfa513b5bba4',
+  'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
+};
+const bytesOf = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url));
+
+type Line = Omit<RecordedEvent, 'revision'> & { readonly revision: string };
+const { events } = JSON.parse(bytesOf('events-v1.json').toString()) as { events: readonly Line[] };
+type ReceiptFixture = {
+  readonly receiptId: string;
+  readonly jobId: string;
+  readonly jws: string;
+  readonly jwks: { readonly keys: readonly { readonly kid: string }[] };
+  readonly disclosures: readonly string[];
+  readonly events: readonly Line[];
+};
+const receipt = JSON.parse(bytesOf('receipts-v1.json').toString()) as ReceiptFixture;
+const recorded = receipt.events.map((line) => ({ ...line, revision: BigInt(line.revision) }));
+
+for (const [name, digest] of Object.entries(FROZEN)) {
+  test(`${name} is frozen`, () => {
+    assert.equal(createHash('sha256').update(bytesOf(name)).digest('hex'), digest);
+  });
+}
+
+test('version 1: one event of every type, and no type is missing', () => {
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    Object.keys(EVENT_SCHEMAS),
+  );
+});
+
+for (const event of events) {
+  test(`version 1 of ${event.type} is read as it was written`, () => {
+    assert.deepEqual(decodeEvent(event), { type: event.type, data: event.data });
+  });
+}
+
+test('a receipt of version 1 verifies in every check', async () => {
+  const keys = fromJwkSet(receipt.jwks);
+  assert.ok(keys !== null && keys.length === 1);
+  const decoded = recorded.map((event) => decodeEvent(event)) as JobEvent[];
+  const job = decoded.reduce(evolveJob, absentJob);
+  assert.ok(job.status === 'completed');
+  const { jws, receiptId, jobId } = receipt;
+  const { started, completed } = job;
+  assert.equal(job.receipt?.jws, jws);
+  const facts = {
+    jobId: started.jobId,
+    receiptId: job.receipt?.receiptId ?? null,
+    status: completed.status,
+    responseStatus: completed.responseStatus,
+    method: started.method,
+    attempts: completed.attempts,
+    decisionId: started.decisionId,
+    targetCommitment: started.commitments.target_url,
+    payment: started.payment,
+    events: recorded.filter(({ type }) => type !== 'ReceiptSigned'),
+  };
+  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts }, primitives);
+  assert.deepEqual(
+    report.checks.filter(({ ok }) => !ok),
+    [],
+  );
+  assert.equal(report.checks.length, 17);
+  assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
+});
+
+test('a receipt of version 1 verifies with jose, and its payload is canonical', async () => {
+  const [jwk] = receipt.jwks.keys;
+  const { payload, protectedHeader } = await compactVerify(receipt.jws, await importJWK({ ...jwk }, 'EdDSA'));
+  const text = new TextDecoder().decode(payload);
+  assert.equal(canonicalJson(JSON.parse(text)), text);
+  assert.deepEqual(protectedHeader, { alg: 'EdDSA', kid: jwk?.kid, typ: 'relay-receipt+jws' });
+});
+
+test('the events of version 1 chain to what the receipt says', async () => {
+  const payload = parseJws(receipt.jws)?.payload as ReceiptPayload;
+  const upTo = recorded.filter(({ type }) => type !== 'ReceiptSigned');
+  assert.deepEqual(payload.stream, {
+    id: `job-${receipt.jobId}`,
+    revision: String(upTo.length - 1),
+    chain: await eventChain(upTo, sha256),
+  });
+});
+
+test('the disclosures of version 1 open every commitment of the receipt', () => {
+  const payload = parseJws(receipt.jws)?.payload as ReceiptPayload;
+  const held = [payload.request, payload.outcome, ...payload.attempts].flatMap(({ _sd }) => _sd);
+  const opened = receipt.disclosures.map((text) => createHash('sha256').update(text).digest('base64url'));
+  assert.deepEqual([...opened].sort(), [...held].sort());
+  const names = receipt.disclosures.map((text) => JSON.parse(Buffer.from(text, 'base64url').toString())[1]);
+  assert.deepEqual(names.slice(0, 5), [
+    'target_url',
+    'target_origin',
+    'header_names',
+    'request_body_sha256',
+    'idempotency_key',
+  ]);
+});
