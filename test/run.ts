@@ -5,7 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CaseResult, readJunit } from './junit.ts';
+import { type CaseResult, readJunit, titleKey } from './junit.ts';
 import type { SkipNote } from './support/requirements.ts';
 
 const RUNTIMES = ['bun', 'deno'] as const;
@@ -135,12 +135,11 @@ function faultsOf(cases: readonly CaseResult[], notes: readonly SkipNote[], ende
  */
 function differences(results: readonly FileResult[]): string[] {
   const sound = results.filter((result) => result.notes.length === 0 && count([result], 'failed') === 0);
-  const titles = ({ cases }: FileResult) => cases.map(({ title }) => title);
   return sound.flatMap((mine) => {
     const other = sound.find((result) => result.file === mine.file && result.runtime !== mine.runtime);
-    const seen = new Set(other === undefined ? titles(mine) : titles(other));
-    const alone = titles(mine).filter((title) => !seen.has(title));
-    return alone.map((title) => `${mine.file}: only ${mine.runtime} ran: ${title}`);
+    const seen = new Set((other ?? mine).cases.map(({ title }) => titleKey(title)));
+    const alone = mine.cases.filter(({ title }) => !seen.has(titleKey(title)));
+    return alone.map(({ title }) => `${mine.file}: only ${mine.runtime} ran: ${title}`);
   });
 }
 
