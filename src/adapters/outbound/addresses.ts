@@ -4,9 +4,12 @@ import ipaddr from 'ipaddr.js';
 import type { AddressFacts, Cidr } from '../../domain/target/addresses.ts';
 import type { UrlParts } from '../../domain/target/url.ts';
 
-/** `new URL(text)`, or null where that throws. */
+/** `new URL(text)` as plain facts, or null where that throws. */
 export function parseUrl(text: string): UrlParts | null {
-  return URL.parse(text);
+  const url = URL.parse(text);
+  if (url === null) return null;
+  const { href, protocol, username, password, hostname, port, pathname, search, hash } = url;
+  return { href, protocol, username, password, hostname, port, pathname, search, hash };
 }
 
 /** Standard text only (no `127.1`, no octal, no zone): null for everything else. */

@@ -192,16 +192,16 @@ test('a body without length ends with the connection, and is a success', async (
   });
 });
 
-test('bytes after a complete answer change nothing', async () => {
-  await inLab(
-    { handler: raw('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhiHTTP/1.1 500 No\r\n\r\n') },
-    async ({ send }) => {
+for (const more of ['MORE', 'HTTP/1.1 500 No\r\n\r\n']) {
+  test(`bytes after a complete answer change nothing: ${JSON.stringify(more)}`, async () => {
+    const handler = raw(`HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi${more}`);
+    await inLab({ handler }, async ({ send }) => {
       const report = await send();
       assert.deepEqual(ended(report), { errorCategory: null, status: 200, phase: 'body', sent: 'yes' });
       assert.equal(report.responseBodySha256, sha256('hi'));
-    },
-  );
-});
+    });
+  });
+}
 
 test('a body that goes on is read to the cap and no further', async () => {
   const block = 'a'.repeat(64 * 1024);

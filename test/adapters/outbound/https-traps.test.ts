@@ -1,12 +1,15 @@
 // Holes that other ways of making the call had: each one is tried here.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { judgeHeaders } from '#src/domain/target/headers.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import { startTlsTarget } from '#test/support/tls-target.ts';
-import { cidrs, inLab, type Lab, withListener } from './lab.ts';
+import { cidrs, inLab, type Lab, until, withListener } from './lab.ts';
 
 const ONE_CALL = fileURLToPath(new URL('./one-call.ts', import.meta.url));
 
@@ -44,6 +47,30 @@ test('NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch certificate checking off', 
   });
 });
 
+test('extra roots and the runtime’s own are trusted side by side', { timeout: 30_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-roots-'));
+  await inLab({}, async (lab) => {
+    const other = await startTlsTarget();
+    try {
+      const file = join(folder, 'root.pem');
+      writeFileSync(file, other.caPem);
+      const env = { NODE_EXTRA_CA_CERTS: file };
+      for (const [url, caPem] of [
+        [other.url(), lab.target.caPem],
+        [lab.target.url(), lab.target.caPem],
+        [other.url(), null],
+      ] as const) {
+        assert.equal((await callFromProcess(lab, env, { url, caPem })).errorCategory, null);
+      }
+      const stranger = await callFromProcess(lab, env, { caPem: null });
+      assert.equal(stranger.errorCategory, 'tls_error');
+    } finally {
+      await other.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
 test('proxy variables are not obeyed', { timeout: 20_000 }, async () => {
   await withListener(
     (socket) => socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n'),
@@ -75,6 +102,23 @@ test('a call that ran into its deadline leaves nothing behind that keeps a proce
     lab.target.answer(() => undefined);
     const later = await callFromProcess(lab, {}, { timeoutMs: 300 });
     assert.deepEqual([later.errorCategory, later.phase], ['timeout', 'headers']);
+  });
+});
+
+test('a call that went well leaves no timer behind either', { timeout: 20_000 }, async () => {
+  await inLab({}, async (lab) => {
+    assert.equal((await callFromProcess(lab, {}, { timeoutMs: 60_000 })).errorCategory, null);
+  });
+});
+
+test('200 targets that hang end as 200 timeouts, and leave no connection', { timeout: 60_000 }, async () => {
+  await inLab({ handler: () => undefined }, async ({ target, send }) => {
+    const reports = await Promise.all(
+      Array.from({ length: 200 }, () => send({ url: target.url('/hook', '127.0.0.1'), timeoutMs: 6000 })),
+    );
+    assert.deepEqual([...new Set(reports.map((report) => report.errorCategory))], ['timeout']);
+    assert.equal(target.connections(), 200);
+    await until(() => target.open() === 0);
   });
 });
 

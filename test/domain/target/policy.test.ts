@@ -78,6 +78,7 @@ test('target_unresolvable reads the same for no address, no public address and a
     { outcome: 'addresses', addresses: ['10.0.0.1'] },
     { outcome: 'addresses', addresses: ['8.8.8.8', '127.0.0.1'] },
     { outcome: 'addresses', addresses: ['nonsense'] },
+    { outcome: 'addresses', addresses: ['8.8.8.8', 'nonsense'] },
   ];
   const refusals = answers.map((answer) => judgeAnswer(target, answer, describeAddress, open));
   for (const refusal of refusals) assert.deepEqual(refusal, refusals[0]);

@@ -52,6 +52,14 @@ test('the parser is called once, and only what it gave is used', () => {
   assert.ok('hostname' in target && target.hostname === 'two.example.com');
 });
 
+test('unsafe_target: userinfo, even where only the parser sees it', () => {
+  for (const over of [{ username: 'u' }, { password: 'p' }]) {
+    const parse = () => ({ ...parsed('https://example.com/'), ...over });
+    const target = judgeUrl('https://example.com/', parse, rules);
+    assert.ok('refused' in target && target.refused === 'unsafe_target');
+  }
+});
+
 test('invalid_request names the field, unsafe_target tells nothing of the reason', () => {
   const invalid = judgeUrl('http://example.com/', parseUrl, rules);
   assert.ok('refused' in invalid && invalid.refused === 'invalid_request');
