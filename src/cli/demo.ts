@@ -52,6 +52,7 @@ function readPort(text: string): number {
 async function demo(options: Options): Promise<boolean> {
   const stop = awaitStop();
   const undo: (() => Promise<void>)[] = [];
+  if (!options.json) print('Starting a relay and a webhook target on this machine …', '');
   try {
     const dataDir = options.dataDir === undefined ? await temporaryFolder(undo) : resolve(options.dataDir);
     const target = await startTarget(undo);

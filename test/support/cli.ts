@@ -70,7 +70,10 @@ export function startCli(args: readonly string[], options: CliOptions = {}): Run
         );
         look();
       }),
-    signal: (signal) => child.kill(signal),
+    signal: (signal) => {
+      // Not `child.kill`: Deno then reports a death by that signal, whatever the process makes of it.
+      if (child.pid !== undefined) process.kill(child.pid, signal);
+    },
     ended,
   };
 }

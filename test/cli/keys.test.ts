@@ -1,0 +1,62 @@
+// relay keys init: a key file comes into being once, for its owner alone, and is never touched again.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { runCli } from '#test/support/cli.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-keys-test-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const keyIds = (path: string) =>
+  JSON.parse(readFileSync(path, 'utf8')).keys.map(({ kid }: { kid: string }) => kid);
+
+describe('relay keys init', () => {
+  test('--file: makes it, mode 0600, and prints the key id but no secret', async () => {
+    const path = join(folder, 'named', 'keys.json');
+    const { code, stdout, stderr } = await runCli(['keys', 'init', '--file', path]);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    const { keys, hmacSecret } = JSON.parse(readFileSync(path, 'utf8'));
+    assert.equal(keys.length, 1);
+    assert.ok(stdout.includes(keys[0].kid) && stdout.includes(path));
+    assert.ok(!stdout.includes(keys[0].d) && !stdout.includes(hmacSecret));
+  });
+
+  test('--json: the file and its key ids', async () => {
+    const path = join(folder, 'json.json');
+    const { code, stdout } = await runCli(['keys', 'init', '--file', path, '--json']);
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(stdout), { file: path, keyIds: keyIds(path) });
+  });
+
+  test('a file that is there is refused and left as it is', async () => {
+    const path = join(folder, 'precious');
+    writeFileSync(path, 'precious');
+    const { code, stdout, stderr } = await runCli(['keys', 'init', '--file', path]);
+    assert.deepEqual([code, stdout, stderr], [2, '', `relay: key file ${path} is there already\n`]);
+    assert.equal(readFileSync(path, 'utf8'), 'precious');
+  });
+
+  test('a place where no file can be made', async () => {
+    const path = join(folder, 'precious', 'below.json');
+    const { code, stderr } = await runCli(['keys', 'init', '--file', path]);
+    assert.equal(code, 2);
+    assert.match(stderr, /^relay: [^\n]+\n$/);
+  });
+
+  test('without --file: where SIGNING_KEYS_FILE says, or else in DATA_DIR', async () => {
+    const named = join(folder, 'by-variable.json');
+    const data = join(folder, 'data');
+    const cases = [
+      [{ SIGNING_KEYS_FILE: named, DATA_DIR: data }, named],
+      [{ DATA_DIR: data }, join(data, 'keys.json')],
+    ] as const;
+    for (const [env, path] of cases) {
+      const { code, stdout } = await runCli(['keys', 'init', '--json'], { env });
+      assert.equal(code, 0);
+      assert.deepEqual(JSON.parse(stdout), { file: path, keyIds: keyIds(path) });
+    }
+  });
+});

@@ -1,0 +1,39 @@
+// relay serve: the service, stopped cleanly by the signals of a supervisor and of a terminal.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { startCli } from '#test/support/cli.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-serve-test-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const LISTENING = /"baseUrl":"(http:\/\/127\.0\.0\.1:\d+)"/;
+
+describe('relay serve', () => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    test(`answers, and ends well on ${signal}`, async () => {
+      const env = { PORT: '0', DATA_DIR: join(folder, signal) };
+      const cli = startCli(['serve'], { env });
+      await cli.until((stdout) => LISTENING.test(stdout));
+      const url = LISTENING.exec(cli.stdout())?.[1] ?? '';
+      assert.equal((await fetch(`${url}/health`)).status, 200);
+      cli.signal(signal);
+      const { code, stderr } = await cli.ended;
+      assert.deepEqual([code, stderr], [0, '']);
+      await assert.rejects(fetch(`${url}/health`));
+    });
+  }
+
+  test('a key file that is named and not there: cannot run, and says what makes one', async () => {
+    const env = {
+      PORT: '0',
+      DATA_DIR: join(folder, 'keyless'),
+      SIGNING_KEYS_FILE: join(folder, 'none.json'),
+    };
+    const { code, stderr } = await startCli(['serve'], { env }).ended;
+    assert.equal(code, 2);
+    assert.match(stderr, /^relay: key file [^\n]+relay keys init[^\n]*\n$/);
+  });
+});
