@@ -2,7 +2,7 @@
 // and named by its variable. What the values mean is left to those who get them.
 import { join, resolve } from 'node:path';
 import * as values from './config-values.ts';
-import type { Mode } from './domain/events.ts';
+import type { Mode } from './domain/event-fields.ts';
 import { PRICE } from './domain/limits.ts';
 import type { PolicyMode } from './domain/target/policy.ts';
 

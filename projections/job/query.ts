@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import type { PaymentFacts } from '#src/domain/events.ts';
+import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { type JobRow, jobs } from './table.ts';
 
 /** `GET /api/jobs/{id}` without its links. */

@@ -1,7 +1,8 @@
 // The job model: what `GET /api/jobs/{id}` shows of a job, and what verification compares with its receipt.
 // It leaves the receipt itself to the receipt model, and counting to monitoring.
 import { integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
-import type { AttemptMade, ErrorCategory, Method, Mode, PaymentFacts } from '#src/domain/events.ts';
+import type { ErrorCategory, Method, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
+import type { AttemptMade } from '#src/domain/job/events.ts';
 
 export type AttemptLogEntry = Pick<
   AttemptMade,

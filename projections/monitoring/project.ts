@@ -1,4 +1,5 @@
-import type { DomainEvent, JobCompleted, JobStarted } from '#src/domain/events.ts';
+import type { DomainEvent } from '#src/domain/events.ts';
+import type { JobCompleted, JobStarted } from '#src/domain/job/events.ts';
 import type { MinuteRow, RunningRow, TotalsRow } from './table.ts';
 
 export type MonitoringChange =

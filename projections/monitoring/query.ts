@@ -42,13 +42,17 @@ export function windowStart(nowMs: number, windowMs: number): string {
 
 export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
   const total = (column: 'started' | 'succeeded' | 'failed') =>
-    sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t where t.id = 'all'), 0)`.mapWith(Number);
+    sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t where t.id = 'all'), 0)`.mapWith(
+      Number,
+    );
   const counted = db
     .select({
       total: total('started'),
       succeeded: total('succeeded'),
       failed: total('failed'),
-      lastUpdatedAt: sql<string | null>`(select t.last_updated_at from ${monitoringTotals} t where t.id = 'all')`,
+      lastUpdatedAt: sql<
+        string | null
+      >`(select t.last_updated_at from ${monitoringTotals} t where t.id = 'all')`,
       running: sql<number>`(select count(*) from ${runningJobs})`.mapWith(Number),
       overdue: sql<number>`(select count(*) from ${runningJobs} r
         where r.lease_ends_at < ${sql.placeholder('now')}::bigint)`.mapWith(Number),

@@ -2,7 +2,7 @@
 // It leaves out target, headers, body, hashes, signature, key and payer: they are not in its table.
 import { sql } from 'drizzle-orm';
 import { boolean, index, integer, pgTable, text } from 'drizzle-orm/pg-core';
-import type { ErrorCategory, Method } from '#src/domain/events.ts';
+import type { ErrorCategory, Method } from '#src/domain/event-fields.ts';
 
 export const proofs = pgTable(
   'proofs',

@@ -14,9 +14,17 @@ export type ReceiptTrust = {
 export function trustQueries(db: PgDatabase<PgQueryResultHKT>) {
   const counted = db
     .select({
-      receipts: sql<number>`coalesce((select t.receipts from ${trustTotals} t where t.id = 'all'), 0)`.mapWith(Number),
-      verified: sql<number>`coalesce((select t.verified from ${trustTotals} t where t.id = 'all'), 0)`.mapWith(Number),
-      latestVerifiedAt: sql<string | null>`(select t.latest_verified_at from ${trustTotals} t where t.id = 'all')`,
+      receipts:
+        sql<number>`coalesce((select t.receipts from ${trustTotals} t where t.id = 'all'), 0)`.mapWith(
+          Number,
+        ),
+      verified:
+        sql<number>`coalesce((select t.verified from ${trustTotals} t where t.id = 'all'), 0)`.mapWith(
+          Number,
+        ),
+      latestVerifiedAt: sql<
+        string | null
+      >`(select t.latest_verified_at from ${trustTotals} t where t.id = 'all')`,
       recentVerified: sql<number>`coalesce(sum(${trustMinutes.verified}), 0)`.mapWith(Number),
     })
     .from(trustMinutes)

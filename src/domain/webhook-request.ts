@@ -1,7 +1,7 @@
 // The webhook request: its schema, and its one normal form, which everything after the schema works on.
 import { type Static, Type } from '@sinclair/typebox';
 import { canonicalJson, type Json } from './canonical-json.ts';
-import { Method, type Route } from './events.ts';
+import { Method, type Route } from './event-fields.ts';
 import { LIMITS } from './limits.ts';
 
 const { attempts, backoffMs, timeoutMs } = LIMITS;

@@ -6,7 +6,7 @@ import type { monitoringQueries } from '#projections/monitoring/query.ts';
 import type { proofQueries } from '#projections/proof/query.ts';
 import type { receiptQueries } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
-import type { Mode } from '#src/domain/events.ts';
+import type { Mode } from '#src/domain/event-fields.ts';
 import type { JwkSet } from '#src/domain/receipt/keys.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import type { Refused } from '#src/domain/refusal.ts';

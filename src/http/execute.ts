@@ -1,7 +1,7 @@
 // Paid execution on the wire: take in, execute, answer 200 or 502 with the receipt and links that work at once.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/events.ts';
+import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';

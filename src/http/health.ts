@@ -1,7 +1,7 @@
 // Health for balancers and operators: 503 only when the log is gone, for then nothing can be executed.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { Mode } from '#src/domain/events.ts';
+import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
 import type { HealthFacts, HttpDeps } from './deps.ts';

@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import type { ReceiptRecord } from '#projections/receipt/query.ts';
-import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/events.ts';
+import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';

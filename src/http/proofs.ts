@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
-import { ErrorCategory, Method } from '#src/domain/events.ts';
+import { ErrorCategory, Method } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';

@@ -1,5 +1,5 @@
 // One attempt: one outbound HTTPS request to a checked address, and what came of it.
-import type { ErrorCategory, Phase, Sent, Timings } from '../domain/events.ts';
+import type { ErrorCategory, Phase, Sent, Timings } from '../domain/event-fields.ts';
 import type { Target } from '../domain/target/url.ts';
 
 export interface Outbound {

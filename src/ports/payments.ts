@@ -1,5 +1,5 @@
 // Payments: who pays, whether it is good, and the one call that moves money. The order of calls is the use case's.
-import type { Mode } from '../domain/events.ts';
+import type { Mode } from '../domain/event-fields.ts';
 import type { Refused } from '../domain/refusal.ts';
 
 /** A payment as presented with one request, its form and signature checked without any network call. */

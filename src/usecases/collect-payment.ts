@@ -1,6 +1,6 @@
 // From a presented payment to a settled one: reserve, hold the key, settle once. Every step is durable before the next
 // one acts, and a step that was reached is never taken back by an answer that may be an echo of our own success.
-import type { PaymentFacts } from '../domain/events.ts';
+import type { PaymentFacts } from '../domain/event-fields.ts';
 import { claimKey, releaseKey } from '../domain/payment/claim.ts';
 import {
   type BoundPayment,

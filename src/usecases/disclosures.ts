@@ -1,6 +1,7 @@
 // Commitments and the disclosures that open them: salts are derived, so nothing is stored and a replay opens them again.
 import { toHex } from '../domain/bytes.ts';
-import type { JobCompleted, RequestCommitments } from '../domain/events.ts';
+import type { RequestCommitments } from '../domain/event-fields.ts';
+import type { JobCompleted } from '../domain/job/events.ts';
 import { type CommitmentName, type Disclosure, disclose } from '../domain/receipt/commitments.ts';
 import type { Target } from '../domain/target/url.ts';
 import type { NormalRequest } from '../domain/webhook-request.ts';

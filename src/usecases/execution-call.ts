@@ -1,6 +1,7 @@
 // One call of an execution: what it asks, as what the log may know it, and how far it has come.
 import { toHex, utf8 } from '../domain/bytes.ts';
-import { type Route, STREAM } from '../domain/events.ts';
+import type { Route } from '../domain/event-fields.ts';
+import { STREAM } from '../domain/events.ts';
 import type { WebhookRequest } from '../domain/webhook-request.ts';
 import type { PresentedPayment } from '../ports/payments.ts';
 import type { KeyedHash } from '../ports/signer.ts';

@@ -1,5 +1,5 @@
 // What an execution answers, whatever way it came to be: fresh, replayed, resumed or closed after an interruption.
-import type { ErrorCategory, Method, Mode, PaymentFacts } from '../domain/events.ts';
+import type { ErrorCategory, Method, Mode, PaymentFacts } from '../domain/event-fields.ts';
 import type { CompletedJob } from '../domain/job/state.ts';
 
 export type Execution = {

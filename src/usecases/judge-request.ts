@@ -1,6 +1,6 @@
 // The one verdict on a request's target, for policy check, decision and execution: text, name, DNS, mode, quota.
 import { toHex } from '../domain/bytes.ts';
-import type { Route } from '../domain/events.ts';
+import type { Route } from '../domain/event-fields.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Refused, refused } from '../domain/refusal.ts';
 import { type JudgedHeaders, judgeHeaders } from '../domain/target/headers.ts';

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { toHex, utf8 } from '#src/domain/bytes.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
-import type { DomainEvent, ErrorCategory, JobEvent } from '#src/domain/events.ts';
+import type { ErrorCategory } from '#src/domain/event-fields.ts';
+import type { DomainEvent, JobEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import {

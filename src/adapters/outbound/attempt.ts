@@ -1,6 +1,6 @@
 // What is known of one attempt while it runs, and the report that it makes of it.
 import { createHash } from 'node:crypto';
-import type { ErrorCategory, Phase, Sent } from '../../domain/events.ts';
+import type { ErrorCategory, Phase, Sent } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 
 /** Why an attempt ended without a complete answer. */

@@ -1,7 +1,7 @@
 // The pinned HTTPS call: one look-up, one checked address, one connection, one request, one report.
 // It leaves to others which addresses are good (`judge`) and what a report means for the job.
 import type { SecureContext, TLSSocket } from 'node:tls';
-import type { ErrorCategory } from '../../domain/events.ts';
+import type { ErrorCategory } from '../../domain/event-fields.ts';
 import { categoryOfStatus } from '../../domain/job/outcome.ts';
 import type { Dial } from '../../domain/target/policy.ts';
 import type { Target } from '../../domain/target/url.ts';

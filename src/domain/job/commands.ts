@@ -1,6 +1,8 @@
 // What may happen to a job: facts in, events or a refusal out. Time and ids are arguments.
-import type { AttemptMade, EventOf, JobCompleted, JobStarted } from '../events.ts';
+
+import type { EventOf } from '../events.ts';
 import { LIMITS } from '../limits.ts';
+import type { AttemptMade, JobCompleted, JobStarted } from './events.ts';
 import { type Job, mayAttempt } from './state.ts';
 
 /** Why a command cannot be: a fault of the caller's program, not an answer to a client. */

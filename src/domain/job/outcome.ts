@@ -1,5 +1,5 @@
 // What a target's complete answer means, by its status alone.
-import type { ErrorCategory } from '../events.ts';
+import type { ErrorCategory } from '../event-fields.ts';
 
 export function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299;

@@ -1,5 +1,5 @@
 // Whether a failed attempt is followed by another, and after which wait.
-import type { ErrorCategory } from '../events.ts';
+import type { ErrorCategory } from '../event-fields.ts';
 import { LIMITS } from '../limits.ts';
 import { isSuccess } from './outcome.ts';
 

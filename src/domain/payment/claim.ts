@@ -1,6 +1,7 @@
 // An idempotency key's claim: which job a key of a payer stands for, and when it is free again.
-import type { ClaimEvent, EventOf, KeyClaimed } from '../events.ts';
+import type { ClaimEvent, EventOf } from '../events.ts';
 import { LIMITS } from '../limits.ts';
+import type { KeyClaimed } from './events.ts';
 
 export type Claim = { readonly status: 'free' } | { readonly status: 'held'; readonly claimed: KeyClaimed };
 

@@ -1,5 +1,6 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
-import type { EventOf, PaymentEvent, PaymentReserved, PaymentSettled } from '../events.ts';
+import type { EventOf, PaymentEvent } from '../events.ts';
+import type { PaymentReserved, PaymentSettled } from './events.ts';
 
 export type Payment =
   | { readonly status: 'absent' }

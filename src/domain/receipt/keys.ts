@@ -1,7 +1,8 @@
 // Signing keys as the log tells of them, and as a JWK set (RFC 7517, RFC 8037) for everyone else.
 import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
-import { type KeyEvent, KeyPurpose } from '../events.ts';
+import type { KeyEvent } from '../events.ts';
+import { KeyPurpose } from './key-events.ts';
 
 export type KeyRecord = {
   readonly keyId: string;

@@ -3,7 +3,8 @@ import { type Static, Type } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
-import { type AttemptMade, ErrorCategory, Method, Mode, PaymentFacts, Phase, Sent } from '../events.ts';
+import { ErrorCategory, Method, Mode, PaymentFacts, Phase, Sent } from '../event-fields.ts';
+import type { AttemptMade } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
 
 const strict = { additionalProperties: false };

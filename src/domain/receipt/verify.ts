@@ -3,7 +3,7 @@
 import { fromBase64url, utf8 } from '../bytes.ts';
 import type { Json } from '../canonical-json.ts';
 import { canonicalJson } from '../canonical-json.ts';
-import type { PaymentFacts } from '../events.ts';
+import type { PaymentFacts } from '../event-fields.ts';
 import { decodeEvent } from '../recorded.ts';
 import { type ChainedEvent, eventChain } from './chain.ts';
 import type { Sha256 } from './commitments.ts';

@@ -1,0 +1,97 @@
+// The fields that events share: forms of values, and the words of the domain. A released word is never taken back.
+import { type Static, Type } from '@sinclair/typebox';
+
+export const strict = { additionalProperties: false };
+export const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
+export const V1 = Type.Literal(1);
+/** UTC, RFC 3339, milliseconds. */
+export const Instant = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' });
+export const Text = Type.String();
+/** A salted commitment: base64url(SHA-256(disclosure)), as in SD-JWT. */
+export const Commitment = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
+export const Hex = Type.String({ pattern: '^[0-9a-f]{64}$' });
+export const Count = Type.Integer({ minimum: 0 });
+export const Millis = Nullable(Type.Number({ minimum: 0 }));
+
+export const Method = Type.Union([
+  Type.Literal('POST'),
+  Type.Literal('PUT'),
+  Type.Literal('PATCH'),
+  Type.Literal('DELETE'),
+]);
+export type Method = Static<typeof Method>;
+
+export const Mode = Type.Union([Type.Literal('demo'), Type.Literal('x402')]);
+export type Mode = Static<typeof Mode>;
+
+export const Route = Type.Union([Type.Literal('execute/webhook'), Type.Literal('execute/guided-webhook')]);
+export type Route = Static<typeof Route>;
+
+/** How far an attempt came before it ended. */
+export const Phase = Type.Union([
+  Type.Literal('dns'),
+  Type.Literal('connect'),
+  Type.Literal('tls'),
+  Type.Literal('request'),
+  Type.Literal('headers'),
+  Type.Literal('body'),
+]);
+export type Phase = Static<typeof Phase>;
+
+/** Whether the target may have got the request. */
+export const Sent = Type.Union([Type.Literal('no'), Type.Literal('maybe'), Type.Literal('yes')]);
+export type Sent = Static<typeof Sent>;
+
+export const ErrorCategory = Type.Union([
+  Type.Literal('timeout'),
+  Type.Literal('dns_error'),
+  Type.Literal('connect_error'),
+  Type.Literal('tls_error'),
+  Type.Literal('protocol_error'),
+  Type.Literal('truncated_response'),
+  Type.Literal('target_redirect'),
+  Type.Literal('target_rate_limited'),
+  Type.Literal('target_client_error'),
+  Type.Literal('target_server_error'),
+  Type.Literal('target_refused'),
+  Type.Literal('interrupted_unknown'),
+  Type.Literal('not_executed'),
+]);
+export type ErrorCategory = Static<typeof ErrorCategory>;
+
+export const Timings = Type.Object(
+  { dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) },
+  strict,
+);
+export type Timings = Static<typeof Timings>;
+
+/** Facts of a settled payment; never its signature. `amount`: atomic units of `asset`. */
+export const PaymentFacts = Type.Object(
+  {
+    scheme: Text,
+    network: Text,
+    asset: Text,
+    amount: Type.String({ pattern: '^\\d+$' }),
+    payTo: Text,
+    payer: Text,
+    /** null where the chain has it but nobody could name it (evidence `nonce_consumed`). */
+    transaction: Nullable(Text),
+    payloadHash: Hex,
+  },
+  strict,
+);
+export type PaymentFacts = Static<typeof PaymentFacts>;
+
+/** Commitments of the request, by the fixed names of the receipt. */
+export const RequestCommitments = Type.Object(
+  {
+    target_url: Commitment,
+    target_origin: Commitment,
+    header_names: Commitment,
+    request_body_sha256: Commitment,
+    idempotency_key: Nullable(Commitment),
+  },
+  strict,
+);
+export type RequestCommitments = Static<typeof RequestCommitments>;
