@@ -1,7 +1,7 @@
 // The demo's target: what someone's webhook endpoint would be, on this machine, with a certificate of a root of its own.
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { makeLocalCa } from '../adapters/certificates/local-ca.ts';
+import { makeLocalCa } from '../wiring/local-ca.ts';
 
 /** As it came over the wire. */
 export type Received = {

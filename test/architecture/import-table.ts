@@ -30,18 +30,14 @@ export const IMPORT_TABLE: readonly Row[] = [
   row('src/adapters/read-store', 'domain, ports', '@electric-sql/pglite, drizzle-orm, postgres, node:*'),
   row('src/adapters/runtime', 'domain, ports', 'node:*'),
   row('src/adapters/signing', 'domain, ports', '@sinclair/typebox, node:*'),
-  row('projections/*', 'domain, projections', 'drizzle-orm'),
+  row('projections/*', 'domain', 'drizzle-orm'),
   row('projections', 'domain, ports, projections/*', 'drizzle-orm, drizzle-kit'),
   row(
     'src/http',
     'domain, ports (types), usecases, discovery, projections/*/query',
     'elysia, @elysiajs/*, @sinclair/typebox',
   ),
-  row(
-    'src/cli',
-    'config, wiring, domain, ports, usecases, projections, projections/*, adapters/certificates',
-    'commander, node:*',
-  ),
+  row('src/cli', 'config, wiring, domain, ports, usecases, projections, projections/*', 'commander, node:*'),
   row('src/config', 'domain', 'node:*'),
   row(
     'src/wiring',
