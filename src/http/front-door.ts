@@ -1,8 +1,9 @@
 // Every request comes in here and every answer goes out here: whose call it is, its id, the headers all answers carry.
+import { refused } from '#src/domain/refusal.ts';
 import { beginCall, type Call, requestId } from './call.ts';
 import { clientAddress } from './client-address.ts';
 import type { HttpDeps } from './deps.ts';
-import { faultAnswer } from './errors.ts';
+import { faultAnswer, refusalAnswer } from './errors.ts';
 import { CORS } from './methods.ts';
 import type { ProcessMeter } from './process-metrics.ts';
 
@@ -19,38 +20,52 @@ export function frontDoor(deps: HttpDeps, route: Routed, meter: ProcessMeter): F
     const id = requestId(request.headers.get('x-request-id'), deps.entropy);
     const headers = new Headers();
     try {
+      if (!isHost(request.headers.get('host'))) {
+        return finished(refusalAnswer(refused('invalid_request', 'The Host header is malformed.')), {
+          id,
+          headers,
+        });
+      }
       const forwarded = request.headers.get('x-forwarded-for');
       const client = clientAddress(peer.clientAddress, forwarded, deps.settings.trustsProxy);
       const routable = routableRequest(request);
       beginCall(routable, { id, client, headers });
-      return finished(await route(routable), { id, headers }, request.method);
+      return finished(await route(routable), { id, headers });
     } catch (cause) {
       deps.logger.error('a request failed outside its route', { requestId: id, cause });
-      return finished(faultAnswer(cause), { id, headers }, request.method);
+      return finished(faultAnswer(cause), { id, headers });
     } finally {
       end();
     }
   };
 }
 
-/** HEAD is GET without the body. Elysia looks for the path from the URL's 12th character on, past a short host. */
+/**
+ * HEAD is GET; the runtimes leave its body away. Elysia looks for the path from the URL's 12th character on, past a
+ * short host, and Bun gives a path alone where there is no Host.
+ */
 function routableRequest(request: Request): Request {
-  const { method, url } = request;
-  const pathStart = url.indexOf('/', url.indexOf('//') + 2);
-  if (method !== 'HEAD' && pathStart >= 11) return request;
-  const routable = pathStart >= 11 ? url : `http://localhost${url.slice(pathStart)}`;
-  return method === 'HEAD'
-    ? new Request(routable, { method: 'GET', headers: request.headers })
-    : new Request(routable, request);
+  const { method, url, headers, body } = request;
+  const pathStart = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2);
+  const routable = pathStart >= SHORTEST_PATH_START ? url : `http://localhost${url.slice(pathStart)}`;
+  if (method === 'HEAD') return new Request(routable, { method: 'GET', headers });
+  if (routable === url) return request;
+  return new Request(routable, { method, headers, body, ...(body === null ? {} : { duplex: 'half' }) });
 }
 
-function finished(response: Response, call: Pick<Call, 'id' | 'headers'>, method: string): Response {
-  const answer = method === 'HEAD' ? new Response(null, response) : response;
-  const { headers } = answer;
+const SHORTEST_PATH_START = 11;
+
+/** RFC 9112 §3.2: with such a Host the path that is routed is not the one that was asked for. */
+function isHost(host: string | null): boolean {
+  return host === null || /^[^\s/?#@\\]*$/.test(host);
+}
+
+function finished(response: Response, call: Pick<Call, 'id' | 'headers'>): Response {
+  const { headers } = response;
   for (const [name, value] of call.headers) headers.set(name, value);
   for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
   headers.set('x-request-id', call.id);
   headers.set('x-content-type-options', 'nosniff');
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
-  return answer;
+  return response;
 }

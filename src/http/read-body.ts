@@ -43,9 +43,11 @@ async function readWithin(request: Request, clock: Clock, limits: BodyLimits): P
   }
 }
 
-/** Not awaited: a stream whose sender is silent may never end its cancelling. */
-function abandoned(reader: { cancel(): Promise<void> }, refusal: Unread): Unread {
-  reader.cancel().catch(() => undefined);
+/**
+ * Let go of, not cancelled: Deno takes a cancelled body for one that was read to its end, and keeps the connection.
+ */
+function abandoned(reader: { releaseLock(): void }, refusal: Unread): Unread {
+  reader.releaseLock();
   return refusal;
 }
 

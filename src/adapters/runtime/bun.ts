@@ -11,6 +11,10 @@ export async function serveBun(handler: Handler, options: ListenOptions, clock: 
     ...options,
     idleTimeout: IDLE_SECONDS,
     development: false,
+    // `development: false` alone lets a second process listen on the same port beside this one (Bun 1.4.4).
+    reusePort: false,
+    // The routes count for themselves and answer with a body; Bun would close the connection with a bare status.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request, server) =>
       flight.handler(request, { clientAddress: server.requestIP(request)?.address ?? 'unknown' }),
   });

@@ -41,8 +41,8 @@ export function inFlight(handler: Handler, clock: Clock) {
       stopping = true;
       settle();
       await clock.sleep(DRAIN_MS, idle.signal);
-      await Promise.race([closed, clock.sleep(FLUSH_MS)]);
-      await cut();
+      const ended = closed.then(() => true);
+      if (!(await Promise.race([ended, clock.sleep(FLUSH_MS)]))) await cut();
     },
   };
 }

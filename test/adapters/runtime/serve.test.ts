@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import type { Listening } from '#src/adapters/runtime/listening.ts';
+import { serve } from '#src/adapters/runtime/serve.ts';
+import { createApp } from '#src/http/app.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { execution, fakeWorld } from '#test/support/http-deps.ts';
+import { type RawClient, rawClient } from '#test/support/http-socket.ts';
+import { runtimeName } from '#test/support/runtime.ts';
+
+const BODY = JSON.stringify({ url: 'https://a.example/' });
+const HEAD = 'POST /api/execute/webhook HTTP/1.1\r\nHost: relay\r\nContent-Type: application/json\r\n';
+const post = (id: string) => `${HEAD}X-Request-Id: ${id}\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
+const live = (id: string, more = '') =>
+  `GET /health/live HTTP/1.1\r\nHost: relay\r\nX-Request-Id: ${id}\r\n${more}\r\n`;
+
+/** The body's time limit of 10 s in a twentieth; everything else in its own time. */
+const quick: Clock = {
+  ...systemClock(),
+  sleep: (ms, signal) => systemClock().sleep(ms === 10_000 ? 500 : ms, signal),
+};
+
+type World = Parameters<typeof fakeWorld>[0];
+
+async function served(
+  changes: World,
+  work: (server: Listening, open: () => Promise<RawClient>) => Promise<void>,
+) {
+  const world = fakeWorld({ clock: quick, ...changes });
+  const server = await serve(createApp(world).fetch, { hostname: '127.0.0.1', port: 0 }, systemClock());
+  const clients: RawClient[] = [];
+  try {
+    await work(server, async () => {
+      const client = await rawClient(server.port);
+      clients.push(client);
+      return client;
+    });
+  } finally {
+    for (const client of clients) client.destroy();
+    await server.stop();
+  }
+  return world;
+}
+
+/** An execution that waits to be let go. */
+function held() {
+  let release = () => {};
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let begun = () => {};
+  const started = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  let finished = () => {};
+  const done = new Promise<void>((resolve) => {
+    finished = resolve;
+  });
+  const execute = async () => {
+    begun();
+    await gate;
+    finished();
+    return execution();
+  };
+  return { execute, release: () => release(), started, done };
+}
+
+/** Deno leaves the socket open after `connection: close` (denoland/deno#9411): the client is told, and closes. */
+async function assertClosed(client: RawClient): Promise<void> {
+  if (runtimeName === 'bun') await client.closed;
+}
+
+test('a body that stops half way is answered 408, and the connection is closed', async () => {
+  await served({}, async (_, open) => {
+    for (const framing of [
+      'Content-Length: 100\r\n\r\n{"url":',
+      'Transfer-Encoding: chunked\r\n\r\n2\r\n{"\r\n',
+    ]) {
+      const client = await open();
+      client.send(HEAD + framing);
+      const { status, headers, body } = await client.answer();
+      assert.equal(status, 408);
+      assert.equal(JSON.parse(body).error.code, 'body_timeout');
+      assert.equal(headers.get('connection'), 'close');
+      assert.ok(headers.get('x-request-id'));
+      assert.equal(headers.get('x-content-type-options'), 'nosniff');
+      await assertClosed(client);
+    }
+  });
+});
+
+test('a body that trickles is answered 408 at its time, however busy it looks', async () => {
+  await served({}, async (_, open) => {
+    const client = await open();
+    client.send(`${HEAD}Content-Length: 100000\r\n\r\n`);
+    const trickle = setInterval(() => client.send(' '), 20);
+    try {
+      assert.equal((await client.answer()).status, 408);
+    } finally {
+      clearInterval(trickle);
+    }
+    await assertClosed(client);
+  });
+});
+
+test('a body that is too large is answered 413 with our own body, before it is all there', async () => {
+  const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
+  const bodies = [
+    `Content-Length: 131073\r\n\r\n${'x'.repeat(100)}`,
+    `Content-Length: 900000000000\r\n\r\n${'x'.repeat(100)}`,
+    `Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(9)}`,
+  ];
+  const world = await served({}, async (_, open) => {
+    for (const body of bodies) {
+      const client = await open();
+      client.send(HEAD + body);
+      const answer = await client.answer();
+      assert.equal(answer.status, 413);
+      assert.equal(JSON.parse(answer.body).error.code, 'body_too_large');
+      assert.ok(answer.headers.get('x-request-id'));
+      await assertClosed(client);
+    }
+  });
+  assert.equal(world.executed.length, 0);
+});
+
+test('a body in pieces, and one announced with Expect, are taken', async () => {
+  await served({}, async (_, open) => {
+    const client = await open();
+    client.send(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
+    for (const char of BODY) client.send(`1\r\n${char}\r\n`);
+    client.send('0\r\n\r\n');
+    assert.equal((await client.answer()).status, 200);
+    const expecting = await open();
+    expecting.send(`${HEAD}Expect: 100-continue\r\nContent-Length: ${BODY.length}\r\n\r\n`);
+    assert.equal((await expecting.answer()).status, 100);
+    expecting.send(BODY);
+    assert.equal((await expecting.answer()).status, 200);
+  });
+});
+
+test('a connection serves one request after the other, bodies that nobody reads included', async () => {
+  await served({}, async (_, open) => {
+    const client = await open();
+    for (const id of ['r1', 'r2']) {
+      client.send(post(id));
+      const { status, headers } = await client.answer();
+      assert.deepEqual([status, headers.get('x-request-id')], [200, id]);
+    }
+    const unread = await open();
+    unread.send(`POST /health/live HTTP/1.1\r\nHost: relay\r\nContent-Length: 5\r\n\r\nhello${live('r3')}`);
+    assert.equal((await unread.answer()).status, 405);
+    assert.equal((await unread.answer()).headers.get('x-request-id'), 'r3');
+  });
+});
+
+test('pipelined requests are answered in order, or not at all: never one with the answer of another', async () => {
+  const world = await served({}, async (_, open) => {
+    const client = await open();
+    client.send(post('r1') + post('r2') + live('r3'));
+    for (const id of ['r1', 'r2', 'r3']) {
+      const answer = await client.answer().catch(() => null);
+      // Bun ends a connection whose next request comes before the answer of the last is ready.
+      if (answer === null && runtimeName === 'bun') return;
+      assert.equal(answer?.headers.get('x-request-id'), id);
+    }
+  });
+  assert.ok(world.executed.length >= 1 && world.executed.length <= 2);
+});
+
+test('HEAD has the length of GET and no body', async () => {
+  await served({}, async (_, open) => {
+    const client = await open();
+    client.send(live('get'));
+    const get = await client.answer();
+    client.send(live('head').replace('GET', 'HEAD'));
+    const head = await client.answer({ head: true });
+    assert.equal(head.headers.get('content-length'), get.headers.get('content-length'));
+    assert.equal(head.headers.get('content-type'), 'application/json');
+    client.send(live('next'));
+    assert.equal((await client.answer()).headers.get('x-request-id'), 'next');
+  });
+});
+
+test('requests without a Host, with a short one and with a broken one', async () => {
+  await served({}, async (_, open) => {
+    for (const [text, status] of [
+      ['GET /health/live HTTP/1.0\r\n\r\n', 200],
+      ['GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n', 200],
+      ['GET /health/live HTTP/1.1\r\nHost: a/openapi.json?\r\n\r\n', 400],
+      ['GET http://other.example/health/live HTTP/1.1\r\nHost: other.example\r\n\r\n', 200],
+    ] as const) {
+      const client = await open();
+      client.send(text);
+      assert.equal((await client.answer()).status, status, text);
+    }
+  });
+});
+
+test('the client’s address is the socket’s', async () => {
+  const keys: string[] = [];
+  const state = { allowed: true, limit: 60, remaining: 59, resetMs: 1 };
+  const quota = {
+    async take(_: unknown, key: string) {
+      keys.push(key);
+      return state;
+    },
+    look: async () => state,
+  };
+  await served({ quota }, async (_, open) => {
+    const client = await open();
+    client.send(post('r1').replace('\r\n', '\r\nX-Forwarded-For: 203.0.113.9\r\n'));
+    assert.equal((await client.answer()).status, 200);
+  });
+  assert.deepEqual(keys, ['127.0.0.1']);
+});
+
+test('a client that goes away does not end what it began', async () => {
+  const { execute, release, started, done } = held();
+  await served({ execute }, async (_, open) => {
+    const client = await open();
+    client.send(post('r1'));
+    await started;
+    client.destroy();
+    release();
+    await done;
+    const next = await open();
+    next.send(live('r2'));
+    assert.equal((await next.answer()).status, 200);
+  });
+});
+
+test('stop: nothing new is accepted, what is in flight is answered, idle connections are closed', async () => {
+  const { execute, release, started } = held();
+  await served({ execute }, async (server, open) => {
+    const idle = await open();
+    idle.send(live('r0'));
+    await idle.answer();
+    const flying = await open();
+    flying.send(post('r1'));
+    await started;
+    let stopped = false;
+    const stopping = server.stop().then(() => {
+      stopped = true;
+    });
+    await assert.rejects(refusedEventually(server.port));
+    assert.equal(stopped, false);
+    release();
+    const { status, headers } = await flying.answer();
+    assert.deepEqual([status, headers.get('x-request-id')], [200, 'r1']);
+    assert.equal(headers.get('connection'), 'close');
+    await stopping;
+    await Promise.all([idle.closed, flying.closed]);
+    await server.stop();
+  });
+});
+
+/** Connects until that is refused. */
+async function refusedEventually(port: number): Promise<never> {
+  for (;;) (await rawClient(port)).destroy();
+}
+
+test('a port that is taken rejects', async () => {
+  await served({}, async ({ port }) => {
+    await assert.rejects(serve(async () => new Response(), { hostname: '127.0.0.1', port }, systemClock()));
+  });
+});
