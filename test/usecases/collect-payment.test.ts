@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Settled } from '#src/ports/payments.ts';
+import { collectPayment } from '#src/usecases/collect-payment.ts';
+import { loadClaim, loadPayment } from '#src/usecases/journal.ts';
 import { letPass, presentedPayment, quiet } from '#test/support/fakes.ts';
 import { afterOthers, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import {
@@ -24,6 +26,7 @@ import {
   keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentRejected,
   paymentReleased,
   paymentReserved,
   paymentSettled,
@@ -472,6 +475,70 @@ test('a reservation that never held its key is released when it comes back, and 
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentReleased']);
   assert.equal((await collect(it, { claimStream: null, jobId: 'job_new' })).kind, 'collected');
   assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
+});
+
+test('a key lost in demo: look again, and nothing is collected', async () => {
+  const it = world();
+  await given(it, CLAIM_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
+  const claim = await loadClaim(it.log, CLAIM_STREAM);
+  const asked = { fingerprint: hex('f'), claimStream: CLAIM_STREAM, paymentStream: null, presented: null };
+  const streams = { payment: null, claim, release: null };
+  const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, reservedHere: false });
+  assert.deepEqual(answer, { kind: 'again' });
+});
+
+for (const [why, payment] of [
+  ['that is settled', [paymentReserved(), paymentSettled()]],
+  ['of another job', [paymentReserved({ jobId: OTHER_JOB_ID })]],
+  ['that has ended', [paymentReserved(), paymentRejected()]],
+] as const) {
+  test(`a payment ${why} is never released for a lost key`, async () => {
+    const it = world();
+    await given(it, CLAIM_STREAM, keyClaimed({ jobId: 'job_holder' }));
+    await given(it, PAYMENT_STREAM, ...payment);
+    const claim = await loadClaim(it.log, CLAIM_STREAM);
+    const streams = { payment: await loadPayment(it.log, PAYMENT_STREAM), claim, release: null };
+    const asked = { fingerprint: hex('f'), claimStream: CLAIM_STREAM, paymentStream: PAYMENT_STREAM };
+    const presented = why === 'that has ended' ? null : presentedPayment();
+    const answer = await collectPayment(it.deps, {
+      ...asked,
+      presented,
+      jobId: JOB_ID,
+      streams,
+      reservedHere: false,
+    });
+    assert.deepEqual(answer, { kind: 'again' });
+    assert.equal((await paymentTypes(it)).includes('PaymentReleased'), false);
+    assert.equal(it.payments.calls.settle, 0);
+  });
+}
+
+test('the payment was given up and reserved anew for another job meanwhile: settled only after it was reserved for ours again', async () => {
+  const it = world();
+  it.log.onNext('KeyClaimed', async (store) => {
+    const answer = await store();
+    await given(it, PAYMENT_STREAM, paymentReleased(), paymentReserved({ jobId: OTHER_JOB_ID }));
+    return answer;
+  });
+  assert.equal((await collect(it)).kind, 'collected');
+  assert.deepEqual((await paymentTypes(it)).slice(3), [
+    'PaymentReleased',
+    'PaymentReserved',
+    'PaymentSettled',
+  ]);
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test('a rejected payment whose key another has taken meanwhile: the new claim is left alone', async () => {
+  const it = world();
+  it.payments.scriptSettle(rejected);
+  it.log.onNext('PaymentRejected', async (store) => {
+    const answer = await store();
+    await given(it, CLAIM_STREAM, keyReleased(), keyClaimed({ jobId: OTHER_JOB_ID }));
+    return answer;
+  });
+  assert.equal(refusalOf(await collect(it)), 'payment_required');
+  assert.deepEqual(await typesIn(it, CLAIM_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
 });
 
 // ── a settlement fact is never dropped ──────────────────────────────────────────────────────────────────

@@ -246,6 +246,14 @@ test("a key ends only with its own payment: another payment's end frees nothing"
   await knows(it, otherPayment, ['idempotency_in_progress', null]);
 });
 
+test("a key whose job has started is not freed by its payment's end: that job stands", async () => {
+  const it = world();
+  await given(it, CLAIM_STREAM, keyClaimed());
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentRejected({ evidence: 'operator' }));
+  await job(it, [...running]);
+  await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
+});
+
 test('a repeat is told when to come again', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());

@@ -116,3 +116,11 @@ test('an event that cannot be read is a fault: a retirement must not be passed o
   await given(it, KEYS, keyActivated(), { type: 'KeyRetired', data: { ...keyRetired().data, v: 2 } });
   await assert.rejects(loadKeyRing(it.deps), /KeyRetired/);
 });
+
+test('a fault of the log at the announcement ends the start', async () => {
+  const it = world();
+  it.log.onNext('KeyActivated', async () => {
+    throw new TypeError('broken');
+  });
+  await assert.rejects(activateSigningKey(it.deps, own), TypeError);
+});

@@ -271,3 +271,40 @@ test('events that no canonical JSON can hold fail the chain, and the other check
     assert.deepEqual(failed, ['event_chain_matches']);
   }
 });
+
+test('what is no receipt at all: every check but job_present fails, null is equal to nothing', async () => {
+  const { facts } = await interruptedReceipt();
+  for (const jws of ['', 'x', 'a.b.c']) {
+    const known = await verdict({ ...facts, jws });
+    assert.deepEqual(
+      known.failed,
+      ALL.filter((name) => name !== 'job_present'),
+    );
+    const bare = await verdict({ ...facts, jws, receiptId: null, jobId: null, job: null });
+    assert.deepEqual(bare.failed, RECEIPT_CHECKS);
+    assert.deepEqual([bare.report.receiptId, bare.report.jobId, bare.report.keyId], [null, null, null]);
+  }
+});
+
+test('a job without an idempotency key has four commitments of its request', async () => {
+  const four = payload((p) => ({
+    ...p,
+    request: { ...p.request, _sd: p.request._sd.filter((sd) => sd !== commitment('K')) },
+  }));
+  assert.deepEqual((await verdict(await four(await goodFacts(key)))).failed, []);
+});
+
+test('sizes are judged before the primitive is asked, however lenient it is', async () => {
+  const facts = await goodFacts(key);
+  const lenient = { ...primitives, ed25519Verify: () => true };
+  const cut = (bytes: number) =>
+    `${facts.jws.slice(0, facts.jws.lastIndexOf('.'))}.${Buffer.alloc(bytes).toString('base64url')}`;
+  const valid = async (changes: Partial<VerifyFacts>) =>
+    (await verifyReceipt({ ...facts, ...changes }, lenient)).signatureVerified;
+  assert.equal(await valid({ jws: cut(64) }), true);
+  for (const bytes of [0, 63, 65]) assert.equal(await valid({ jws: cut(bytes) }), false);
+  for (const bytes of [0, 31, 33]) {
+    const x = Buffer.alloc(bytes).toString('base64url');
+    assert.equal(await valid({ keys: [{ ...key.record, x }] }), false);
+  }
+});
