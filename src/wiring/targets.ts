@@ -23,8 +23,8 @@ export type Targets = {
   readonly pseudonym: string;
 };
 
-/** DNS look-ups in flight at most, for attempts and for checks each. */
-const LOOK_UPS_MAX = 256;
+/** Look-ups in flight at most before an attempt; attempts are bounded by MAX_IN_FLIGHT already. */
+const CHECKS_MAX = 256;
 const OWN_LOOK_UP_MS = 2000;
 
 /** `ending`: ends what goes on behind it. */
@@ -35,8 +35,11 @@ export async function wireTargets(
   ending: AbortSignal,
 ): Promise<Targets> {
   const readers: TargetReaders = { parse: parseUrl, describe: describeAddress };
-  const attempts = dnsResolver({ servers: config.egress.dnsServers, maxInFlight: LOOK_UPS_MAX });
-  const checks = dnsResolver({ servers: config.egress.dnsServers, maxInFlight: LOOK_UPS_MAX });
+  const attempts = dnsResolver({
+    servers: config.egress.dnsServers,
+    maxInFlight: config.rates.maxInFlight,
+  });
+  const checks = dnsResolver({ servers: config.egress.dnsServers, maxInFlight: CHECKS_MAX });
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');
   const own = followOwnAddresses(base, checks, clock, ending);
