@@ -10,6 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
@@ -19,16 +20,22 @@ export type PgliteDirectory = {
   /** PGlite's own directory. */
   readonly files: string;
   /** true: closed in order, by this schema; the files are whole and on the disk. */
-  readonly intact: boolean;
+  intact(): boolean;
   /** Durably says that the files are being written: who finds it so throws them away. */
   markOpen(): void;
   /** Syncs every file, then durably says that they are whole. Call it after PGlite has closed. */
   markIntact(): void;
-  /** Throws the files away. */
-  wipe(): void;
+  /**
+   * Fresh files without any row, copied from a pristine directory that is kept beside them; `make` makes that one where
+   * there is none yet. `anew`: makes it again, because the one there is does not do.
+   */
+  renew(make: (files: string) => Promise<void>, anew: boolean): Promise<void>;
   /** Frees the directory for another process. */
   release(): void;
 };
+
+/** The pristine files hold no schema of ours: they serve every version of it. */
+const PRISTINE = 'none';
 
 /**
  * Takes the directory for this process or throws `ReadStoreInUse`. The lock is SQLite's exclusive one on a small file:
@@ -41,17 +48,29 @@ export function takePgliteDirectory(directory: string, schema: string): PgliteDi
   const pidFile = join(directory, 'owner.pid');
   const state = takeLock(join(directory, 'lock.sqlite'), pidFile);
   writeFileSync(pidFile, `${process.pid}\n`);
-  const found = state.prepare('SELECT intact, schema FROM state').get();
-  const mark = state.prepare('INSERT OR REPLACE INTO state (id, intact, schema) VALUES (1, ?, ?)');
+  const found = state.prepare('SELECT schema FROM whole WHERE part = ?');
+  const mark = state.prepare('INSERT OR REPLACE INTO whole (part, schema) VALUES (?, ?)');
+  const unmark = state.prepare('DELETE FROM whole WHERE part = ?');
+  const pristine = join(directory, 'pristine');
   return {
     files,
-    intact: found?.intact === 1 && found.schema === schema,
-    markOpen: () => void mark.run(0, schema),
+    intact: () => found.get('files')?.schema === schema,
+    markOpen: () => void unmark.run('files'),
     markIntact() {
       syncTree(files);
-      mark.run(1, schema);
+      mark.run('files', schema);
     },
-    wipe: () => rmSync(files, { recursive: true, force: true }),
+    async renew(make, anew) {
+      if (anew || found.get('pristine')?.schema !== PRISTINE) {
+        unmark.run('pristine');
+        rmSync(pristine, { recursive: true, force: true });
+        await make(pristine);
+        syncTree(pristine);
+        mark.run('pristine', PRISTINE);
+      }
+      rmSync(files, { recursive: true, force: true });
+      await cp(pristine, files, { recursive: true });
+    },
     release: () => state.close(),
   };
 }
@@ -63,7 +82,8 @@ function takeLock(path: string, pidFile: string): DatabaseSync {
     try {
       state.exec('PRAGMA busy_timeout = 200; PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL');
       state.exec('BEGIN EXCLUSIVE');
-      state.exec('CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, intact INTEGER, schema TEXT)');
+      // What is whole, on the disk and at rest; a part that is not here is not to be believed.
+      state.exec('CREATE TABLE IF NOT EXISTS whole (part TEXT PRIMARY KEY, schema TEXT NOT NULL)');
       state.exec('COMMIT');
       return state;
     } catch (error) {

@@ -19,6 +19,7 @@ export type PgliteOptions = {
 export function pgliteReadStore({ directory, logger }: PgliteOptions): ReadStore<PgliteDatabase> {
   const taken = takePgliteDirectory(directory, schemaVersion());
   let opening: Promise<Opened> | null = null;
+  let isOpen = false;
   let closing: Promise<void> | null = null;
   return {
     driver: 'pglite',
@@ -29,11 +30,13 @@ export function pgliteReadStore({ directory, logger }: PgliteOptions): ReadStore
         opening = null;
         throw error;
       });
-      return (await opening).db;
+      const { db } = await opening;
+      isOpen = true;
+      return db;
     },
     async health() {
       // Asked of the one thread that answers it: what is open works, and a query would only queue.
-      return { ok: opening !== null && closing === null && (await isOpen(opening)) };
+      return { ok: isOpen && closing === null };
     },
     close() {
       closing ??= closeDirectory(taken, opening);
@@ -45,17 +48,23 @@ export function pgliteReadStore({ directory, logger }: PgliteOptions): ReadStore
 type Opened = { readonly pg: PGlite; readonly db: PgliteDatabase };
 
 async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Opened> {
+  const intact = taken.intact();
   taken.markOpen();
-  if (taken.intact) {
+  if (intact) {
     try {
       return await openFiles(taken.files);
     } catch (error) {
       logger.warn('the embedded read models cannot be opened: replaying them from the log', { cause: error });
     }
   }
-  taken.wipe();
-  await makePgliteDirectory(taken.files);
-  return openFiles(taken.files);
+  try {
+    await taken.renew(makePgliteDirectory, false);
+    return await openFiles(taken.files);
+  } catch (error) {
+    logger.warn('the embedded read models are made anew', { cause: error });
+    await taken.renew(makePgliteDirectory, true);
+    return openFiles(taken.files);
+  }
 }
 
 async function openFiles(files: string): Promise<Opened> {
@@ -80,10 +89,4 @@ async function closeDirectory(taken: PgliteDirectory, opening: Promise<Opened> |
   } finally {
     taken.release();
   }
-}
-
-async function isOpen(opening: Promise<Opened>): Promise<boolean> {
-  const pending = Symbol('pending');
-  const state = await Promise.race([opening.catch(() => pending), Promise.resolve(pending)]);
-  return state !== pending;
 }

@@ -1,0 +1,164 @@
+// Whose the embedded read models are, and that whatever happened to their files, the rows are those of a replay.
+import assert from 'node:assert/strict';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { after, test } from 'node:test';
+import type { Db } from '#projections/rows.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
+import { takePgliteDirectory } from '#src/adapters/read-store/pglite-directory.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { type ReadStore, ReadStoreInUse } from '#src/ports/read-store.ts';
+import { startProgram } from '#test/support/event-log-process.ts';
+import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
+import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
+import { allRows, runnerOver, silent } from '#test/support/read-store.ts';
+
+const PATIENCE_MS = 60_000;
+const slow = { timeout: 180_000 };
+const place = mkdtempSync(join(tmpdir(), 'relay-pglite-directory-'));
+after(() => rmSync(place, { recursive: true, force: true }));
+/** Made once and copied: the first opening of an empty directory takes seconds. */
+let seed: Promise<string> | null = null;
+async function fresh(): Promise<string> {
+  seed ??= (async () => {
+    const directory = mkdtempSync(join(place, 'seed-'));
+    const store = pgliteReadStore({ directory, logger: silent });
+    await store.open();
+    await store.close();
+    return directory;
+  })();
+  const directory = mkdtempSync(join(place, 'case-'));
+  cpSync(await seed, directory, { recursive: true });
+  return directory;
+}
+const projector = new URL('../../support/read-model-process.ts', import.meta.url).href;
+
+async function filledLog(file: string, jobs: number): Promise<EventLog> {
+  const log = await sqliteEventLog({ file });
+  const plans = Array.from({ length: jobs }, (_, seed) => jobAppends({ ...PLAN, seed, answers: [500, 200] }));
+  await Promise.all(plans.map((appends) => appendAll(log, appends)));
+  return log;
+}
+
+async function assertReplayed(log: EventLog, store: ReadStore<Db>): Promise<void> {
+  const runner = runnerOver(log, store);
+  assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+  await runner.stop();
+  const events = await log.readAll({ after: null, max: 1_000_000 });
+  assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(events)));
+}
+
+test(
+  'pglite: a second process is refused and told the pid of the first; a dead one blocks nobody',
+  slow,
+  async () => {
+    const directory = await fresh();
+    const file = join(directory, 'log.sqlite');
+    const log = await filledLog(file, 1);
+    const first = startProgram(projector, [file, directory]);
+    await first.printed(1, 'open');
+    assert.throws(
+      () => pgliteReadStore({ directory, logger: silent }),
+      (error) => error instanceof ReadStoreInUse && error.pid === first.child.pid,
+    );
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const second = pgliteReadStore({ directory, logger: silent });
+    await second.close();
+    await log.close();
+  },
+);
+
+test('pglite: the process itself cannot open the directory twice', slow, async () => {
+  const directory = await fresh();
+  const first = pgliteReadStore({ directory, logger: silent });
+  assert.throws(
+    () => pgliteReadStore({ directory, logger: silent }),
+    (error) => error instanceof ReadStoreInUse && error.pid === process.pid,
+  );
+  await first.close();
+  await pgliteReadStore({ directory, logger: silent }).close();
+});
+
+test(
+  'pglite: killed in the middle of projecting, at any point, the rows are those of a fresh replay',
+  slow,
+  async () => {
+    const directory = await fresh();
+    const file = join(directory, 'log.sqlite');
+    const log = await filledLog(file, 120);
+    for (const batches of [1, 7, 20]) {
+      const killed = startProgram(projector, [file, directory]);
+      await killed.printed(batches, 'at ');
+      killed.child.kill('SIGKILL');
+      await killed.ended;
+    }
+    const store = pgliteReadStore({ directory, logger: silent });
+    await assertReplayed(log, store);
+    await store.close();
+    await log.close();
+  },
+);
+
+test(
+  'pglite: closed in order the rows are kept; damaged they are replayed, and so without their marker',
+  slow,
+  async () => {
+    const directory = await fresh();
+    const log = await filledLog(join(directory, 'log.sqlite'), 20);
+    const first = pgliteReadStore({ directory, logger: silent });
+    await assertReplayed(log, first);
+    const before = await allRows(await first.open());
+    await first.close();
+
+    const kept = pgliteReadStore({ directory, logger: silent });
+    assert.deepEqual(await allRows(await kept.open()), before, 'nothing was replayed yet');
+    await kept.close();
+
+    const control = join(directory, 'pglite', 'global', 'pg_control');
+    assert.ok(existsSync(control));
+    writeFileSync(control, 'not a control file');
+    const warnings: string[] = [];
+    const logger: Logger = { ...silent, warn: (message) => void warnings.push(message) };
+    const damaged = pgliteReadStore({ directory, logger });
+    assert.deepEqual((await allRows(await damaged.open())).jobs, []);
+    assert.equal(warnings.length, 1);
+    await assertReplayed(log, damaged);
+    await damaged.close();
+
+    writeFileSync(
+      join(directory, 'lock.sqlite'),
+      'not a database, and longer than the header of one is: '.repeat(9),
+    );
+    const unmarked = pgliteReadStore({ directory, logger: silent });
+    assert.deepEqual((await allRows(await unmarked.open())).jobs, []);
+    await unmarked.close();
+    await log.close();
+  },
+);
+
+test('pglite: only files closed in order and of this very schema are believed', () => {
+  const directory = mkdtempSync(join(place, 'case-'));
+  const intact = (schema: string) => {
+    const taken = takePgliteDirectory(directory, schema);
+    const believed = taken.intact();
+    taken.release();
+    return believed;
+  };
+  assert.equal(intact('one'), false, 'there is nothing yet');
+  const taken = takePgliteDirectory(directory, 'one');
+  mkdirSync(taken.files);
+  taken.markOpen();
+  taken.markIntact();
+  taken.release();
+  assert.equal(intact('one'), true);
+  assert.equal(intact('two'), false, 'another schema');
+  const open = takePgliteDirectory(directory, 'one');
+  open.markOpen();
+  open.release();
+  assert.equal(intact('one'), false, 'never closed in order');
+});
