@@ -1,7 +1,7 @@
 // From a stored event to a domain event: known type, known version, right shape, or null. Upcasters live here.
-import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { JsonObject } from './canonical-json.ts';
 import { type DomainEvent, EVENT_SCHEMAS, type EventType } from './events.ts';
+import { shapeCheck } from './shape-check.ts';
 
 /** An event as the log returns it. */
 export type RecordedEvent = {
@@ -20,12 +20,12 @@ export type RecordedEvent = {
 };
 
 const checks = new Map(
-  Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type as EventType, TypeCompiler.Compile(schema)]),
+  Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type as EventType, shapeCheck(schema)]),
 );
 
 /** The domain event that a recorded one holds, or null for an unknown type, version or shape. */
 export function decodeEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
-  const check = checks.get(recorded.type as EventType);
-  if (check?.Check(recorded.data) !== true) return null;
+  const fits = checks.get(recorded.type as EventType);
+  if (fits?.(recorded.data) !== true) return null;
   return { type: recorded.type, data: recorded.data } as unknown as DomainEvent;
 }

@@ -1,7 +1,7 @@
 // Signing keys as the log tells of them, and as a JWK set (RFC 7517, RFC 8037) for everyone else.
 import { type Static, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
 import type { KeyEvent } from '../events.ts';
+import { shapeCheck } from '../shape-check.ts';
 import { KeyPurpose } from './key-events.ts';
 
 export type KeyRecord = {
@@ -95,21 +95,19 @@ export function toJwk(key: KeyRecord): Jwk {
   };
 }
 
-const jwkCheck = TypeCompiler.Compile(Jwk);
+const isJwk = shapeCheck(Jwk);
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
 /** The Ed25519 keys of a JWK set, other keys left out (RFC 7517 §5); null where it is no JWK set. */
 export function fromJwkSet(value: unknown): readonly KeyRecord[] | null {
   if (!isObject(value) || !Array.isArray(value.keys)) return null;
-  return value.keys
-    .filter((jwk) => jwkCheck.Check(jwk))
-    .map((jwk) => ({
-      keyId: jwk.kid,
-      purpose: jwk.purpose ?? 'receipt',
-      x: jwk.x,
-      notBefore: jwk.nbf ?? 0,
-      notAfter: jwk.exp ?? null,
-      compromisedAt: jwk.revokedAt ?? null,
-    }));
+  return value.keys.filter(isJwk).map((jwk) => ({
+    keyId: jwk.kid,
+    purpose: jwk.purpose ?? 'receipt',
+    x: jwk.x,
+    notBefore: jwk.nbf ?? 0,
+    notAfter: jwk.exp ?? null,
+    compromisedAt: jwk.revokedAt ?? null,
+  }));
 }

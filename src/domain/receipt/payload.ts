@@ -1,11 +1,11 @@
 // What a receipt's signature covers: one payload schema for each version, and how a job becomes one.
 import { type Static, Type } from '@sinclair/typebox';
-import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
 import { ErrorCategory, Method, Mode, PaymentFacts, Phase, Sent } from '../event-fields.ts';
 import type { AttemptMade } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
+import { shapeCheck } from '../shape-check.ts';
 
 const strict = { additionalProperties: false };
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
@@ -71,9 +71,7 @@ export const ReceiptPayload = Type.Object(
 );
 export type ReceiptPayload = Static<typeof ReceiptPayload>;
 
-const payloadCheck = TypeCompiler.Compile(ReceiptPayload);
-
-export const isReceiptPayload = (value: unknown): value is ReceiptPayload => payloadCheck.Check(value);
+export const isReceiptPayload = shapeCheck(ReceiptPayload);
 
 export type ReceiptFacts = {
   readonly receiptId: string;
