@@ -9,7 +9,6 @@ import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import { json } from './answer.ts';
-import { callOf } from './call.ts';
 import type { HttpDeps } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
 import { takeIn } from './intake.ts';
@@ -66,7 +65,6 @@ export function executeRoutes(deps: HttpDeps) {
   return new Elysia().post(
     '/api/execute/webhook',
     async ({ request }) => {
-      callOf(request).headers.set('cache-control', 'no-store');
       const taken = await takeIn(deps, request, { rate, check, gate: deps.paymentGate });
       if (isRefused(taken)) return refusalAnswer(taken);
       const execution = await execute(deps, links, {

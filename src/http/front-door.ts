@@ -66,6 +66,7 @@ function finished(response: Response, call: Pick<Call, 'id' | 'headers'>): Respo
   for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
   headers.set('x-request-id', call.id);
   headers.set('x-content-type-options', 'nosniff');
+  // Answers of the paid routes must never be stored, and no other may be unless its route says so.
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
   return response;
 }

@@ -4,6 +4,7 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 /** `path`: JSON pointer (RFC 6901) into the body, or `/name` of a query parameter. */
 export type InputFault = { readonly path: string; readonly message: string };
 
+/** Whoever looks for faults stops at so many. */
 export const MAX_FAULTS = 32;
 
 const MAX_PATH = 256;
@@ -15,7 +16,7 @@ export function pointerPart(name: string): string {
 
 /** A caller's own long names are not sent back to it many times over. */
 export function invalidRequest(faults: readonly InputFault[]): Refused<'invalid_request'> {
-  const details = faults.slice(0, MAX_FAULTS).map(({ path, message }) => ({
+  const details = faults.map(({ path, message }) => ({
     path: path.length > MAX_PATH ? `${path.slice(0, MAX_PATH).replace(/[\ud800-\udbff]$/, '')}…` : path,
     message,
   }));

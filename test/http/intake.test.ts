@@ -76,6 +76,22 @@ test('a body that has not arrived within 10 s is body_timeout, and the connectio
   assert.deepEqual([status, code], [408, 'body_timeout']);
 });
 
+test('a body that is there leaves no timer behind', async () => {
+  const signals: AbortSignal[] = [];
+  const clock = {
+    ...manualClock(),
+    sleep: (_: number, signal?: unknown) => {
+      signals.push(signal as AbortSignal);
+      return new Promise<void>(() => undefined);
+    },
+  };
+  await clientOf(fakeWorld({ clock })).post('/api/execute/webhook', REQUEST);
+  assert.deepEqual(
+    signals.map(({ aborted }) => aborted),
+    [true],
+  );
+});
+
 test('a body in pieces within its time is one body', async () => {
   const world = fakeWorld();
   const text = JSON.stringify({ ...REQUEST, body: 'é€😀' });

@@ -240,8 +240,10 @@ test('monitoring: the summary, its attention, this process and the lag of the re
     projection: { lagEvents: null, lagMs: 30_001 },
   });
   assert.deepEqual(Object.keys(process), ['uptimeMs', 'requests', 'inFlight', 'p50Ms', 'p99Ms']);
-  // The description and this call itself; the first is answered.
+  // This call itself; the next one comes after the description, which the client looked up to check the answer.
   assert.deepEqual([process.requests, process.inFlight], [1, 1]);
+  const again = (await client.get(MONITORING)).body as { process: Record<string, number> };
+  assert.deepEqual([again.process.requests, again.process.inFlight], [3, 1]);
   assert.ok('redactedFields' in redactionPolicy);
 });
 

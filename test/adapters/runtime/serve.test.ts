@@ -231,6 +231,28 @@ test('a client that goes away does not end what it began', async () => {
   });
 });
 
+test('stop waits up to 120 s for what is in flight', async () => {
+  const slept: number[] = [];
+  const clock: Clock = {
+    ...systemClock(),
+    sleep(ms, signal) {
+      slept.push(ms);
+      return systemClock().sleep(ms, signal);
+    },
+  };
+  const { execute, release, started } = held();
+  const app = createApp(fakeWorld({ execute, clock: quick }));
+  const server = await serve(app.fetch, { hostname: '127.0.0.1', port: 0 }, clock);
+  const client = await rawClient(server.port);
+  client.send(post('r1'));
+  await started;
+  const stopping = server.stop();
+  assert.deepEqual(slept, [120_000]);
+  release();
+  assert.equal((await client.answer()).status, 200);
+  await stopping;
+});
+
 test('stop: nothing new is accepted, what is in flight is answered, idle connections are closed', async () => {
   const { execute, release, started } = held();
   await served({ execute }, async (server, open) => {
