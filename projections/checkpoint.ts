@@ -49,14 +49,13 @@ export async function writeBatch(
   to: Checkpoint,
 ): Promise<boolean> {
   const parts = [sql`doc as materialized (select ${rows.doc}::text::json as d)`, ...rows.ctes];
-  const moved = await rowsOf(
-    tx,
-    sql`with ${sql.join(parts, sql`, `)}
-      insert into ${checkpoints} ("id", "position", "origin") values ('live', ${to.position}, ${to.origin})
-      on conflict ("id") do update set "position" = excluded."position"
-      where ${checkpoints.position} = ${from?.position ?? ''} and ${checkpoints.origin} = ${to.origin}
-      returning "position"`,
-  );
+  const move =
+    from === null
+      ? sql`insert into ${checkpoints} ("id", "position", "origin") values ('live', ${to.position}, ${to.origin})
+          on conflict ("id") do nothing returning "position"`
+      : sql`update ${checkpoints} set "position" = ${to.position} where "id" = 'live'
+          and "position" = ${from.position} and "origin" = ${to.origin} returning "position"`;
+  const moved = await rowsOf(tx, sql`with ${sql.join(parts, sql`, `)} ${move}`);
   return moved.length === 1;
 }
 

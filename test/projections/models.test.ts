@@ -1,5 +1,6 @@
 // Given events, the rows: strict and whole, model by model.
 import assert from 'node:assert/strict';
+import { Buffer } from 'node:buffer';
 import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
 import {
@@ -134,6 +135,22 @@ test('receipt: as signed, with the verdict on it; a second one of the same id ch
   });
   assert.equal(String(jws).split('.').length, 3);
   assert.match(String(keyId), /^[A-Za-z0-9_-]{43}$/);
+});
+
+test('receipt: a payload that cannot be read, or with a time beyond any clock, is stored all the same', async () => {
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const signed = recorded(log).find((event) => event.type === 'ReceiptSigned');
+  assert.ok(signed);
+  const [header, payload, signature] = String(signed.data.jws).split('.');
+  const late = { ...JSON.parse(Buffer.from(payload ?? '', 'base64url').toString()), iat: 1e300 };
+  const jws = `${header}.${Buffer.from(JSON.stringify(late)).toString('base64url')}.${signature}`;
+  const issuedAt = async (data: object) => {
+    const rows = await rowsAfter([{ ...signed, data: { ...signed.data, ...data } }]);
+    return row(rows, 'receipts', receiptIdOf(1))?.issuedAt;
+  };
+  assert.equal(await issuedAt({ jws }), Number.MAX_SAFE_INTEGER);
+  assert.equal(await issuedAt({ jws: 'no receipt' }), null);
 });
 
 test('proof: the public summary, and nothing but it', async () => {

@@ -53,7 +53,7 @@ async function privateServer(programs: string): Promise<PostgresServer> {
       cwd: directory,
       env: { PATH: process.env.PATH, LC_ALL: 'C' },
     } as const;
-    return root ? spawn('setpriv', asNobody, options) : spawn(path, args, options);
+    return root ? spawn(SETPRIV, asNobody, options) : spawn(path, args, options);
   };
   const data = join(directory, 'data');
   await succeeded(
@@ -92,6 +92,8 @@ async function privateServer(programs: string): Promise<PostgresServer> {
 }
 
 const NOBODY = 65534;
+/** Of util-linux, which every Debian has. */
+const SETPRIV = 'setpriv';
 
 async function succeeded(child: ChildProcess, name: string): Promise<void> {
   const [code] = await once(child, 'exit');

@@ -148,6 +148,24 @@ function runnerContract(harness: ReadStoreHarness): void {
     },
   );
 
+  test(
+    `${name}: rows that were taken back under the runner are projected again`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      const runner = runnerOver(log, store);
+      const first = await appendAll(log, jobAppends(PLAN));
+      assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
+      await emptyRows(db);
+      const last = await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+      assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+      await runner.stop();
+      assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
+    },
+  );
+
   test(`${name}: rows of another log are never continued`, options(harness), async () => {
     const store = await harness.fresh();
     const db = await store.open();
