@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import type { Settled } from '#src/ports/payments.ts';
+import { letPass, quiet } from '#test/support/fakes.ts';
+import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { collect, given, type World, world } from '#test/support/fakes-world.ts';
+import {
+  JOB_ID,
+  OTHER_JOB_ID,
+  PAYMENT_STREAM,
+  paymentSettled,
+  settlementRetried,
+  settlementUnknown,
+} from '#test/support/given-events.ts';
+import {
+  isUnconfirmed,
+  paymentTypes,
+  rejected,
+  SETTLEMENT_WATCH,
+  unknown,
+} from '#test/support/given-payment.ts';
+
+const transaction = `0x${'1'.padStart(64, '0')}`;
+
+// ── a settlement fact is never dropped ──────────────────────────────────────────────────────────────────
+
+const whileSettling = (it: World, answer: Settled, act: () => Promise<unknown>) =>
+  it.payments.scriptSettle(async (payment) => {
+    await act();
+    return answer.outcome === 'settled' ? it.payments.move(payment) : answer;
+  });
+
+test('settled, and another retried meanwhile: the fact follows the retry', async () => {
+  const it = world();
+  whileSettling(it, { outcome: 'settled', transaction }, () =>
+    given(it, PAYMENT_STREAM, settlementRetried()),
+  );
+  assert.equal((await collect(it)).kind, 'collected');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementRetried', 'PaymentSettled']);
+});
+
+test('settled, and another wrote between reading and appending: read again and appended', async () => {
+  const it = world();
+  it.log.onNext(
+    'PaymentSettled',
+    afterOthers(() => given(it, PAYMENT_STREAM, settlementUnknown())),
+  );
+  assert.equal((await collect(it)).kind, 'collected');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test('a terminal no, and another retried meanwhile: ours was not the only call, so it no longer counts', async () => {
+  for (const answer of [rejected, { outcome: 'nonce_used' } as const]) {
+    const it = world();
+    whileSettling(it, answer, () => given(it, PAYMENT_STREAM, settlementRetried()));
+    if (answer.outcome === 'rejected') await assert.rejects(collect(it), isUnconfirmed);
+    else assert.equal((await collect(it)).kind, 'collected');
+    assert.equal((await paymentTypes(it)).includes('PaymentRejected'), false);
+  }
+});
+
+test('a terminal no that conflicts with a retry at its own append no longer counts either', async () => {
+  const it = world();
+  it.payments.scriptSettle(rejected);
+  it.log.onNext(
+    'PaymentRejected',
+    afterOthers(() => given(it, PAYMENT_STREAM, settlementRetried())),
+  );
+  await assert.rejects(collect(it), isUnconfirmed);
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementRetried', 'SettlementUnknown']);
+});
+
+test('Settled stands: nothing is appended after it, and its facts are the answer', async () => {
+  const it = world();
+  whileSettling(it, unknown, () => given(it, PAYMENT_STREAM, paymentSettled()));
+  const collected = await collect(it);
+  assert.ok(collected.kind === 'collected');
+  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
+});
+
+test('the log goes away just when the money has moved: the fact waits for it, however long', async () => {
+  const it = world();
+  whileSettling(it, { outcome: 'settled', transaction }, async () => it.log.setAway(true));
+  const collecting = collect(it);
+  for (let waited = 0; waited < 600_000; waited += 10_000) {
+    await quiet();
+    it.clock.advance(10_000);
+  }
+  it.log.setAway(false);
+  assert.equal((await letPass(it.clock, collecting)).kind, 'collected');
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test("PaymentSettled's answer is lost: repeated with its own ids, one fact", async () => {
+  const it = world();
+  it.log.onNext('PaymentSettled', lostAnswer);
+  it.log.onNext('PaymentSettled', unavailable);
+  assert.equal((await letPass(it.clock, collect(it))).kind, 'collected');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
+});
+
+// ── the log is away before anything moved ───────────────────────────────────────────────────────────────
+
+for (const [type, call] of [
+  ['PaymentReserved', {}],
+  ['KeyClaimed', {}],
+  ['KeyClaimed', { presented: null }],
+] as const) {
+  test(`the log is away at ${type}${'presented' in call ? ' (demo)' : ''}: the caller knows within seconds, nothing is settled, the same call resumes`, async () => {
+    const it = world();
+    it.log.onNext(type, async (store) => {
+      it.log.setAway(true);
+      return store();
+    });
+    const before = it.clock.monotonic();
+    await assert.rejects(letPass(it.clock, collect(it, call)), EventLogUnavailable);
+    assert.ok(it.clock.monotonic() - before <= 2000);
+    assert.equal(it.payments.calls.settle, 0);
+    it.log.setAway(false);
+    for (let i = 0; i < 3; i++) {
+      it.clock.advance(2000);
+      await quiet();
+    }
+    const other = world(it.common);
+    await collect(other, call);
+    other.clock.advance(SETTLEMENT_WATCH);
+    const collected = await collect(other, { ...call, jobId: OTHER_JOB_ID });
+    assert.deepEqual([collected.kind, 'jobId' in collected && collected.jobId], ['collected', JOB_ID]);
+    assert.equal(it.payments.ledger.size, 'presented' in call ? 0 : 1);
+  });
+}

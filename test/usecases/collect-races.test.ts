@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { collectPayment } from '#src/usecases/collect-payment.ts';
+import { loadClaim, loadPayment } from '#src/usecases/journal.ts';
+import { presentedPayment } from '#test/support/fakes.ts';
+import { afterOthers, gate } from '#test/support/fakes-log.ts';
+import {
+  collect,
+  execute,
+  given,
+  type PaidCall,
+  shared,
+  typesIn,
+  type World,
+  world,
+} from '#test/support/fakes-world.ts';
+import {
+  at,
+  CLAIM_STREAM,
+  hex,
+  JOB_ID,
+  keyClaimed,
+  keyReleased,
+  OTHER_JOB_ID,
+  PAYMENT_STREAM,
+  paymentRejected,
+  paymentReleased,
+  paymentReserved,
+  paymentSettled,
+  settlementRetried,
+  settlementUnknown,
+} from '#test/support/given-events.ts';
+import {
+  assertOneRan,
+  isUnconfirmed,
+  meets,
+  paymentTypes,
+  refusalOf,
+  rejected,
+  SETTLEMENT_WATCH,
+  unknown,
+} from '#test/support/given-payment.ts';
+
+// ── somebody else's settlement ──────────────────────────────────────────────────────────────────────────
+
+for (const [status, events] of [
+  ['reserved', []],
+  ['retried', [settlementUnknown(), settlementRetried({ owner: 'gone' })]],
+] as const) {
+  test(`${status} by another and younger than 45 s by our own watch: 409 idempotency_in_progress, nothing is settled`, async () => {
+    const it = await meets(...events);
+    const before = it.log.events.length;
+    for (const wait of [0, SETTLEMENT_WATCH - 1]) {
+      it.clock.advance(wait);
+      const answer = await collect(it);
+      assert.ok(answer.kind === 'refused');
+      assert.equal(answer.refusal.refused, 'idempotency_in_progress');
+      assert.equal(answer.refusal.retryAfterSeconds, 2);
+    }
+    assert.equal(it.payments.calls.settle, 0);
+    assert.equal(it.log.events.length, before);
+  });
+
+  test(`${status} by another for 45 s: taken over, the retry recorded before it acts`, async () => {
+    const it = await meets(...events);
+    await collect(it);
+    it.clock.advance(SETTLEMENT_WATCH);
+    assert.equal((await collect(it)).kind, 'collected');
+    assert.deepEqual(it.trace.slice(-4), ['lookUp', 'SettlementRetried', 'settle', 'PaymentSettled']);
+  });
+}
+
+test('a wall clock an hour ahead makes no settlement look old', async () => {
+  const it = await meets();
+  await collect(it);
+  it.clock.skew(3_600_000);
+  assert.equal(refusalOf(await collect(it)), 'idempotency_in_progress');
+});
+
+test('a reserver that was frozen before its settle call, while another took over: it does not settle as well', async () => {
+  const it = world();
+  const { frozen, reached, open } = gate();
+  it.log.onNext('KeyClaimed', async (store) => {
+    const answer = await store();
+    await frozen(async () => null);
+    return answer;
+  });
+  const late = collect(it);
+  await reached;
+  const other = world(it.common);
+  await collect(other);
+  other.clock.advance(SETTLEMENT_WATCH);
+  const held = gate();
+  it.payments.scriptSettle(async (payment) => {
+    await held.frozen(async () => null);
+    return it.payments.move(payment);
+  });
+  const takingOver = collect(other);
+  await held.reached;
+  open();
+  assert.equal(refusalOf(await late), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 1);
+  held.open();
+  assert.equal((await takingOver).kind, 'collected');
+});
+
+test('a resumer claimed the key before the reserver did: the reserver goes on, its settle call is the first', async () => {
+  const it = world();
+  it.log.onNext(
+    'KeyClaimed',
+    afterOthers(async () => {
+      assert.equal(refusalOf(await collect(world(it.common))), 'idempotency_in_progress');
+    }),
+  );
+  it.payments.scriptSettle(rejected);
+  assert.equal(refusalOf(await collect(it)), 'payment_required');
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+// ── races ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('20 calls with one payment at once, on 4 processes: one settlement, one job, one call, the rest 409', async () => {
+  const common = shared();
+  const them = Array.from({ length: 4 }, () => world(common));
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? world(common), { jobId: `job_${i}` })),
+  );
+  assertOneRan(answers);
+  assert.equal(common.payments.calls.settle, 1);
+  assert.equal(
+    them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
+    1,
+  );
+  assert.deepEqual(await paymentTypes(them[0] as World), ['PaymentReserved', 'PaymentSettled']);
+});
+
+test('20 retries of an unknown payment at once: one settlement, one job, one call', async () => {
+  const first = world();
+  first.payments.scriptSettle(unknown);
+  await assert.rejects(execute(first), isUnconfirmed);
+  const them = Array.from({ length: 4 }, () => world(first.common));
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? first)));
+  assertOneRan(answers);
+  assert.equal(first.payments.calls.settle, 2);
+  assert.equal(first.payments.ledger.size, 1);
+  assert.equal(
+    them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
+    1,
+  );
+});
+
+test('20 calls with one key, each with its own payment: one settlement, the losers release theirs and are not charged', async () => {
+  const common = shared();
+  const call = (i: number): PaidCall => {
+    const hash = i.toString(16).padStart(64, '0');
+    return {
+      jobId: `job_${i}`,
+      presented: presentedPayment({ hash, nonce: `0x${i}` }),
+      paymentStream: `payment-${hash}`,
+    };
+  };
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => execute(world(common), call(i))));
+  assertOneRan(answers);
+  assert.equal(common.payments.calls.settle, 1);
+  const ends = new Set(
+    common.log.events.filter(({ stream }) => stream.startsWith('payment-')).map(({ type }) => type),
+  );
+  assert.deepEqual(ends, new Set(['PaymentReserved', 'PaymentReleased', 'PaymentSettled']));
+});
+
+test('the key went to another between look-up and claim: PaymentReleased names the winner, nothing is settled', async () => {
+  const it = world();
+  const winner = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: `payment-${hex('4')}` });
+  it.log.onNext(
+    'KeyClaimed',
+    afterOthers(async () => {
+      await given(it, `payment-${hex('4')}`, paymentReserved({ jobId: OTHER_JOB_ID }));
+      await given(it, CLAIM_STREAM, winner);
+    }),
+  );
+  assert.equal(refusalOf(await collect(it)), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 0);
+  const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
+  assert.deepEqual(
+    [last?.type, last?.data],
+    ['PaymentReleased', paymentReleased({ releasedAt: at(0) }).data],
+  );
+});
+
+test('a reservation that never held its key is released when it comes back, and may be reserved anew', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
+  await given(
+    it,
+    CLAIM_STREAM,
+    keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }),
+    keyReleased({ jobId: OTHER_JOB_ID }),
+  );
+  await given(
+    it,
+    CLAIM_STREAM,
+    keyClaimed({ jobId: OTHER_JOB_ID, fingerprint: hex('0'), paymentStream: `payment-${hex('4')}` }),
+  );
+  assert.equal(refusalOf(await collect(it)), 'idempotency_conflict');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentReleased']);
+  assert.equal((await collect(it, { claimStream: null, jobId: 'job_new' })).kind, 'collected');
+  assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
+});
+
+test('a key lost in demo: look again, and nothing is collected', async () => {
+  const it = world();
+  await given(it, CLAIM_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
+  const claim = await loadClaim(it.log, CLAIM_STREAM);
+  const asked = { fingerprint: hex('f'), claimStream: CLAIM_STREAM, paymentStream: null, presented: null };
+  const streams = { payment: null, claim, release: null };
+  const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, reservedHere: false });
+  assert.deepEqual(answer, { kind: 'again' });
+});
+
+for (const [why, payment] of [
+  ['that is settled', [paymentReserved(), paymentSettled()]],
+  ['of another job', [paymentReserved({ jobId: OTHER_JOB_ID })]],
+  ['that has ended', [paymentReserved(), paymentRejected()]],
+] as const) {
+  test(`a payment ${why} is never released for a lost key`, async () => {
+    const it = world();
+    await given(it, CLAIM_STREAM, keyClaimed({ jobId: 'job_holder' }));
+    await given(it, PAYMENT_STREAM, ...payment);
+    const claim = await loadClaim(it.log, CLAIM_STREAM);
+    const streams = { payment: await loadPayment(it.log, PAYMENT_STREAM), claim, release: null };
+    const asked = { fingerprint: hex('f'), claimStream: CLAIM_STREAM, paymentStream: PAYMENT_STREAM };
+    const presented = why === 'that has ended' ? null : presentedPayment();
+    const answer = await collectPayment(it.deps, {
+      ...asked,
+      presented,
+      jobId: JOB_ID,
+      streams,
+      reservedHere: false,
+    });
+    assert.deepEqual(answer, { kind: 'again' });
+    assert.equal((await paymentTypes(it)).includes('PaymentReleased'), false);
+    assert.equal(it.payments.calls.settle, 0);
+  });
+}
+
+test('the payment was given up and reserved anew for another job meanwhile: settled only after it was reserved for ours again', async () => {
+  const it = world();
+  it.log.onNext('KeyClaimed', async (store) => {
+    const answer = await store();
+    await given(it, PAYMENT_STREAM, paymentReleased(), paymentReserved({ jobId: OTHER_JOB_ID }));
+    return answer;
+  });
+  assert.equal((await collect(it)).kind, 'collected');
+  assert.deepEqual((await paymentTypes(it)).slice(3), [
+    'PaymentReleased',
+    'PaymentReserved',
+    'PaymentSettled',
+  ]);
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test('a rejected payment whose key another has taken meanwhile: the new claim is left alone', async () => {
+  const it = world();
+  it.payments.scriptSettle(rejected);
+  it.log.onNext('PaymentRejected', async (store) => {
+    const answer = await store();
+    await given(it, CLAIM_STREAM, keyReleased(), keyClaimed({ jobId: OTHER_JOB_ID }));
+    return answer;
+  });
+  assert.equal(refusalOf(await collect(it)), 'payment_required');
+  assert.deepEqual(await typesIn(it, CLAIM_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+});
