@@ -72,8 +72,11 @@ export const receiptMissing = refused(
 );
 
 /** Ids that were never given out are answered without asking anyone. */
-export const isJobId = (id: string) => new RegExp(ID_PATTERN.job).test(id);
-export const isReceiptId = (id: string) => new RegExp(ID_PATTERN.receipt).test(id);
+export const isJobId = (id: string) => JOB_ID.test(id);
+export const isReceiptId = (id: string) => RECEIPT_ID.test(id);
+
+const JOB_ID = new RegExp(ID_PATTERN.job);
+const RECEIPT_ID = new RegExp(ID_PATTERN.receipt);
 
 export function loadJob({ reads, progress }: HttpDeps, id: string) {
   return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing) : jobMissing;
