@@ -1,6 +1,7 @@
 // The demo's story as a person reads it.
 import { checkLines } from './check-words.ts';
-import type { Fact, Story } from './demo-story.ts';
+import type { Fact } from './demo-facts.ts';
+import type { Story } from './demo-story.ts';
 import { mark, paint, shown } from './terminal.ts';
 
 export function storyLines(story: Story): readonly string[] {

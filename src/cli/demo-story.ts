@@ -1,29 +1,24 @@
 // The demo's story: one webhook through the real route, its receipt verified offline, the call repeated.
-// Every claim it makes is compared, not assumed.
+// What it claims is judged in demo-facts.ts.
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fromBase64url, utf8 } from '../domain/bytes.ts';
-import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
+import { fromJwkSet } from '../domain/receipt/keys.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
+import {
+  BODY,
+  deliveryFacts,
+  type Executed,
+  type Fact,
+  fact,
+  HEADERS,
+  linkFacts,
+  replayFacts,
+  webhookSignatureFact,
+} from './demo-facts.ts';
 import type { DemoTarget, Received } from './demo-target.ts';
 import { FoundWrong } from './exit.ts';
 import { callLoopback } from './loopback-client.ts';
-
-export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
-
-/** The members of an execution response that the story needs. */
-export type Executed = {
-  readonly idempotentReplay: boolean;
-  readonly job: {
-    readonly id: string;
-    readonly status: string;
-    readonly attempts: number;
-    readonly responseStatus: number;
-  };
-  readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
-  readonly links: Readonly<Record<string, string>>;
-};
 
 export type Story = {
   readonly ok: boolean;
@@ -61,9 +56,6 @@ export type StoryDeps = {
   readonly primitives: Primitives;
 };
 
-const HEADERS = { 'x-order-source': 'relay demo' };
-const BODY = { event: 'order.paid', order: 4711, total: '12.50' };
-
 /** Throws `FoundWrong` where the story cannot go on. */
 export async function runStory(deps: StoryDeps): Promise<Story> {
   const { baseUrl, target, folder, primitives } = deps;
@@ -78,18 +70,19 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
   const [received] = target.received;
   if (received === undefined)
     throw new FoundWrong('the service says it called the target, and nothing came there');
+  const requests = target.received.length;
   const files = await saveEvidence(folder, baseUrl, first);
   const { verification, keys } = await verifyOffline(files, primitives);
   const again = await execute(baseUrl, request);
   const facts: Fact[] = [
-    ...deliveryFacts(first, received, target.received.length - (again.idempotentReplay ? 0 : 1)),
+    ...deliveryFacts(first, received, requests),
     await webhookSignatureFact(received, keys, primitives),
     fact(
       'receipt_verified_offline',
       verification.ok,
       'the receipt verifies offline, by the saved receipt and keys alone',
     ),
-    ...replayFacts(first, again, target.received.length),
+    ...replayFacts(first, again, target.received.length - requests),
     ...(await linkFacts(first)),
   ];
   return {
@@ -110,8 +103,6 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
     links: first.links,
   };
 }
-
-const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
 
 async function execute(baseUrl: string, request: unknown): Promise<Executed> {
   const { status, body } = await callLoopback('POST', `${baseUrl}/api/execute/webhook`, request);
@@ -139,68 +130,4 @@ async function verifyOffline(files: Story['files'], primitives: Primitives) {
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
   const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null };
   return { verification: await verifyReceipt(facts, primitives), keys };
-}
-
-function deliveryFacts({ job }: Executed, received: Received, requests: number): Fact[] {
-  const { method, headers, body } = received;
-  const bodySame = new TextDecoder().decode(body) === JSON.stringify(BODY);
-  const headerSame = headers['x-order-source'] === HEADERS['x-order-source'];
-  return [
-    fact(
-      'job_succeeded',
-      job.status === 'succeeded' && job.responseStatus === 200,
-      'the job succeeded: the target answered 200',
-    ),
-    fact('called_once', requests === 1 && job.attempts === 1, 'the target got exactly one request'),
-    fact(
-      'request_as_sent',
-      method === 'POST' && bodySame && headerSame,
-      'method, header and body came as they were sent',
-    ),
-    fact('webhook_id_is_job', headers['webhook-id'] === job.id, 'its webhook-id is the id of the job'),
-  ];
-}
-
-/** Standard Webhooks 1.0.0, asymmetric: what any target can check with the published keys. */
-async function webhookSignatureFact(
-  { headers, body }: Received,
-  keys: readonly KeyRecord[],
-  primitives: Primitives,
-): Promise<Fact> {
-  const signed = Buffer.concat([utf8(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`), body]);
-  const [version, base64 = ''] = (headers['webhook-signature'] ?? '').split(',');
-  const signature = new Uint8Array(Buffer.from(base64, 'base64'));
-  let ok = false;
-  for (const { x } of keys) {
-    const publicKey = fromBase64url(x);
-    if (
-      version === 'v1a' &&
-      publicKey !== null &&
-      (await primitives.ed25519Verify(publicKey, signed, signature))
-    )
-      ok = true;
-  }
-  return fact('webhook_signature_valid', ok, 'its webhook-signature (v1a) is good by the published keys');
-}
-
-function replayFacts(first: Executed, again: Executed, requests: number): Fact[] {
-  const sameReceipt = first.receipt.jws === again.receipt.jws && first.job.id === again.job.id;
-  return [
-    fact('replayed', again.idempotentReplay && !first.idempotentReplay, 'the repeat is answered as a replay'),
-    fact('replay_same_receipt', sameReceipt, 'with the same job and the same receipt'),
-    fact('replay_not_sent', requests === 1, 'and nothing was sent a second time'),
-  ];
-}
-
-/** Every address that an answer holds works. */
-async function linkFacts({ links }: Executed): Promise<Fact[]> {
-  const statuses = await Promise.all(
-    Object.values(links).map(async (url) => [url, (await callLoopback('GET', url)).status] as const),
-  );
-  const broken = statuses
-    .filter(([, status]) => status !== 200)
-    .map(([url, status]) => `${url} answers ${status}`);
-  return [
-    fact('links_work', broken.length === 0, broken.length === 0 ? 'all links answer' : broken.join(', ')),
-  ];
 }

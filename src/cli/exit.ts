@@ -12,6 +12,10 @@ export class CannotRun extends Error {}
 /** It was done, and something is not as it should be: exit 1. The message is for a person. */
 export class FoundWrong extends Error {}
 
+/** Of a command that threw. */
+export const exitOf = (error: unknown): ExitCode =>
+  error instanceof FoundWrong ? EXIT.foundWrong : EXIT.couldNotRun;
+
 /** The whole of what a thrown value says, on one line, without a stack. */
 export function oneLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);

@@ -4,7 +4,7 @@
 import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
 import { addDemo } from './demo.ts';
-import { EXIT, type ExitCode, FoundWrong, oneLine } from './exit.ts';
+import { EXIT, type ExitCode, exitOf, oneLine } from './exit.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { addServe } from './serve.ts';
@@ -42,8 +42,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     // Commander has said it already, on the stream where it belongs.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.couldNotRun;
     complain(oneLine(error));
-    if (error instanceof FoundWrong) return EXIT.foundWrong;
-    return EXIT.couldNotRun;
+    return exitOf(error);
   }
 }
 

@@ -1,80 +1,22 @@
-// relay verify: good receipts in all their forms, every kind of tampering, and everything that is no receipt.
+// relay verify: good receipts in all their forms, and every kind of tampering.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { toJwk } from '#src/domain/receipt/keys.ts';
-import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { runCli } from '#test/support/cli.ts';
-import { forged, payloadOf, signed } from '#test/support/given-receipt.ts';
-import { type TestKey, testKey } from '#test/support/primitives.ts';
+import {
+  executionAnswer,
+  jws,
+  key,
+  keySet,
+  payload,
+  receiptAnswer,
+  receiptFolder,
+  stranger,
+  withPayload,
+} from '#test/support/cli-receipts.ts';
+import { forged } from '#test/support/given-receipt.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-verify-test-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
-
-const key = testKey();
-const stranger = testKey();
-const payload = await payloadOf();
-const jws = await signed(payload, key);
-const keySet = (...keys: readonly TestKey[]) =>
-  JSON.stringify({ keys: keys.map(({ record }) => toJwk(record)) });
-const KEYS = file('jwks.json', keySet(key));
-
-/** Its path in the test's folder. */
-function file(name: string, content: string | Uint8Array): string {
-  const path = join(folder, name);
-  writeFileSync(path, content);
-  return path;
-}
-
-/** As GET /api/receipts/{id} answers. */
-function receiptAnswer(of: string, said: ReceiptPayload = payload) {
-  const { receiptId: id } = said;
-  return {
-    id,
-    keyId: key.keyId,
-    payload: said,
-    jws: of,
-    signature: shownSignature(of),
-    verified: true,
-    links: {},
-  };
-}
-
-/** As POST /api/execute/webhook answers. */
-function executionAnswer(of: string) {
-  const { jobId, receiptId, outcome, attempts, decisionId, payment } = payload;
-  if (payment === null) throw new Error('the receipt at hand is a paid one');
-  const { network, asset, amount, payTo, payer, transaction } = payment;
-  const { status, responseStatus, errorCategory } = outcome;
-  return {
-    mode: payload.mode,
-    idempotentReplay: false,
-    job: {
-      id: jobId,
-      status,
-      attempts: attempts.length,
-      decisionId,
-      responseStatus,
-      errorCategory,
-      createdAt: 'x',
-    },
-    receipt: { id: receiptId, signature: shownSignature(of), replay: false, jws: of, keyId: key.keyId },
-    payment: { network, asset, amount, payTo, payer, transaction },
-    disclosures: [],
-    links: {},
-  };
-}
-
-/** The same JWS with another payload under the old signature. */
-function withPayload(changed: unknown): string {
-  const [head, , signature] = jws.split('.');
-  return `${head}.${Buffer.from(JSON.stringify(changed)).toString('base64url')}.${signature}`;
-}
+const { keys: KEYS, file, remove } = receiptFolder();
+after(remove);
 
 async function report(content: string, ...more: readonly string[]) {
   const path = file('subject', content);
@@ -135,6 +77,12 @@ describe('a good receipt verifies', () => {
     assert.match(stdout, /says +POST succeeded, answer 200, attempts: 2/);
     assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 7);
     assert.match(stdout, /\nVerified: every check holds\.\n$/);
+    assert.doesNotMatch(stdout, /\u001b/);
+  });
+
+  test('no colour in a pipe, whatever FORCE_COLOR says', async () => {
+    const args = ['verify', file('good.json', jws), '--keys', KEYS];
+    const { stdout } = await runCli(args, { env: { FORCE_COLOR: '1' } });
     assert.doesNotMatch(stdout, /\u001b/);
   });
 });
@@ -273,103 +221,5 @@ describe('readable text that the signature does not cover is compared with what 
     assert.equal(code, 1);
     assert.ok(stdout.includes('text: \\u001b]0;owned\\u0007\\u009b31m\\u202edemo\n'));
     assert.doesNotMatch(stdout, /[\u001b\u0007\u009b\u202e]/);
-  });
-});
-
-describe('what is no receipt cannot be verified: exit 2, one line, no stack', () => {
-  const no = async (args: readonly string[], line: RegExp, stdin = '') => {
-    const { code, stdout, stderr } = await runCli(['verify', ...args], { stdin });
-    assert.equal(stdout, '');
-    assert.match(stderr, /^relay: [^\n]+\n$/);
-    assert.match(stderr, line);
-    assert.equal(code, 2);
-  };
-
-  test('a file without --keys says how to get them', () =>
-    no([file('good.json', jws)], /--keys.*\/\.well-known\/jwks\.json/));
-  test('a file that is not there', () =>
-    no([join(folder, 'nowhere'), '--keys', KEYS], /nowhere is not there/));
-  test('a folder', () => no([folder, '--keys', KEYS], /is a folder/));
-  test('nothing at all', () => no(['-', '--keys', KEYS], /standard input is neither JSON nor a JWS/));
-  test('bytes that are no text', () =>
-    no([file('bytes', Buffer.from([0xff, 0xfe, 0])), '--keys', KEYS], /is not text/));
-  test('text', () => no([file('text', 'Dear Sir or Madam,'), '--keys', KEYS], /neither JSON nor a JWS/));
-  test('cut JSON', () => no([file('cut', '{"jws":"e'), '--keys', KEYS], /neither JSON nor a JWS/));
-  test('JSON without a receipt', () => no([file('list', '[1]'), '--keys', KEYS], /JSON without a receipt/));
-  test('nested without end', () =>
-    no([file('deep', `${'['.repeat(200_000)}${']'.repeat(200_000)}`), '--keys', KEYS], /receipt/));
-  test('an error answer of the service', () =>
-    no(
-      [file('error', '{"error":{"code":"receipt_not_found","message":"x"}}'), '--keys', KEYS],
-      /receipt_not_found/,
-    ));
-  test('a file of over 1 MiB', () =>
-    no([file('huge', ' '.repeat(1024 * 1024 + 1)), '--keys', KEYS], /over 1 MiB/));
-  test('an endless file', () => no(['/dev/zero', '--keys', KEYS], /over 1 MiB/));
-  test('keys that are not there', () =>
-    no([file('good.json', jws), '--keys', join(folder, 'none')], /none is not there/));
-  test('keys that are no JSON', () => no([file('good.json', jws), '--keys', file('k', 'x')], /is not JSON/));
-  test('keys that are no JWK set', () =>
-    no([file('good.json', jws), '--keys', file('k', '{}')], /no JWK set/));
-  test('a JWK set without a key of ours', () =>
-    no([file('good.json', jws), '--keys', file('k', '{"keys":[{"kty":"RSA"}]}')], /no Ed25519 key/));
-  test('a URL where nobody listens', () => no(['http://127.0.0.1:1/r', '--keys', KEYS], /cannot be reached/));
-});
-
-describe('over HTTP', () => {
-  const serve = async (routes: Readonly<Record<string, string>>, use: (origin: string) => Promise<void>) => {
-    const asked: string[] = [];
-    const server = createServer((request, response) => {
-      asked.push(request.url ?? '');
-      const body = routes[request.url ?? ''];
-      response
-        .writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
-        .end(body ?? '{}');
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    try {
-      await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    } finally {
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    }
-    return asked;
-  };
-  const answer = JSON.stringify(receiptAnswer(jws));
-
-  test('a receipt by its URL is verified with the keys of the same origin', async () => {
-    const routes = { '/api/receipts/r': answer, '/.well-known/jwks.json': keySet(key) };
-    const asked = await serve(routes, async (origin) => {
-      const { code, stdout } = await runCli(['verify', `${origin}/api/receipts/r`, '--json']);
-      assert.equal(code, 0);
-      assert.equal(JSON.parse(stdout).keysFrom, `${origin}/.well-known/jwks.json`);
-    });
-    assert.deepEqual(asked.sort(), ['/.well-known/jwks.json', '/api/receipts/r']);
-  });
-
-  test('with --keys the origin is not asked for its keys', async () => {
-    const asked = await serve(
-      { '/r': answer, '/.well-known/jwks.json': keySet(stranger) },
-      async (origin) => {
-        assert.equal((await runCli(['verify', `${origin}/r`, '--keys', KEYS])).code, 0);
-      },
-    );
-    assert.deepEqual(asked, ['/r']);
-  });
-
-  test('a file with the keys of a URL', async () => {
-    await serve({ '/keys': keySet(key) }, async (origin) => {
-      assert.equal((await runCli(['verify', file('good.json', jws), '--keys', `${origin}/keys`])).code, 0);
-    });
-  });
-
-  test('a miss and an endless answer cannot be verified', async () => {
-    await serve({ '/huge': ' '.repeat(2 * 1024 * 1024) }, async (origin) => {
-      const miss = await runCli(['verify', `${origin}/r`, '--keys', KEYS]);
-      assert.deepEqual([miss.code, miss.stderr], [2, `relay: ${origin}/r answered 404\n`]);
-      const huge = await runCli(['verify', `${origin}/huge`, '--keys', KEYS]);
-      assert.equal(huge.code, 2);
-      assert.match(huge.stderr, /over 1 MiB/);
-    });
   });
 });
