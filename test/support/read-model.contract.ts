@@ -83,14 +83,14 @@ function runnerContract(harness: ReadStoreHarness): void {
       const plans = Array.from({ length: 6 }, (_, seed) =>
         jobAppends({ ...PLAN, seed, answers: [500, 200], paid: true }),
       );
-      const values = fc.sample(fc.tuple(odd, fc.nat()), 4000);
+      const values = fc.sample(fc.tuple(odd, fc.nat(), fc.nat()), 8000);
       let decoded = 0;
-      for (const [value, pick] of values) {
+      for (const [value, pick, field] of values) {
         const events = plans[pick % plans.length]?.flatMap((append) => append.events) ?? [];
         const event = events[pick % events.length];
         if (event === undefined) continue;
         const names = Object.keys(event.data);
-        const data = { ...event.data, [names[pick % names.length] ?? '']: value } as unknown as JsonObject;
+        const data = { ...event.data, [names[field % names.length] ?? '']: value } as unknown as JsonObject;
         if (decodeEvent({ type: event.type, data }) === null) continue;
         decoded++;
         await log.append(`job-odd${decoded}`, 'any', [newEvent({ type: event.type, data })]);
