@@ -150,6 +150,16 @@ describe('the story of a relay', () => {
       { send: withHeader('webhook-timestamp', '1767323046') },
       ['webhook_signature_valid'],
     ],
+    [
+      'that names another signature scheme',
+      {
+        send: first((honest) => {
+          const signature = honest.headers['webhook-signature']?.replace('v1a,', 'v1,') ?? '';
+          return { ...honest, headers: { ...honest.headers, 'webhook-signature': signature } };
+        }),
+      },
+      ['webhook_signature_valid'],
+    ],
     ['that does not sign', { send: withHeader('webhook-signature', '') }, ['webhook_signature_valid']],
     [
       'that stores another receipt',
