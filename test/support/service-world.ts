@@ -1,0 +1,125 @@
+// A world for the real service on loopback: a TLS target, a DNS server, a data directory, and calls to it.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DnsServer, startDnsServer } from './dns-server.ts';
+import { type Environment, type Service, startService } from './service.ts';
+import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from './tls-target.ts';
+
+export type World = {
+  readonly target: TlsTarget;
+  /** Answers every name with 127.0.0.1 until it is told otherwise. */
+  readonly dns: DnsServer;
+  /** A folder for the test's own files; DATA_DIR is `data` in it. */
+  readonly folder: string;
+  readonly dataDir: string;
+  /** What a service gets unless told otherwise. */
+  readonly env: Environment;
+  /** On the world's data directory. Ended by `end` where the test has not. */
+  start(env?: Environment): Promise<Service>;
+  /** Kills what still runs, closes and removes everything. */
+  end(): Promise<void>;
+};
+
+export async function makeWorld(options: TlsTargetOptions = {}): Promise<World> {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-journey-'));
+  const target = await startTlsTarget(options);
+  const dns = await startDnsServer({ answers: { '*': ['127.0.0.1'] } });
+  const dataDir = join(folder, 'data');
+  const caFile = join(folder, 'ca.pem');
+  writeFileSync(caFile, target.caPem);
+  const env = {
+    DATA_DIR: dataDir,
+    EGRESS_DNS_SERVERS: dns.address,
+    EGRESS_CA_FILE: caFile,
+    EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+    RATE_LIMIT_PER_MINUTE: '1000000',
+  };
+  const services: Service[] = [];
+  return {
+    target,
+    dns,
+    folder,
+    dataDir,
+    env,
+    async start(more = {}) {
+      const service = await startService({ ...env, ...more });
+      services.push(service);
+      return service;
+    },
+    async end() {
+      for (const service of services) await service.kill();
+      await target.close();
+      await dns.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The members of an execution response that journeys read. */
+export type Executed = {
+  readonly mode: string;
+  readonly idempotentReplay: boolean;
+  readonly job: {
+    readonly id: string;
+    readonly status: 'succeeded' | 'failed';
+    readonly attempts: number;
+    readonly decisionId: string | null;
+    readonly responseStatus: number | null;
+    readonly errorCategory: string | null;
+    readonly createdAt: string;
+    readonly completedAt: string;
+  };
+  readonly receipt: {
+    readonly id: string;
+    readonly signature: string;
+    readonly replay: boolean;
+    readonly jws: string;
+    readonly keyId: string;
+  };
+  readonly payment: unknown;
+  readonly disclosures: readonly string[];
+  readonly links: Readonly<Record<string, string>>;
+};
+
+export type ErrorBody = {
+  readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
+};
+
+export type Answered<T> = { readonly status: number; readonly headers: Headers; readonly body: T };
+
+export async function post<T = Executed & ErrorBody>(
+  url: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answered<T>> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return { status: response.status, headers: response.headers, body: (await response.json()) as T };
+}
+
+export const execute = (
+  service: { readonly url: string },
+  body: unknown,
+  headers?: Readonly<Record<string, string>>,
+): Promise<Answered<Executed & ErrorBody>> => post(`${service.url}/api/execute/webhook`, body, headers);
+
+/** `body`: parsed where it is JSON, else text. */
+export async function get<T>(url: string): Promise<Answered<T>> {
+  const response = await fetch(url);
+  const text = await response.text();
+  const json = response.headers.get('content-type')?.startsWith('application/json') === true;
+  return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text };
+}
+
+export type Report = {
+  readonly ok: boolean;
+  readonly receiptId: string | null;
+  readonly jobId: string | null;
+  readonly keyId: string | null;
+  readonly signatureVerified: boolean;
+  readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly details?: unknown }[];
+};
