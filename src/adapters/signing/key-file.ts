@@ -199,12 +199,11 @@ function flushDirectory(path: string): void {
   }
 }
 
+/** What keeps it from being removed kept it from being made, and that is the error to tell. */
 function removeIfThere(path: string): void {
   try {
     unlinkSync(path);
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error;
-  }
+  } catch {}
 }
 
 const isKeyFileError = (error: unknown, code: KeyFileFault): boolean =>

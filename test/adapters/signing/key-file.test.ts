@@ -163,3 +163,8 @@ function output([command, args]: readonly [string, readonly string[]]): Promise<
     child.on('close', () => resolve(text));
   });
 }
+
+test('key file: below a file there is no place for one, and that is what is told', () => {
+  const path = join(fileWith('not-a-folder', ''), 'keys.json');
+  assert.throws(() => createKeyFile(path), refusedAs('key_file_unusable'));
+});
