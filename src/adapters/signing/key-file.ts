@@ -102,13 +102,22 @@ export function createKeyFile(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(beside, text, { flag: 'wx', mode: 0o600, flush: true });
-    linkSync(beside, path);
+    linkTo(beside, path);
     flushDirectory(dirname(path));
   } catch (error) {
-    if (systemCode(error) === 'EEXIST') throw new KeyFileError('key_file_exists', path, 'is there already');
+    if (error instanceof KeyFileError) throw error;
     throw new KeyFileError('key_file_unusable', path, `cannot be made (${systemCode(error)})`, error);
   } finally {
     removeIfThere(beside);
+  }
+}
+
+function linkTo(beside: string, path: string): void {
+  try {
+    linkSync(beside, path);
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') throw new KeyFileError('key_file_exists', path, 'is there already');
+    throw error;
   }
 }
 
