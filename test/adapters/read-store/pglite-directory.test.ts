@@ -130,6 +130,14 @@ test(
     await assertReplayed(log, damaged);
     await damaged.close();
 
+    // The pristine files are damaged too: they are made again.
+    writeFileSync(control, 'not a control file');
+    writeFileSync(join(directory, 'pristine', 'global', 'pg_control'), 'not a control file');
+    const anew = pgliteReadStore({ directory, logger });
+    assert.deepEqual((await allRows(await anew.open())).jobs, []);
+    assert.equal(warnings.length, 3);
+    await anew.close();
+
     writeFileSync(
       join(directory, 'lock.sqlite'),
       'not a database, and longer than the header of one is: '.repeat(9),
