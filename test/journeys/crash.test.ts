@@ -1,0 +1,268 @@
+// The process is killed, again and again, and started on what it left: nothing acknowledged is lost, nothing is sent
+// twice, nothing stays running, and everything that was started has its receipt.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { jobTypes, recordedIn } from '#test/support/service-log.ts';
+import { ALL_CHECKS, assertVerifiesOffline, payloadOf } from '#test/support/service-receipts.ts';
+import {
+  type Answered,
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  type Report,
+  type World,
+} from '#test/support/service-world.ts';
+
+type Call = {
+  readonly n: number;
+  readonly request: Readonly<Record<string, unknown>>;
+  readonly keyed: boolean;
+  /** null: the connection was cut. */
+  answer: Answered<Executed> | null;
+};
+
+type JobView = {
+  readonly status: string;
+  readonly errorCategory: string | null;
+  readonly attemptLog: readonly {
+    readonly number: number;
+    readonly sent: string;
+    readonly errorCategory: string | null;
+  }[];
+};
+
+/** No job is left running: what a dead process left is closed by the one that follows it. */
+async function recovered(service: Service): Promise<void> {
+  await waitFor('no job is running', async () => {
+    const { status, body } = await get<{ stats: { running: number } }>(
+      `${service.url}/api/monitoring/executions`,
+    );
+    return status === 200 && body.stats.running === 0;
+  });
+}
+
+async function assertStands(service: Service, answered: Executed): Promise<void> {
+  const { job, receipt } = answered;
+  const stored = await get<{ jws: string; verified: boolean }>(`${service.url}/api/receipts/${receipt.id}`);
+  assert.deepEqual([stored.status, stored.body.jws, stored.body.verified], [200, receipt.jws, true]);
+  await assertJobVerifies(service, job.id);
+}
+
+async function assertJobVerifies(service: Service, jobId: string): Promise<void> {
+  const { status, body } = await get<Report>(`${service.url}/api/verify/jobs/${jobId}`);
+  assert.equal(status, 200);
+  assert.deepEqual(
+    body.checks.map(({ name, ok }) => [name, ok]),
+    ALL_CHECKS.map((name) => [name, true]),
+  );
+}
+
+/** Small and repeatable: the moments of the kills come from it, the rest of the disorder from the machine. */
+function dice(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+describe('kill -9', () => {
+  const KILLS = 10;
+  const CALLERS = 20;
+  let world: World;
+  before(async () => {
+    world = await makeWorld();
+  });
+  after(() => world.end());
+
+  test(`at ${KILLS} moments under ${CALLERS} concurrent calls`, { timeout: 180_000 }, async () => {
+    const roll = dice(20_261_120);
+    const { target } = world;
+    const calls: Call[] = [];
+    let onRequest = () => {};
+    target.answer(async (request) => {
+      onRequest();
+      const { n } = JSON.parse(request.body.toString());
+      await new Promise((resolve) => setTimeout(resolve, n % 30));
+      return { status: n % 7 === 0 ? 500 : 200 };
+    });
+
+    async function callOnce(service: Service): Promise<Call> {
+      const n = calls.length;
+      const keyed = n % 3 !== 0;
+      const request = {
+        url: target.url(`/${n}`),
+        body: { n },
+        ...(keyed ? { idempotencyKey: `call ${n}` } : {}),
+      };
+      const call: Call = { n, request, keyed, answer: null };
+      calls.push(call);
+      call.answer = await execute(service, request).catch(() => null);
+      return call;
+    }
+
+    /** Under load, until a moment that is a time, a request's arrival at the target, or an answer. */
+    async function killUnderLoad(service: Service, round: number): Promise<void> {
+      let over = false;
+      let answers = 0;
+      const count = 1 + roll(60);
+      const moment = new Promise<void>((resolve) => {
+        let requests = 0;
+        if (round % 3 === 0) setTimeout(resolve, 20 + roll(400));
+        onRequest = () => {
+          if (round % 3 === 1 && ++requests === count) resolve();
+        };
+        const look = setInterval(() => {
+          if (round % 3 === 2 && answers >= count) resolve();
+          if (over) clearInterval(look);
+        }, 1);
+      });
+      const callers = Array.from({ length: CALLERS }, async () => {
+        while (!over) {
+          const { answer } = await callOnce(service);
+          if (answer === null) return;
+          answers++;
+        }
+      });
+      await moment;
+      over = true;
+      await service.kill();
+      await Promise.all(callers);
+    }
+
+    const cuts: number[] = [];
+    let checked = 0;
+    let service = await world.start();
+    for (let round = 0; round < KILLS; round++) {
+      await killUnderLoad(service, round);
+      service = await world.start();
+      await recovered(service);
+      const fresh = calls.slice(checked);
+      checked = calls.length;
+      cuts.push(fresh.filter(({ answer }) => answer === null).length);
+      for (const { answer } of fresh) if (answer !== null) await assertStands(service, answer.body);
+      for (const call of fresh) {
+        if (call.answer !== null || !call.keyed) continue;
+        const again = await execute(service, call.request);
+        assert.ok([200, 502].includes(again.status), `${again.status} ${JSON.stringify(again.body)}`);
+        await assertStands(service, again.body);
+        call.answer = again;
+      }
+    }
+    const acknowledged = calls.filter((call) => call.answer !== null);
+    assert.ok(acknowledged.length > KILLS * CALLERS, `${acknowledged.length} answers`);
+    assert.ok(cuts.filter((count) => count > 0).length >= KILLS / 2, `calls cut in each round: ${cuts}`);
+    for (const { answer } of acknowledged) {
+      assert.ok(answer);
+      assert.equal(answer.status, answer.body.job.status === 'succeeded' ? 200 : 502);
+      await assertStands(service, answer.body);
+    }
+    assertSentOnce(calls);
+    await assertAllClosed(service, calls);
+  });
+
+  function assertSentOnce(calls: readonly Call[]): void {
+    const { requests } = world.target;
+    const ids = requests.map(({ headers }) => headers['webhook-id']);
+    assert.equal(new Set(ids).size, ids.length, 'no job was sent twice');
+    const times = new Map<string, number>();
+    for (const { path } of requests) times.set(path, (times.get(path) ?? 0) + 1);
+    for (const { n, answer } of calls) {
+      const sent = times.get(`/${n}`) ?? 0;
+      const certain = answer !== null && answer.body.job.errorCategory !== 'interrupted_unknown';
+      assert.ok(certain ? sent === 1 : sent <= 1, `call ${n} was sent ${sent} times`);
+    }
+  }
+
+  /** By the log itself, with the service gone. */
+  async function assertAllClosed(service: Service, calls: readonly Call[]): Promise<void> {
+    const jwks = (await get(`${service.url}/.well-known/jwks.json`)).body;
+    const { code } = await service.stop();
+    assert.equal(code, 0);
+    const events = await recordedIn(world.dataDir);
+    const jobs = jobTypes(events);
+    for (const [id, types] of jobs) {
+      assert.deepEqual(types, ['JobStarted', 'AttemptMade', 'JobCompleted', 'ReceiptSigned'], id);
+    }
+    for (const { headers } of world.target.requests) assert.ok(jobs.has(headers['webhook-id'] ?? ''));
+    for (const { answer } of calls) assert.ok(answer === null || jobs.has(answer.body.job.id));
+    const receipts = events.filter(({ type }) => type === 'ReceiptSigned');
+    assert.equal(receipts.length, jobs.size);
+    for (const { data } of receipts) await assertVerifiesOffline(String(data.jws), jwks);
+  }
+});
+
+describe('kill -9 at chosen boundaries', () => {
+  let world: World;
+  before(async () => {
+    world = await makeWorld();
+  });
+  after(() => world.end());
+
+  test('request sent, answer held; and between two attempts: interrupted_unknown, and never sent again', async () => {
+    const { target } = world;
+    target.answer(({ path }) =>
+      path === '/held'
+        ? new Promise<undefined>(() => undefined)
+        : { status: 503, headers: { 'retry-after': '5' } },
+    );
+    const held = { url: target.url('/held'), idempotencyKey: 'held', body: 1 };
+    const waiting = {
+      url: target.url('/waiting'),
+      idempotencyKey: 'waiting',
+      retry: { attempts: 2, backoffMs: 5000 },
+    };
+    const first = await world.start();
+    const cut = [held, waiting].map((request) =>
+      execute(first, request).then(
+        () => false,
+        () => true,
+      ),
+    );
+    const idAt = (path: string) => target.requests.find((got) => got.path === path)?.headers['webhook-id'];
+    const ids = await waitFor('both requests', () => {
+      const [a, b] = [idAt('/held'), idAt('/waiting')];
+      return a !== undefined && b !== undefined && [a, b];
+    });
+    const [heldId = '', waitingId = ''] = ids;
+    await waitFor('the first attempt is recorded', async () => {
+      const { body } = await get<JobView>(`${first.url}/api/jobs/${waitingId}`);
+      return body.attemptLog?.length === 1;
+    });
+    const inProgress = await execute(first, held);
+    assert.deepEqual([inProgress.status, inProgress.body.error.code], [409, 'idempotency_in_progress']);
+    await first.kill();
+    assert.deepEqual(await Promise.all(cut), [true, true]);
+
+    const second = await world.start();
+    await recovered(second);
+    for (const [request, id, attempts] of [
+      [held, heldId, [['maybe', 'interrupted_unknown', null]]],
+      [
+        waiting,
+        waitingId,
+        [
+          ['yes', 'target_server_error', 503],
+          ['maybe', 'interrupted_unknown', null],
+        ],
+      ],
+    ] as const) {
+      const { status, body } = await execute(second, request);
+      assert.deepEqual(
+        [status, body.idempotentReplay, body.job.id, body.job.status, body.job.errorCategory],
+        [502, true, id, 'failed', 'interrupted_unknown'],
+      );
+      const told = payloadOf(body.receipt.jws).attempts;
+      assert.deepEqual(
+        told.map(({ sent, errorCategory, status: answered }) => [sent, errorCategory, answered]),
+        attempts,
+      );
+      await assertStands(second, body);
+    }
+    assert.deepEqual(target.requests.map(({ path }) => path).sort(), ['/held', '/waiting']);
+    const warned = second.stdout().match(/interrupted job closed/g);
+    assert.equal(warned?.length, 2);
+  });
+});

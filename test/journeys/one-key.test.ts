@@ -1,0 +1,114 @@
+// Many callers at once, on one key and on many: how often the target is called, and what each caller is told.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Service } from '#test/support/service.ts';
+import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
+
+const CALLS = 100;
+
+let world: World;
+let service: Service;
+
+const call = (path: string, idempotencyKey: string, body: unknown = { n: 1 }) =>
+  execute(service, { url: world.target.url(path), idempotencyKey, body });
+const calls = (one: (n: number) => ReturnType<typeof call>) =>
+  Promise.all(Array.from({ length: CALLS }, (_, n) => one(n)));
+const requestsTo = (path: string) => world.target.requests.filter((request) => request.path === path);
+
+describe('parallel calls', () => {
+  before(async () => {
+    world = await makeWorld();
+    service = await world.start();
+  });
+  after(() => world.end());
+
+  for (const [name, status] of [
+    ['succeeds', 200],
+    ['fails', 502],
+  ] as const) {
+    test(`${CALLS} on one key, the target ${name}: one request; the rest replay or are told to wait`, async () => {
+      const path = `/one-key-${name}`;
+      let release = () => {};
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      world.target.answer(async () => {
+        await held;
+        return { status: status === 200 ? 200 : 500 };
+      });
+      const all = calls(async () => {
+        const answered = await call(path, path);
+        // The first call is held at the target, so the first answer is one that was told to wait.
+        release();
+        return answered;
+      });
+      const answers = await all;
+      const [original, ...more] = answers.filter(
+        (answer) => answer.status === status && !answer.body.idempotentReplay,
+      );
+      assert.ok(original);
+      assert.equal(more.length, 0);
+      for (const { status: told, headers, body } of answers) {
+        if (told === status) {
+          assert.deepEqual(
+            [body.job, body.receipt.jws, body.receipt.id],
+            [original.body.job, original.body.receipt.jws, original.body.receipt.id],
+          );
+        } else {
+          assert.deepEqual([told, body.error.code], [409, 'idempotency_in_progress']);
+          assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+          // Without a job where the key is held and the job's stream is not there yet.
+          const { job, links }: Executed = original.body;
+          const known: unknown = { jobId: job.id, links: { job: links.job } };
+          assert.deepEqual(body.error.details ?? known, known);
+        }
+      }
+      assert.ok(answers.some((answer) => answer.status === 409));
+      const replayed = await call(path, path);
+      assert.equal(replayed.status, status);
+      assert.deepEqual(replayed.body.job, original.body.job);
+      assert.deepEqual(replayed.body.receipt, { ...original.body.receipt, replay: true });
+      assert.equal(replayed.body.idempotentReplay, true);
+      assert.equal(requestsTo(path).length, 1);
+    });
+  }
+
+  test('the same key with another request: idempotency_conflict, and nothing is sent', async () => {
+    const path = '/conflict';
+    world.target.answer(() => ({}));
+    assert.equal((await call(path, path)).status, 200);
+    const others = [
+      { url: world.target.url(path), body: { n: 2 } },
+      { url: world.target.url(`${path}?x`), body: { n: 1 } },
+      { url: world.target.url(path), body: { n: 1 }, method: 'PUT' },
+      { url: world.target.url(path), body: { n: 1 }, headers: { a: 'b' } },
+      { url: world.target.url(path), body: { n: 1 }, timeoutMs: 1000 },
+      { url: world.target.url(path), body: { n: 1 }, retry: { attempts: 2 } },
+      { url: world.target.url(path) },
+    ];
+    for (const other of others) {
+      const { status, body } = await execute(service, { ...other, idempotencyKey: path });
+      assert.deepEqual([status, body.error?.code], [409, 'idempotency_conflict'], JSON.stringify(other));
+    }
+    // What only looks different is the same request.
+    const same = { url: world.target.url(path).replace('https', 'HTTPS'), body: { n: 1 }, method: 'POST' };
+    const { status, body } = await execute(service, { ...same, retry: {}, idempotencyKey: path });
+    assert.deepEqual([status, body.idempotentReplay], [200, true]);
+    assert.equal(requestsTo(path).length, 1);
+  });
+
+  test(`${CALLS} keys: ${CALLS} requests, ${CALLS} jobs, each its own receipt`, async () => {
+    const path = '/many-keys';
+    world.target.answer(() => ({}));
+    const answers = await calls((n) => call(path, `key ${n}`, { n }));
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+    assert.equal(new Set(answers.map(({ body }) => body.receipt.jws)).size, CALLS);
+    const sent = requestsTo(path);
+    assert.equal(sent.length, CALLS);
+    // Every job sent its own caller's body, once.
+    assert.deepEqual(
+      new Map(sent.map(({ headers, body }) => [headers['webhook-id'], JSON.parse(body.toString()).n])),
+      new Map(answers.map(({ body }, n) => [body.job.id, n])),
+    );
+  });
+});
