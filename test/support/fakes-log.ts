@@ -1,5 +1,6 @@
 // The memory log with faults: away, answers lost, frozen until released, or another writer who is faster.
 import { type EventLog, EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
+import type { Trace } from './fakes.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 
 /** Around one append: calls `store` or not, before or after whatever goes wrong. */
@@ -13,7 +14,7 @@ export type FaultyLog = MemoryLog & {
 };
 
 /** `trace`: gets the types of every append that was acknowledged, joined by `+`. */
-export function faultyLog(trace: string[] = [], inner: MemoryLog = memoryLog()): FaultyLog {
+export function faultyLog(trace: Trace = [], inner: MemoryLog = memoryLog()): FaultyLog {
   const plans: { readonly type: string; readonly interception: Interception }[] = [];
   const stored: string[] = [];
   const ids = new Set<string>();

@@ -1,28 +1,25 @@
 // A process of the relay with everything around it faked: several of them may share one log and one facilitator.
+import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import type { TargetRules } from '#src/domain/target/policy.ts';
 import type { Target } from '#src/domain/target/url.ts';
-import type { CollectDeps, Collecting } from '#src/usecases/collect-payment.ts';
-import { collectPayment } from '#src/usecases/collect-payment.ts';
+import type { ExecuteDeps } from '#src/usecases/execute-webhook.ts';
 import { loadJob } from '#src/usecases/journal.ts';
-import { findKnown } from '#src/usecases/known-job.ts';
-import type { JobPlan, RunDeps } from '#src/usecases/run-job.ts';
-import { runJob } from '#src/usecases/run-job.ts';
+import type { JobPlan } from '#src/usecases/run-job.ts';
 import { streamWatch } from '#src/usecases/stream-watch.ts';
-import {
-  collectingLogger,
-  manualClock,
-  presentedPayment,
-  scriptedOutbound,
-  scriptedPayments,
-  seededEntropy,
-} from './fakes.ts';
+import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
+import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
-import { CLAIM_STREAM, hex, JOB_ID, jobStarted, PAYMENT_STREAM } from './given-events.ts';
+import { type ScriptedPayments, scriptedPayments } from './fakes-payments.ts';
+import { JOB_ID, jobStarted } from './given-events.ts';
 import { digest, hashWith, primitives, testKey } from './primitives.ts';
 
 export type World = ReturnType<typeof world>;
+
+/** All processes of a deployment hash with one secret. */
+export const keyedHash = hashWith('the one secret');
 
 const target: Target = {
   href: 'https://target.example/hook',
@@ -33,33 +30,56 @@ const target: Target = {
   literal: false,
 };
 
+/** Open to every public host; ourselves at relay.example. */
+export const targetRules: TargetRules = {
+  mode: 'open-public-https',
+  blockHosts: [],
+  allowHosts: [],
+  url: { ports: null, own: { hostname: 'relay.example', canary: 'https://relay.example/api/canary/echo' } },
+  addresses: { allow: [], deny: [], own: [] },
+};
+
 /** `shared`: what the processes of one deployment have in common. */
 export type Shared = {
   readonly log: FaultyLog;
-  readonly payments: ReturnType<typeof scriptedPayments>;
+  readonly payments: ScriptedPayments;
   readonly key: ReturnType<typeof testKey>;
-  readonly trace: string[];
+  /** Appends, settlements, look-ups on chain and calls to the target, in order. */
+  readonly trace: readonly string[];
+  /** The same with all that was asked before: slots, time window, DNS, quota, verify. */
+  readonly steps: string[];
+  readonly both: Trace;
 };
 
 let processes = 0;
 
 export function shared(): Shared {
   const trace: string[] = [];
-  return { trace, log: faultyLog(trace), payments: scriptedPayments(trace), key: testKey() };
+  const steps: string[] = [];
+  const both: Trace = {
+    push(step) {
+      trace.push(step);
+      steps.push(step);
+    },
+  };
+  const payments = scriptedPayments(both, steps);
+  return { trace, steps, both, log: faultyLog(both), payments, key: testKey() };
 }
 
-export function world(common: Shared = shared()) {
+/** `changes`: what this process is configured with otherwise. */
+export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> = {}) {
   const owner = `owner-${++processes}`;
+  const { log, payments, key, steps, both } = common;
   const clock = manualClock();
-  const outbound = scriptedOutbound(common.trace);
+  const outbound = scriptedOutbound(both);
   const logger = collectingLogger();
-  const entropy = seededEntropy(processes);
-  const keyedHash = hashWith('the one secret');
-  const { log, payments, key } = common;
-  const deps: RunDeps & CollectDeps = {
+  const resolver = scriptedResolver(steps);
+  const quota = scriptedQuota(steps);
+  const slots = tracedSlots(100, steps);
+  const deps: ExecuteDeps = {
     log,
     clock,
-    entropy,
+    entropy: seededEntropy(processes),
     logger,
     outbound,
     keyedHash,
@@ -68,8 +88,17 @@ export function world(common: Shared = shared()) {
     payments,
     owner,
     watch: streamWatch(clock),
+    rules: targetRules,
+    readers: { parse: parseUrl, describe: describeAddress },
+    resolver,
+    quota,
+    targetQuotaPerMinute: 20,
+    slots,
+    pseudonym: 'relay.example',
+    baseUrl: 'https://relay.example',
+    ...changes,
   };
-  return { ...common, common, owner, clock, outbound, logger, deps };
+  return { ...common, common, owner, clock, outbound, logger, resolver, quota, slots, deps };
 }
 
 export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {
@@ -107,49 +136,6 @@ export async function audited(it: Pick<World, 'log' | 'key'>, jobId = JOB_ID): P
     },
   };
   return verifyReceipt(facts, primitives);
-}
-
-export type PaidCall = Partial<Omit<Collecting, 'streams' | 'reservedHere'>>;
-
-/** Looks up, collects and goes on in rounds, as the execution does; `collected` carries the job id it was for. */
-export async function collect(it: World, call: PaidCall = {}) {
-  const presented = call.presented === undefined ? presentedPayment() : call.presented;
-  const asked = {
-    fingerprint: hex('f'),
-    claimStream: CLAIM_STREAM,
-    paymentStream: presented === null ? null : PAYMENT_STREAM,
-    ...call,
-    presented,
-  };
-  let reserved: string | null = null;
-  for (let round = 0; round < 10; round++) {
-    const known = await findKnown(it.deps, asked);
-    if (known.kind === 'completed') return known;
-    if (known.kind === 'refused') return { kind: 'refused', refusal: known.refusal } as const;
-    const jobId = known.kind === 'resume' ? known.jobId : (call.jobId ?? JOB_ID);
-    const reservedHere = known.kind === 'resume' && reserved === jobId;
-    if (known.kind === 'new') reserved = jobId;
-    const collected = await collectPayment(it.deps, {
-      ...asked,
-      jobId,
-      streams: known.streams,
-      reservedHere,
-    });
-    if (collected.kind !== 'again') return { ...collected, jobId };
-  }
-  throw new Error('ten rounds and no answer');
-}
-
-/** Collects, then runs the job; where another started it first, answers what is known of it. */
-export async function execute(it: World, call: PaidCall = {}) {
-  for (let round = 0; round < 3; round++) {
-    const collected = await collect(it, call);
-    if (collected.kind !== 'collected') return collected;
-    const { payment, jobId } = collected;
-    const ran = await runJob(it.deps, jobPlan(it, { jobId, payment, mode: 'x402' }));
-    if (ran !== null) return { kind: 'ran', ran } as const;
-  }
-  throw new Error('three rounds and no answer');
 }
 
 export async function given(

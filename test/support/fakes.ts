@@ -4,8 +4,10 @@ import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
-import type { ChainState, Payments, PresentedPayment, Settled, Verified } from '#src/ports/payments.ts';
-import { paymentReserved, T0 } from './given-events.ts';
+import { T0 } from './given-events.ts';
+
+/** Where a fake says what it was asked to do, in order. */
+export type Trace = { push(step: string): unknown };
 
 export type ManualClock = Clock & {
   /** Moves both clocks and wakes who slept until then, in order of their times. */
@@ -144,7 +146,7 @@ export type ScriptedOutbound = Outbound & {
 };
 
 /** `trace`: gets `send` for each request. */
-export function scriptedOutbound(trace: string[] = []): ScriptedOutbound {
+export function scriptedOutbound(trace: Trace = []): ScriptedOutbound {
   const sent: OutboundRequest[] = [];
   const answers: (AttemptReport | (() => AttemptReport | Promise<AttemptReport>))[] = [];
   return {
@@ -157,82 +159,6 @@ export function scriptedOutbound(trace: string[] = []): ScriptedOutbound {
       trace.push('send');
       const answer = answers.shift() ?? succeeding();
       return typeof answer === 'function' ? answer() : answer;
-    },
-  };
-}
-
-/** A payment as presented, with the facts of the sample `PaymentReserved`. */
-export function presentedPayment(changes: Partial<PresentedPayment> = {}): PresentedPayment {
-  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
-    paymentReserved().data;
-  const facts = {
-    scheme,
-    network,
-    asset,
-    amount,
-    payTo,
-    payer,
-    nonce,
-    validBefore,
-    payloadHash,
-    x402Version,
-  };
-  return { hash: '9'.repeat(64), ...facts, carried: { signature: 'in memory only' }, ...changes };
-}
-
-type Scripted<T> = T | ((payment: PresentedPayment) => T | Promise<T>);
-
-export type ScriptedPayments = Payments & {
-  readonly calls: { verify: number; settle: number; lookUp: number };
-  /** Nonces whose money has moved, with their transaction: never twice. */
-  readonly ledger: ReadonlyMap<string, string>;
-  /** Moves the money, as a settle that worked did. */
-  move(payment: PresentedPayment): { readonly outcome: 'settled'; readonly transaction: string };
-  scriptSettle(...answers: readonly Scripted<Settled>[]): void;
-  scriptLookUp(...answers: readonly Scripted<ChainState>[]): void;
-};
-
-/** A facilitator with a nonce ledger: settles once, then says that the nonce is used. `trace`: gets `settle`. */
-export function scriptedPayments(trace: string[] = []): ScriptedPayments {
-  const calls = { verify: 0, settle: 0, lookUp: 0 };
-  const ledger = new Map<string, string>();
-  const settles: Scripted<Settled>[] = [];
-  const lookUps: Scripted<ChainState>[] = [];
-  const move = ({ nonce }: PresentedPayment) => {
-    if (ledger.has(nonce)) throw new Error('the money moved twice');
-    const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;
-    ledger.set(nonce, transaction);
-    return { outcome: 'settled', transaction } as const;
-  };
-  return {
-    mode: 'x402',
-    calls,
-    ledger,
-    move,
-    scriptSettle: (...more) => {
-      settles.push(...more);
-    },
-    scriptLookUp: (...more) => {
-      lookUps.push(...more);
-    },
-    timeWindow: () => null,
-    async verify(payment): Promise<Verified> {
-      calls.verify++;
-      return ledger.has(payment.nonce) ? { outcome: 'invalid', reason: 'nonce_used' } : { outcome: 'valid' };
-    },
-    async settle(payment) {
-      calls.settle++;
-      trace.push('settle');
-      const answer = settles.shift();
-      if (typeof answer === 'function') return answer(payment);
-      if (answer !== undefined) return answer;
-      return ledger.has(payment.nonce) ? { outcome: 'nonce_used' } : move(payment);
-    },
-    async lookUp(payment) {
-      calls.lookUp++;
-      trace.push('lookUp');
-      const answer = lookUps.shift() ?? ({ outcome: 'unavailable' } as const);
-      return typeof answer === 'function' ? answer(payment) : answer;
     },
   };
 }

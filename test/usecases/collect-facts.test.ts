@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Settled } from '#src/ports/payments.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { collect, given, type World, world } from '#test/support/fakes-world.ts';
+import { given, type World, world } from '#test/support/fakes-world.ts';
+import { DEMO, execute } from '#test/support/given-call.ts';
 import {
-  JOB_ID,
-  OTHER_JOB_ID,
   PAYMENT_STREAM,
   paymentSettled,
   settlementRetried,
   settlementUnknown,
 } from '#test/support/given-events.ts';
 import {
+  isLogAway,
   isUnconfirmed,
   paymentTypes,
   rejected,
@@ -36,7 +35,7 @@ test('settled, and another retried meanwhile: the fact follows the retry', async
   whileSettling(it, { outcome: 'settled', transaction }, () =>
     given(it, PAYMENT_STREAM, settlementRetried()),
   );
-  assert.equal((await collect(it)).kind, 'collected');
+  assert.equal((await execute(it)).kind, 'ran');
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementRetried', 'PaymentSettled']);
 });
 
@@ -46,7 +45,7 @@ test('settled, and another wrote between reading and appending: read again and a
     'PaymentSettled',
     afterOthers(() => given(it, PAYMENT_STREAM, settlementUnknown())),
   );
-  assert.equal((await collect(it)).kind, 'collected');
+  assert.equal((await execute(it)).kind, 'ran');
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
   assert.equal(it.payments.calls.settle, 1);
 });
@@ -55,8 +54,8 @@ test('a terminal no, and another retried meanwhile: ours was not the only call, 
   for (const answer of [rejected, { outcome: 'nonce_used' } as const]) {
     const it = world();
     whileSettling(it, answer, () => given(it, PAYMENT_STREAM, settlementRetried()));
-    if (answer.outcome === 'rejected') await assert.rejects(collect(it), isUnconfirmed);
-    else assert.equal((await collect(it)).kind, 'collected');
+    if (answer.outcome === 'rejected') await assert.rejects(execute(it), isUnconfirmed);
+    else assert.equal((await execute(it)).kind, 'ran');
     assert.equal((await paymentTypes(it)).includes('PaymentRejected'), false);
   }
 });
@@ -68,29 +67,34 @@ test('a terminal no that conflicts with a retry at its own append no longer coun
     'PaymentRejected',
     afterOthers(() => given(it, PAYMENT_STREAM, settlementRetried())),
   );
-  await assert.rejects(collect(it), isUnconfirmed);
+  await assert.rejects(execute(it), isUnconfirmed);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementRetried', 'SettlementUnknown']);
 });
 
 test('Settled stands: nothing is appended after it, and its facts are the answer', async () => {
   const it = world();
   whileSettling(it, unknown, () => given(it, PAYMENT_STREAM, paymentSettled()));
-  const collected = await collect(it);
-  assert.ok(collected.kind === 'collected');
-  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
+  const collected = await execute(it);
+  assert.ok(collected.kind === 'ran');
+  assert.equal(collected.execution.payment?.transaction, paymentSettled().data.transaction);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
 });
 
-test('the log goes away just when the money has moved: the fact waits for it, however long', async () => {
+test('the log goes away just when the money has moved: the fact waits for it, however long, behind the answer', async () => {
   const it = world();
   whileSettling(it, { outcome: 'settled', transaction }, async () => it.log.setAway(true));
-  const collecting = collect(it);
+  await assert.rejects(letPass(it.clock, execute(it)), isLogAway);
   for (let waited = 0; waited < 600_000; waited += 10_000) {
     await quiet();
     it.clock.advance(10_000);
   }
   it.log.setAway(false);
-  assert.equal((await letPass(it.clock, collecting)).kind, 'collected');
+  for (let i = 0; i < 3; i++) {
+    await quiet();
+    it.clock.advance(2000);
+  }
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
+  assert.equal((await execute(it)).kind, 'replayed');
   assert.equal(it.payments.calls.settle, 1);
 });
 
@@ -98,7 +102,7 @@ test("PaymentSettled's answer is lost: repeated with its own ids, one fact", asy
   const it = world();
   it.log.onNext('PaymentSettled', lostAnswer);
   it.log.onNext('PaymentSettled', unavailable);
-  assert.equal((await letPass(it.clock, collect(it))).kind, 'collected');
+  assert.equal((await letPass(it.clock, execute(it))).kind, 'ran');
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
 });
 
@@ -107,28 +111,31 @@ test("PaymentSettled's answer is lost: repeated with its own ids, one fact", asy
 for (const [type, call] of [
   ['PaymentReserved', {}],
   ['KeyClaimed', {}],
-  ['KeyClaimed', { presented: null }],
+  ['KeyClaimed', DEMO],
 ] as const) {
-  test(`the log is away at ${type}${'presented' in call ? ' (demo)' : ''}: the caller knows within seconds, nothing is settled, the same call resumes`, async () => {
+  const demo = call === DEMO;
+  test(`the log is away at ${type}${demo ? ' (demo)' : ''}: the caller knows within seconds, nothing is settled, the same call resumes`, async () => {
     const it = world();
     it.log.onNext(type, async (store) => {
       it.log.setAway(true);
       return store();
     });
     const before = it.clock.monotonic();
-    await assert.rejects(letPass(it.clock, collect(it, call)), EventLogUnavailable);
+    await assert.rejects(letPass(it.clock, execute(it, call)), isLogAway);
     assert.ok(it.clock.monotonic() - before <= 2000);
-    assert.equal(it.payments.calls.settle, 0);
+    assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length], [0, 0]);
     it.log.setAway(false);
     for (let i = 0; i < 3; i++) {
       it.clock.advance(2000);
       await quiet();
     }
+    const first = it.log.events[0]?.data.jobId;
     const other = world(it.common);
-    await collect(other, call);
+    const repeated = await execute(other, call);
     other.clock.advance(SETTLEMENT_WATCH);
-    const collected = await collect(other, { ...call, jobId: OTHER_JOB_ID });
-    assert.deepEqual([collected.kind, 'jobId' in collected && collected.jobId], ['collected', JOB_ID]);
-    assert.equal(it.payments.ledger.size, 'presented' in call ? 0 : 1);
+    const answer = demo ? repeated : await execute(other, call);
+    assert.ok(answer.kind === 'ran');
+    assert.equal(answer.execution.job.id, first);
+    assert.equal(it.payments.ledger.size, demo ? 0 : 1);
   });
 }

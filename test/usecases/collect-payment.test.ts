@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { presentedPayment, quiet } from '#test/support/fakes.ts';
+import { quiet } from '#test/support/fakes.ts';
 import { gate, unavailable } from '#test/support/fakes-log.ts';
-import { collect, execute, typesIn, world } from '#test/support/fakes-world.ts';
-import {
-  CLAIM_STREAM,
-  hex,
-  JOB_ID,
-  OTHER_JOB_ID,
-  PAYMENT_STREAM,
-  paymentReserved,
-  paymentSettled,
-  settlementUnknown,
-  T0,
-} from '#test/support/given-events.ts';
+import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { typesIn, world } from '#test/support/fakes-world.ts';
+import { DEMO, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
+import { PAYMENT_STREAM, paymentSettled, settlementUnknown, T0 } from '#test/support/given-events.ts';
 import {
   isUnconfirmed,
   meets,
+  outcomeOf,
+  paymentReserved,
   paymentTypes,
-  refusalOf,
   rejected,
   unknown,
 } from '#test/support/given-payment.ts';
@@ -45,7 +38,7 @@ test('reserve, claim the key, settle, record it, start: each durable before the 
 
 test('a paid job without a key: four durable waits', async () => {
   const it = world();
-  await execute(it, { claimStream: null });
+  await execute(it, { key: null });
   assert.deepEqual(it.log.stored, ['PaymentReserved', 'PaymentSettled', 'JobStarted', CLOSING]);
 });
 
@@ -53,22 +46,24 @@ test('nothing is settled before the key is durably held', async () => {
   const it = world();
   const { frozen, reached, open } = gate();
   it.log.onNext('KeyClaimed', frozen);
-  const collecting = collect(it);
+  const collecting = execute(it);
   await reached;
   await quiet();
   assert.equal(it.payments.calls.settle, 0);
   open();
-  assert.equal((await collecting).kind, 'collected');
+  assert.equal((await collecting).kind, 'ran');
 });
 
 test('the facts of the payment are those that were reserved and settled, and its signature is nowhere', async () => {
   const it = world();
-  const collected = await collect(it);
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'ran');
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = presentedPayment();
   const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
-  assert.deepEqual(collected, { kind: 'collected', jobId: JOB_ID, payment });
+  assert.deepEqual(answer.execution.payment, payment);
+  const jobId = answer.execution.job.id;
   const [reserved] = await it.log.readStream(PAYMENT_STREAM);
-  assert.deepEqual(reserved?.data, paymentReserved({ owner: it.owner }).data);
+  assert.deepEqual(reserved?.data, paymentReserved({ jobId, owner: it.owner }).data);
   const { carried } = presentedPayment();
   assert.doesNotMatch(
     JSON.stringify(it.log.events.map(({ data, metadata }) => ({ data, metadata }))),
@@ -79,18 +74,10 @@ test('the facts of the payment are those that were reserved and settled, and its
 
 test('without a payment (demo): the key is claimed and nothing else', async () => {
   const it = world();
-  assert.deepEqual(await collect(it, { presented: null }), {
-    kind: 'collected',
-    payment: null,
-    jobId: JOB_ID,
-  });
-  assert.deepEqual(it.trace, ['KeyClaimed']);
-  assert.deepEqual(await collect(world(it.common), { presented: null, claimStream: null }), {
-    kind: 'collected',
-    payment: null,
-    jobId: JOB_ID,
-  });
-  assert.deepEqual(it.trace, ['KeyClaimed']);
+  const answer = await execute(it, DEMO);
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.payment, null);
+  assert.deepEqual(it.trace, ['KeyClaimed', 'JobStarted', 'send', CLOSING]);
 });
 
 // ── what the settle call answers ────────────────────────────────────────────────────────────────────────
@@ -98,7 +85,7 @@ test('without a payment (demo): the key is claimed and nothing else', async () =
 test('a terminal no to the first call: PaymentRejected, KeyReleased, 402 with its reason', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
-  const answer = await collect(it);
+  const answer = await execute(it);
   assert.ok(answer.kind === 'refused');
   assert.equal(answer.refusal.refused, 'payment_required');
   assert.deepEqual(answer.refusal.details, { reason: 'insufficient_funds' });
@@ -108,8 +95,8 @@ test('a terminal no to the first call: PaymentRejected, KeyReleased, 402 with it
 test('after a rejection the same authorization may be reserved anew, and the key is free', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
-  await collect(it);
-  assert.equal((await execute(it, { jobId: OTHER_JOB_ID })).kind, 'ran');
+  await execute(it);
+  assert.equal((await execute(it)).kind, 'ran');
   assert.equal(it.payments.calls.settle, 2);
   assert.deepEqual(await paymentTypes(it), [
     'PaymentReserved',
@@ -117,26 +104,20 @@ test('after a rejection the same authorization may be reserved anew, and the key
     'PaymentReserved',
     'PaymentSettled',
   ]);
-  assert.deepEqual(await typesIn(it, CLAIM_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
 });
 
 test('a crash hid the KeyReleased of a rejected payment: whoever comes next releases and claims in one append', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
   it.log.onNext('KeyReleased', unavailable);
-  assert.equal(refusalOf(await collect(it)), 'payment_required');
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
   assert.deepEqual(
     it.logger.lines.map(({ level }) => level),
     ['warn'],
   );
-  const other = presentedPayment({ hash: hex('4'), nonce: '0x4' });
-  const collected = await collect(it, {
-    jobId: OTHER_JOB_ID,
-    presented: other,
-    paymentStream: `payment-${hex('4')}`,
-  });
-  assert.equal(collected.kind, 'collected');
-  assert.deepEqual(it.log.stored.slice(2), [
+  assert.equal((await execute(it, paidWith(otherPayment()))).kind, 'ran');
+  assert.deepEqual(it.log.stored.slice(2, 6), [
     'PaymentRejected',
     'PaymentReserved',
     'KeyReleased+KeyClaimed',
@@ -147,17 +128,19 @@ test('a crash hid the KeyReleased of a rejected payment: whoever comes next rele
 test('an answer that says neither yes nor no: SettlementUnknown, 503 payment_unconfirmed, never a 402', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);
-  await assert.rejects(collect(it), isUnconfirmed);
+  await assert.rejects(execute(it), isUnconfirmed);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown']);
-  assert.deepEqual(await typesIn(it, CLAIM_STREAM), ['KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed']);
 });
 
 test('unknown, not settled: the same payment resumes at once, under its own job, charged once', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);
-  await assert.rejects(collect(it), isUnconfirmed);
-  const collected = await collect(world(it.common), { jobId: OTHER_JOB_ID });
-  assert.deepEqual([collected.kind, 'jobId' in collected && collected.jobId], ['collected', JOB_ID]);
+  await assert.rejects(execute(it), isUnconfirmed);
+  const answer = await execute(world(it.common));
+  assert.ok(answer.kind === 'ran');
+  const [reserved] = await it.log.readStream(PAYMENT_STREAM);
+  assert.equal(answer.execution.job.id, reserved?.data.jobId);
   assert.deepEqual(it.trace.slice(2), [
     'settle',
     'SettlementUnknown',
@@ -165,6 +148,9 @@ test('unknown, not settled: the same payment resumes at once, under its own job,
     'SettlementRetried',
     'settle',
     'PaymentSettled',
+    'JobStarted',
+    'send',
+    CLOSING,
   ]);
   assert.equal(it.payments.ledger.size, 1);
 });
@@ -175,10 +161,10 @@ test('settled, answer lost: nonce used on the retry counts as paid, evidence non
     it.payments.move(payment);
     return unknown;
   });
-  await assert.rejects(collect(it), isUnconfirmed);
-  const collected = await collect(it);
-  assert.ok(collected.kind === 'collected');
-  assert.equal(collected.payment?.transaction, null);
+  await assert.rejects(execute(it), isUnconfirmed);
+  const collected = await execute(it);
+  assert.ok(collected.kind === 'ran');
+  assert.equal(collected.execution.payment?.transaction, null);
   const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
   assert.deepEqual(
     [last?.type, last?.data.evidence, last?.data.transaction],
@@ -190,7 +176,7 @@ test('settled, answer lost: nonce used on the retry counts as paid, evidence non
 test('a terminal no to a later call stays unknown: never a fresh 402 for a payment that may have moved', async () => {
   const it = await meets(settlementUnknown());
   it.payments.scriptSettle(rejected, rejected);
-  for (let i = 0; i < 2; i++) await assert.rejects(collect(it), isUnconfirmed);
+  for (let i = 0; i < 2; i++) await assert.rejects(execute(it), isUnconfirmed);
   assert.deepEqual((await paymentTypes(it)).slice(2), [
     'SettlementRetried',
     'SettlementUnknown',
@@ -201,10 +187,10 @@ test('a terminal no to a later call stays unknown: never a fresh 402 for a payme
 
 test('a settled payment whose job never started: collected at once, nobody is asked', async () => {
   const it = await meets(paymentSettled());
-  const collected = await collect(it);
-  assert.ok(collected.kind === 'collected');
-  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
-  assert.deepEqual(it.payments.calls, { verify: 0, settle: 0, lookUp: 0 });
+  const collected = await execute(it);
+  assert.ok(collected.kind === 'ran');
+  assert.equal(collected.execution.payment?.transaction, paymentSettled().data.transaction);
+  assert.deepEqual(it.payments.calls, { window: 0, verify: 0, settle: 0, lookUp: 0 });
 });
 
 // ── what the chain says ─────────────────────────────────────────────────────────────────────────────────
@@ -212,9 +198,9 @@ test('a settled payment whose job never started: collected at once, nobody is as
 test('unknown, and the chain shows the transfer: settled by that evidence, not settled again', async () => {
   const it = await meets(settlementUnknown());
   it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xseen' });
-  const collected = await collect(it);
-  assert.ok(collected.kind === 'collected');
-  assert.equal(collected.payment?.transaction, '0xseen');
+  const collected = await execute(it);
+  assert.ok(collected.kind === 'ran');
+  assert.equal(collected.execution.payment?.transaction, '0xseen');
   assert.equal(it.payments.calls.settle, 0);
   const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
   assert.deepEqual([last?.type, last?.data.evidence], ['PaymentSettled', 'chain']);
@@ -231,25 +217,25 @@ for (const [why, finding, reason] of [
   test(`unknown, and on chain ${why}: rejected, the key released, 402`, async () => {
     const it = await meets(settlementUnknown());
     it.payments.scriptLookUp(finding);
-    const answer = await collect(it);
+    const answer = await execute(it);
     assert.ok(answer.kind === 'refused');
     assert.deepEqual([answer.refusal.refused, answer.refusal.details], ['payment_required', { reason }]);
     assert.equal(it.payments.calls.settle, 0);
-    assert.deepEqual((await typesIn(it, CLAIM_STREAM)).at(-1), 'KeyReleased');
+    assert.deepEqual((await typesIn(it, KEY_STREAM)).at(-1), 'KeyReleased');
   });
 }
 
 test('unknown, and on chain unused but still valid: it is settled', async () => {
   const it = await meets(settlementUnknown());
   it.payments.scriptLookUp({ outcome: 'unused', chainTimeSeconds: T0 / 1000 + 120 + 60 });
-  assert.equal((await collect(it)).kind, 'collected');
+  assert.equal((await execute(it)).kind, 'ran');
   assert.equal(it.payments.calls.settle, 1);
 });
 
 test('nonce used, to the first call, and nobody to ask: it went elsewhere, 402', async () => {
   const it = world();
   it.payments.scriptSettle({ outcome: 'nonce_used' });
-  assert.equal(refusalOf(await collect(it)), 'payment_required');
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentRejected']);
 });
 
@@ -257,9 +243,9 @@ test('nonce used, to the first call, and the chain shows the transfer to us: set
   const it = world();
   it.payments.scriptSettle({ outcome: 'nonce_used' });
   it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xseen' });
-  const collected = await collect(it);
-  assert.ok(collected.kind === 'collected');
-  assert.equal(collected.payment?.transaction, '0xseen');
+  const collected = await execute(it);
+  assert.ok(collected.kind === 'ran');
+  assert.equal(collected.execution.payment?.transaction, '0xseen');
 });
 
 for (const step of ['first', 'retry'] as const) {
@@ -268,7 +254,7 @@ for (const step of ['first', 'retry'] as const) {
     if (step === 'retry') it.payments.scriptLookUp({ outcome: 'unavailable' });
     it.payments.scriptSettle({ outcome: 'nonce_used' });
     it.payments.scriptLookUp({ outcome: 'cancelled' });
-    const answer = await collect(it);
+    const answer = await execute(it);
     assert.ok(answer.kind === 'refused');
     assert.deepEqual(answer.refusal.details, { reason: 'authorization_cancelled' });
   });

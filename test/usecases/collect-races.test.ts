@@ -2,30 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { collectPayment } from '#src/usecases/collect-payment.ts';
 import { loadClaim, loadPayment } from '#src/usecases/journal.ts';
-import { presentedPayment } from '#test/support/fakes.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
-import {
-  collect,
-  execute,
-  given,
-  type PaidCall,
-  shared,
-  typesIn,
-  type World,
-  world,
-} from '#test/support/fakes-world.ts';
+import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { execute, FINGERPRINT, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
 import {
   at,
-  CLAIM_STREAM,
   hex,
   JOB_ID,
-  keyClaimed,
   keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
   paymentRejected,
   paymentReleased,
-  paymentReserved,
   paymentSettled,
   settlementRetried,
   settlementUnknown,
@@ -33,13 +22,18 @@ import {
 import {
   assertOneRan,
   isUnconfirmed,
+  keyClaimed,
   meets,
+  outcomeOf,
+  paymentReserved,
   paymentTypes,
-  refusalOf,
   rejected,
   SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
+
+/** The job that the log speaks of first. */
+const firstJob = ({ log }: Pick<World, 'log'>) => String(log.events[0]?.data.jobId);
 
 // ── somebody else's settlement ──────────────────────────────────────────────────────────────────────────
 
@@ -52,7 +46,7 @@ for (const [status, events] of [
     const before = it.log.events.length;
     for (const wait of [0, SETTLEMENT_WATCH - 1]) {
       it.clock.advance(wait);
-      const answer = await collect(it);
+      const answer = await execute(it);
       assert.ok(answer.kind === 'refused');
       assert.equal(answer.refusal.refused, 'idempotency_in_progress');
       assert.equal(answer.refusal.retryAfterSeconds, 2);
@@ -63,18 +57,24 @@ for (const [status, events] of [
 
   test(`${status} by another for 45 s: taken over, the retry recorded before it acts`, async () => {
     const it = await meets(...events);
-    await collect(it);
+    await execute(it);
     it.clock.advance(SETTLEMENT_WATCH);
-    assert.equal((await collect(it)).kind, 'collected');
-    assert.deepEqual(it.trace.slice(-4), ['lookUp', 'SettlementRetried', 'settle', 'PaymentSettled']);
+    assert.equal((await execute(it)).kind, 'ran');
+    const from = it.trace.indexOf('lookUp');
+    assert.deepEqual(it.trace.slice(from, from + 4), [
+      'lookUp',
+      'SettlementRetried',
+      'settle',
+      'PaymentSettled',
+    ]);
   });
 }
 
 test('a wall clock an hour ahead makes no settlement look old', async () => {
   const it = await meets();
-  await collect(it);
+  await execute(it);
   it.clock.skew(3_600_000);
-  assert.equal(refusalOf(await collect(it)), 'idempotency_in_progress');
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
 });
 
 test('a reserver that was frozen before its settle call, while another took over: it does not settle as well', async () => {
@@ -85,23 +85,23 @@ test('a reserver that was frozen before its settle call, while another took over
     await frozen(async () => null);
     return answer;
   });
-  const late = collect(it);
+  const late = execute(it);
   await reached;
   const other = world(it.common);
-  await collect(other);
+  await execute(other);
   other.clock.advance(SETTLEMENT_WATCH);
   const held = gate();
   it.payments.scriptSettle(async (payment) => {
     await held.frozen(async () => null);
     return it.payments.move(payment);
   });
-  const takingOver = collect(other);
+  const takingOver = execute(other);
   await held.reached;
   open();
-  assert.equal(refusalOf(await late), 'idempotency_in_progress');
+  assert.equal(outcomeOf(await late), 'idempotency_in_progress');
   assert.equal(it.payments.calls.settle, 1);
   held.open();
-  assert.equal((await takingOver).kind, 'collected');
+  assert.equal((await takingOver).kind, 'ran');
 });
 
 test('a resumer claimed the key before the reserver did: the reserver goes on, its settle call is the first', async () => {
@@ -109,11 +109,11 @@ test('a resumer claimed the key before the reserver did: the reserver goes on, i
   it.log.onNext(
     'KeyClaimed',
     afterOthers(async () => {
-      assert.equal(refusalOf(await collect(world(it.common))), 'idempotency_in_progress');
+      assert.equal(outcomeOf(await execute(world(it.common))), 'idempotency_in_progress');
     }),
   );
   it.payments.scriptSettle(rejected);
-  assert.equal(refusalOf(await collect(it)), 'payment_required');
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
   assert.equal(it.payments.calls.settle, 1);
 });
 
@@ -123,7 +123,7 @@ test('20 calls with one payment at once, on 4 processes: one settlement, one job
   const common = shared();
   const them = Array.from({ length: 4 }, () => world(common));
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? world(common), { jobId: `job_${i}` })),
+    Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? world(common))),
   );
   assertOneRan(answers);
   assert.equal(common.payments.calls.settle, 1);
@@ -151,15 +151,9 @@ test('20 retries of an unknown payment at once: one settlement, one job, one cal
 
 test('20 calls with one key, each with its own payment: one settlement, the losers release theirs and are not charged', async () => {
   const common = shared();
-  const call = (i: number): PaidCall => {
-    const hash = i.toString(16).padStart(64, '0');
-    return {
-      jobId: `job_${i}`,
-      presented: presentedPayment({ hash, nonce: `0x${i}` }),
-      paymentStream: `payment-${hash}`,
-    };
-  };
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => execute(world(common), call(i))));
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => execute(world(common), paidWith(otherPayment(String(i))))),
+  );
   assertOneRan(answers);
   assert.equal(common.payments.calls.settle, 1);
   const ends = new Set(
@@ -175,16 +169,15 @@ test('the key went to another between look-up and claim: PaymentReleased names t
     'KeyClaimed',
     afterOthers(async () => {
       await given(it, `payment-${hex('4')}`, paymentReserved({ jobId: OTHER_JOB_ID }));
-      await given(it, CLAIM_STREAM, winner);
+      await given(it, KEY_STREAM, winner);
     }),
   );
-  assert.equal(refusalOf(await collect(it)), 'idempotency_in_progress');
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
   assert.equal(it.payments.calls.settle, 0);
-  const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
-  assert.deepEqual(
-    [last?.type, last?.data],
-    ['PaymentReleased', paymentReleased({ releasedAt: at(0) }).data],
-  );
+  const [reserved, released] = await it.log.readStream(PAYMENT_STREAM);
+  const jobId = String(reserved?.data.jobId);
+  assert.equal(released?.type, 'PaymentReleased');
+  assert.deepEqual(released.data, paymentReleased({ jobId, releasedAt: at(0) }).data);
 });
 
 test('a reservation that never held its key is released when it comes back, and may be reserved anew', async () => {
@@ -192,26 +185,26 @@ test('a reservation that never held its key is released when it comes back, and 
   await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
   await given(
     it,
-    CLAIM_STREAM,
+    KEY_STREAM,
     keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }),
     keyReleased({ jobId: OTHER_JOB_ID }),
   );
   await given(
     it,
-    CLAIM_STREAM,
+    KEY_STREAM,
     keyClaimed({ jobId: OTHER_JOB_ID, fingerprint: hex('0'), paymentStream: `payment-${hex('4')}` }),
   );
-  assert.equal(refusalOf(await collect(it)), 'idempotency_conflict');
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_conflict');
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentReleased']);
-  assert.equal((await collect(it, { claimStream: null, jobId: 'job_new' })).kind, 'collected');
+  assert.equal((await execute(it, { key: null })).kind, 'ran');
   assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
 });
 
 test('a key lost in demo: look again, and nothing is collected', async () => {
   const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
-  const claim = await loadClaim(it.log, CLAIM_STREAM);
-  const asked = { fingerprint: hex('f'), claimStream: CLAIM_STREAM, paymentStream: null, presented: null };
+  await given(it, KEY_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
+  const claim = await loadClaim(it.log, KEY_STREAM);
+  const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: null, presented: null };
   const streams = { payment: null, claim, release: null };
   const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, reservedHere: false });
   assert.deepEqual(answer, { kind: 'again' });
@@ -224,11 +217,11 @@ for (const [why, payment] of [
 ] as const) {
   test(`a payment ${why} is never released for a lost key`, async () => {
     const it = world();
-    await given(it, CLAIM_STREAM, keyClaimed({ jobId: 'job_holder' }));
+    await given(it, KEY_STREAM, keyClaimed({ jobId: 'job_holder' }));
     await given(it, PAYMENT_STREAM, ...payment);
-    const claim = await loadClaim(it.log, CLAIM_STREAM);
+    const claim = await loadClaim(it.log, KEY_STREAM);
     const streams = { payment: await loadPayment(it.log, PAYMENT_STREAM), claim, release: null };
-    const asked = { fingerprint: hex('f'), claimStream: CLAIM_STREAM, paymentStream: PAYMENT_STREAM };
+    const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: PAYMENT_STREAM };
     const presented = why === 'that has ended' ? null : presentedPayment();
     const answer = await collectPayment(it.deps, {
       ...asked,
@@ -247,10 +240,11 @@ test('the payment was given up and reserved anew for another job meanwhile: sett
   const it = world();
   it.log.onNext('KeyClaimed', async (store) => {
     const answer = await store();
-    await given(it, PAYMENT_STREAM, paymentReleased(), paymentReserved({ jobId: OTHER_JOB_ID }));
+    const released = paymentReleased({ jobId: firstJob(it) });
+    await given(it, PAYMENT_STREAM, released, paymentReserved({ jobId: OTHER_JOB_ID }));
     return answer;
   });
-  assert.equal((await collect(it)).kind, 'collected');
+  assert.equal((await execute(it)).kind, 'ran');
   assert.deepEqual((await paymentTypes(it)).slice(3), [
     'PaymentReleased',
     'PaymentReserved',
@@ -264,9 +258,10 @@ test('a rejected payment whose key another has taken meanwhile: the new claim is
   it.payments.scriptSettle(rejected);
   it.log.onNext('PaymentRejected', async (store) => {
     const answer = await store();
-    await given(it, CLAIM_STREAM, keyReleased(), keyClaimed({ jobId: OTHER_JOB_ID }));
+    const jobId = firstJob(it);
+    await given(it, KEY_STREAM, keyReleased({ jobId }), keyClaimed({ jobId: OTHER_JOB_ID }));
     return answer;
   });
-  assert.equal(refusalOf(await collect(it)), 'payment_required');
-  assert.deepEqual(await typesIn(it, CLAIM_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
 });

@@ -5,8 +5,8 @@ import { Fault } from '#src/domain/refusal.ts';
 import { jobRecovery } from '#src/usecases/recover-jobs.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { Crash, dies } from '#test/support/fakes-log.ts';
-import { audited, execute, shared, type World, world } from '#test/support/fakes-world.ts';
-import { CLAIM_STREAM, JOB_ID, OTHER_JOB_ID } from '#test/support/given-events.ts';
+import { audited, shared, type World, world } from '#test/support/fakes-world.ts';
+import { execute, KEY_STREAM } from '#test/support/given-call.ts';
 
 type Death = (it: World) => void;
 const at =
@@ -28,7 +28,7 @@ const inSend: Death = (it) =>
 /** The client repeats the same payment until it has its answer, waiting out every 409 and 503. */
 async function persist(it: World, patience = 6) {
   for (let i = 0; i < patience; i++) {
-    const answer = await execute(it, { jobId: OTHER_JOB_ID }).catch((error: unknown) => {
+    const answer = await execute(it).catch((error: unknown) => {
       assert.ok(error instanceof Fault && error.code === 'payment_unconfirmed');
       return null;
     });
@@ -48,6 +48,11 @@ async function dying(death: Death) {
   return { first, later, sent: () => first.outbound.sent.length + later.outbound.sent.length };
 }
 
+/** Every job that the log speaks of: whatever dies and resumes stays one job. */
+const jobsIn = ({ log }: Pick<World, 'log'>) => [
+  ...new Set(log.events.map(({ data }) => String(data.jobId))),
+];
+
 for (const [why, death] of [
   ['before PaymentReserved', at('PaymentReserved', 'before')],
   ['after PaymentReserved', at('PaymentReserved', 'after')],
@@ -63,12 +68,12 @@ for (const [why, death] of [
     const { later, sent } = await dying(death);
     const answer = await persist(later);
     assert.ok(answer?.kind === 'ran');
-    const jobId = answer.ran.job.started.jobId;
-    assert.equal(jobId, why === 'before PaymentReserved' ? OTHER_JOB_ID : JOB_ID);
+    const jobId = answer.execution.job.id;
+    assert.deepEqual(jobsIn(later), [jobId]);
     assert.equal(sent(), 1);
     assert.equal(later.payments.ledger.size, 1);
     assert.equal((await audited(later, jobId)).ok, true);
-    assert.equal((await persist(later))?.kind, 'completed');
+    assert.equal((await persist(later))?.kind, 'replayed');
     assert.equal(sent(), 1);
   });
 }
@@ -81,24 +86,24 @@ for (const [why, death, calls] of [
   test(`died ${why}: never sent again; closed interrupted_unknown with a receipt, then replayed`, async () => {
     const { later, sent } = await dying(death);
     assert.equal(await persist(later), null, 'in progress until somebody closes it');
-    const recovery = jobRecovery({ ...later.deps, candidates: async () => [JOB_ID] });
+    const recovery = jobRecovery({ ...later.deps, candidates: async () => jobsIn(later) });
     await recovery.sweep();
     later.clock.advance(10 * 60_000);
-    assert.deepEqual(await recovery.sweep(), [JOB_ID]);
+    assert.deepEqual(await recovery.sweep(), jobsIn(later));
     const answer = await persist(later);
-    assert.ok(answer?.kind === 'completed');
-    assert.equal(answer.closed.job.completed.errorCategory, 'interrupted_unknown');
+    assert.ok(answer?.kind === 'replayed');
+    assert.equal(answer.execution.job.errorCategory, 'interrupted_unknown');
     assert.equal(sent(), calls);
     assert.equal(later.payments.ledger.size, 1);
-    assert.equal((await audited(later)).ok, true);
+    assert.equal((await audited(later, jobsIn(later)[0])).ok, true);
   });
 }
 
 test('died after the closing append: the stored result is replayed', async () => {
   const { later, sent } = await dying(at('ReceiptSigned', 'after'));
   const answer = await letPass(later.clock, persist(later));
-  assert.ok(answer?.kind === 'completed');
-  assert.equal(answer.closed.job.completed.status, 'succeeded');
+  assert.ok(answer?.kind === 'replayed');
+  assert.equal(answer.execution.job.status, 'succeeded');
   assert.equal(sent(), 1);
 });
 
@@ -113,5 +118,5 @@ test('died before PaymentSettled, and 20 clients repeat at once: one call, charg
   assert.equal(answers.filter(({ kind }) => kind === 'ran').length, 1);
   const calls = [first, ...them].reduce((sum, { outbound }) => sum + outbound.sent.length, 0);
   assert.deepEqual([calls, later.payments.ledger.size], [1, 1]);
-  assert.equal((await later.log.readStream(CLAIM_STREAM)).length, 1);
+  assert.equal((await later.log.readStream(KEY_STREAM)).length, 1);
 });

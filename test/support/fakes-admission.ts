@@ -1,0 +1,106 @@
+// What stands between a call and its job, as a test drives it: DNS, quotas and slots that answer as told and say so.
+import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
+import type { Resolution, Resolver } from '#src/ports/resolver.ts';
+import { inFlightSlots, type Slots } from '#src/usecases/slots.ts';
+import type { Trace } from './fakes.ts';
+
+export type ScriptedResolver = Resolver & {
+  readonly asked: readonly (readonly [name: string, timeoutMs: number])[];
+  /** What every look-up answers from now on. */
+  answer(resolution: Resolution): void;
+};
+
+/** One public address for every name, until told otherwise. `steps`: gets `dns`. */
+export function scriptedResolver(steps: Trace = []): ScriptedResolver {
+  const asked: [string, number][] = [];
+  let now: Resolution = { outcome: 'addresses', addresses: ['203.0.114.7'] };
+  return {
+    asked,
+    answer: (resolution) => {
+      now = resolution;
+    },
+    async resolve(name, timeoutMs) {
+      asked.push([name, timeoutMs]);
+      steps.push('dns');
+      return now;
+    },
+  };
+}
+
+type QuotaCall = {
+  readonly how: 'look' | 'take';
+  readonly rule: QuotaRule;
+  readonly key: string;
+};
+
+export type ScriptedQuota = Quota & {
+  readonly calls: readonly QuotaCall[];
+  /** Units taken from a rule, of every key. */
+  taken(ruleName: string): number;
+  /** From now on the rule's window is full for so long. */
+  exhaust(ruleName: string, resetMs: number): void;
+  /** The next `take` throws. */
+  breakNextTake(): void;
+};
+
+/** Windows that never end. `steps`: gets `look` or `take` and the rule's name. */
+export function scriptedQuota(steps: Trace = []): ScriptedQuota {
+  const calls: QuotaCall[] = [];
+  const counts = new Map<string, number>();
+  const full = new Map<string, number>();
+  let broken = false;
+  const stateAfter = ({ name, maxRequests: limit }: QuotaRule, count: number): QuotaState => {
+    const resetMs = full.get(name) ?? 60_000;
+    return {
+      allowed: count <= limit && !full.has(name),
+      limit,
+      remaining: Math.max(0, limit - count),
+      resetMs,
+    };
+  };
+  const note = (how: QuotaCall['how'], rule: QuotaRule, key: string) => {
+    calls.push({ how, rule, key });
+    steps.push(`${how} ${rule.name}`);
+    return `${rule.name} ${key}`;
+  };
+  return {
+    calls,
+    taken: (ruleName) => calls.filter(({ how, rule }) => how === 'take' && rule.name === ruleName).length,
+    exhaust: (ruleName, resetMs) => {
+      full.set(ruleName, resetMs);
+    },
+    breakNextTake: () => {
+      broken = true;
+    },
+    async take(rule, key, units = 1) {
+      const id = note('take', rule, key);
+      if (broken) {
+        broken = false;
+        throw new Error('the quota store broke');
+      }
+      const count = (counts.get(id) ?? 0) + units;
+      counts.set(id, count);
+      return stateAfter(rule, count);
+    },
+    async look(rule, key) {
+      return stateAfter(rule, (counts.get(note('look', rule, key)) ?? 0) + 1);
+    },
+  };
+}
+
+/** The real slots. `steps`: gets `slot` for one taken and `slot back` for one given back. */
+export function tracedSlots(max: number, steps: Trace = []): Slots {
+  const slots = inFlightSlots(max);
+  return {
+    ...slots,
+    take(payer, perPayer) {
+      const slot = slots.take(payer, perPayer);
+      if (typeof slot !== 'function') return slot;
+      steps.push('slot');
+      return () => {
+        steps.push('slot back');
+        slot();
+      };
+    },
+  };
+}

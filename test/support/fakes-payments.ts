@@ -1,0 +1,102 @@
+// A facilitator and a chain as a test drives them: money moves once per nonce, and answers come as scripted.
+import type { ChainState, Payments, PresentedPayment, Settled, Verified } from '#src/ports/payments.ts';
+import type { Trace } from './fakes.ts';
+import { paymentReserved } from './given-events.ts';
+
+/** A payment as presented, with the facts of the sample `PaymentReserved`. */
+export function presentedPayment(changes: Partial<PresentedPayment> = {}): PresentedPayment {
+  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
+    paymentReserved().data;
+  const facts = {
+    scheme,
+    network,
+    asset,
+    amount,
+    payTo,
+    payer,
+    nonce,
+    validBefore,
+    payloadHash,
+    x402Version,
+  };
+  return { hash: '9'.repeat(64), ...facts, carried: { signature: 'in memory only' }, ...changes };
+}
+
+/** Another authorization of the same payer; `digit` tells it from the others. */
+export const otherPayment = (digit = '4'): PresentedPayment =>
+  presentedPayment({ hash: digit.padStart(64, '0'), nonce: `0x${digit}` });
+
+type Scripted<T> = T | ((payment: PresentedPayment) => T | Promise<T>);
+
+export type ScriptedPayments = Payments & {
+  readonly calls: { window: number; verify: number; settle: number; lookUp: number };
+  /** Nonces whose money has moved, with their transaction: never twice. */
+  readonly ledger: ReadonlyMap<string, string>;
+  /** Moves the money, as a settle that worked did. */
+  move(payment: PresentedPayment): { readonly outcome: 'settled'; readonly transaction: string };
+  scriptWindow(...answers: readonly ReturnType<Payments['timeWindow']>[]): void;
+  scriptVerify(...answers: readonly Scripted<Verified>[]): void;
+  scriptSettle(...answers: readonly Scripted<Settled>[]): void;
+  scriptLookUp(...answers: readonly Scripted<ChainState>[]): void;
+};
+
+/** Settles once, then says that the nonce is used. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
+export function scriptedPayments(trace: Trace = [], steps: Trace = []): ScriptedPayments {
+  const calls = { window: 0, verify: 0, settle: 0, lookUp: 0 };
+  const ledger = new Map<string, string>();
+  const windows: ReturnType<Payments['timeWindow']>[] = [];
+  const verifies: Scripted<Verified>[] = [];
+  const settles: Scripted<Settled>[] = [];
+  const lookUps: Scripted<ChainState>[] = [];
+  const move = ({ nonce }: PresentedPayment) => {
+    if (ledger.has(nonce)) throw new Error('the money moved twice');
+    const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;
+    ledger.set(nonce, transaction);
+    return { outcome: 'settled', transaction } as const;
+  };
+  return {
+    mode: 'x402',
+    calls,
+    ledger,
+    move,
+    scriptWindow: (...more) => {
+      windows.push(...more);
+    },
+    scriptVerify: (...more) => {
+      verifies.push(...more);
+    },
+    scriptSettle: (...more) => {
+      settles.push(...more);
+    },
+    scriptLookUp: (...more) => {
+      lookUps.push(...more);
+    },
+    timeWindow() {
+      calls.window++;
+      steps.push('window');
+      return windows.shift() ?? null;
+    },
+    async verify(payment) {
+      calls.verify++;
+      steps.push('verify');
+      const answer = verifies.shift();
+      if (typeof answer === 'function') return answer(payment);
+      if (answer !== undefined) return answer;
+      return ledger.has(payment.nonce) ? { outcome: 'invalid', reason: 'nonce_used' } : { outcome: 'valid' };
+    },
+    async settle(payment) {
+      calls.settle++;
+      trace.push('settle');
+      const answer = settles.shift();
+      if (typeof answer === 'function') return answer(payment);
+      if (answer !== undefined) return answer;
+      return ledger.has(payment.nonce) ? { outcome: 'nonce_used' } : move(payment);
+    },
+    async lookUp(payment) {
+      calls.lookUp++;
+      trace.push('lookUp');
+      const answer = lookUps.shift() ?? ({ outcome: 'unavailable' } as const);
+      return typeof answer === 'function' ? answer(payment) : answer;
+    },
+  };
+}
