@@ -8,7 +8,7 @@ import type { Payments } from '../ports/payments.ts';
 import type { Call } from './execution-call.ts';
 import { type JudgeDeps, judgeRequest, takeQuota } from './judge-request.ts';
 import { findKnown } from './known-job.ts';
-import type { Slots } from './slots.ts';
+import type { Slot, Slots } from './slots.ts';
 
 export type AdmissionDeps = JudgeDeps & {
   readonly log: EventLog;
@@ -31,12 +31,15 @@ export async function judgeNew(deps: AdmissionDeps, call: Call): Promise<Refused
 const MINUTE_MS = 60_000;
 
 /** A slot in flight; per payer where somebody pays (in demo mode all callers are one payer). */
-export async function admit(deps: AdmissionDeps, call: Call): Promise<(() => void) | Refused> {
+export async function admit(deps: AdmissionDeps, call: Call): Promise<Slot | Refused> {
   if (call.presented === null) return deps.slots.take(call.payer, null);
   const slot = deps.slots.take(call.payer, LIMITS.jobsInFlightPerPayer);
   if (typeof slot !== 'function') return slot;
   const rule = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.jobsPerMinutePerPayer };
-  const rate = await deps.quota.take(rule, call.payer);
+  const rate = await deps.quota.take(rule, call.payer).catch((cause: unknown) => {
+    slot();
+    throw cause;
+  });
   if (rate.allowed) return slot;
   slot();
   return refused('rate_limited', 'Too many paid calls in this minute.', {
@@ -47,7 +50,9 @@ export async function admit(deps: AdmissionDeps, call: Call): Promise<(() => voi
 /** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
 export async function accept(deps: AdmissionDeps, call: Call): Promise<Refused | 'again' | null> {
   if (call.presented !== null) {
-    const verified = await deps.payments.verify(call.presented);
+    const slot = deps.slots.takeVerify();
+    if (typeof slot !== 'function') return slot;
+    const verified = await deps.payments.verify(call.presented).finally(slot);
     if (verified.outcome === 'unavailable') {
       throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
         retryAfterSeconds: 5,
