@@ -130,16 +130,21 @@ async function outboundRequest(deps: ExecuteDeps, call: Call, jobId: string) {
   return { target: read.target, method, headers, body, timeoutMs };
 }
 
-/** Only the requester, who has just sent the same request again, can be shown its disclosures again. */
+/**
+ * Only the requester, who has just sent the same request again, can be shown its disclosures again: those that open
+ * what was recorded. The same JSON with its keys in another order is the same request, yet not the bytes that went out.
+ */
 async function replay(
   deps: ExecuteDeps,
   call: Call,
   { closed }: Extract<Known, { kind: 'completed' }>,
 ): Promise<Execution> {
-  const { disclosures } = await openRequest(deps, call, closed.job.started.jobId);
+  const { jobId, commitments } = closed.job.started;
+  const { disclosures } = await openRequest(deps, call, jobId);
+  const recorded = new Set(Object.values(commitments));
   return executionOf(closed.job, {
     replay: true,
-    disclosures: disclosures.map((disclosure) => disclosure.text),
+    disclosures: disclosures.filter(({ commitment }) => recorded.has(commitment)).map(({ text }) => text),
     position: closed.position,
   });
 }
