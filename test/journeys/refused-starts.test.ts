@@ -1,0 +1,110 @@
+// Starts that must not be: each ends at once with code 2 and words that name what is wrong, and harms nobody.
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type Environment, type Service, spawnService } from '#test/support/service.ts';
+import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
+
+let world: World;
+let first: Service;
+
+async function refusedStart(env: Environment): Promise<string> {
+  const { code, stdout, stderr } = await spawnService({ PORT: '0', ...world.env, ...env }).ended;
+  assert.equal(code, 2, stdout + stderr);
+  assert.doesNotMatch(stdout, /"listening"/);
+  assert.notEqual(stderr, '');
+  assert.doesNotMatch(stderr, /\n\s+at /, 'words, no stack');
+  return stderr;
+}
+
+/** The first process on the data directory goes on as if nothing had been. */
+async function assertUnharmed(): Promise<void> {
+  const { status, body } = await execute(first, { url: world.target.url() });
+  assert.equal(status, 200);
+  const report = await get<Report>(body.links.verifyJob ?? '');
+  assert.deepEqual([report.status, report.body.ok], [200, true]);
+  const health = await get<{ ok: boolean }>(`${first.url}/health`);
+  assert.deepEqual([health.status, health.body.ok], [200, true]);
+}
+
+describe('a start is refused', () => {
+  before(async () => {
+    world = await makeWorld();
+    first = await world.start();
+  });
+  after(() => world.end());
+
+  test('a second process on one data directory: names the first, which goes on', async () => {
+    const stderr = await refusedStart({});
+    assert.match(stderr, new RegExp(`\\b${first.pid}\\b`));
+    await assertUnharmed();
+  });
+
+  test('demo mode on a host that others reach: names ALLOW_FREE_RELAY', async () => {
+    const DATA_DIR = join(world.folder, 'free');
+    const stderr = await refusedStart({ DATA_DIR, HOST: '0.0.0.0' });
+    assert.match(stderr, /ALLOW_FREE_RELAY .*HOST/);
+    assert.equal(existsSync(DATA_DIR), false);
+  });
+
+  test('wrong values: every variable is named at once, and no value is repeated', async () => {
+    const DATA_DIR = join(world.folder, 'wrong');
+    const wrong = {
+      PORT: 'seven-7e1f',
+      PUBLIC_BASE_URL: 'https://relay.example/7e1f',
+      DATABASE_URL: 'mysql://user:7e1f@host/name',
+      X402_ENABLED: 'yes-7e1f',
+      POLICY_MODE: 'closed-7e1f',
+      RATE_LIMIT_PER_MINUTE: '-7e1f',
+      EGRESS_DNS_SERVERS: 'dns.7e1f.example',
+      EGRESS_CA_FILE: join(world.folder, 'none-7e1f.pem'),
+      EGRESS_ALLOW_CIDRS: '10.0.0.0/99',
+      TRUSTED_PROXIES: 'proxy-7e1f',
+      LOG_LEVEL: 'loud-7e1f',
+    };
+    const stderr = await refusedStart({ ...wrong, DATA_DIR });
+    const named = stderr.split('\n').map((line) => line.trim().split(' ')[0] ?? '');
+    for (const variable of Object.keys(wrong)) assert.ok(named.includes(variable), variable);
+    assert.doesNotMatch(stderr, /7e1f/);
+    assert.equal(existsSync(DATA_DIR), false);
+  });
+
+  test('a port that is taken', async () => {
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+    const { port } = holder.address() as { port: number };
+    try {
+      const stderr = await refusedStart({ DATA_DIR: join(world.folder, 'port'), PORT: String(port) });
+      assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port}\\b`));
+    } finally {
+      await new Promise((resolve) => holder.close(resolve));
+    }
+  });
+
+  test('another key, or another secret, than the log was written with; with its own it starts again', async () => {
+    await assertUnharmed();
+    assert.equal((await first.stop()).code, 0);
+    const stranger = await world.start({ DATA_DIR: join(world.folder, 'stranger') });
+    await stranger.stop();
+    const own = JSON.parse(readFileSync(join(world.dataDir, 'keys.json'), 'utf8'));
+    const theirs = JSON.parse(readFileSync(join(world.folder, 'stranger', 'keys.json'), 'utf8'));
+    const otherKeys = { ...theirs, hmacSecret: own.hmacSecret };
+    const otherSecret = { ...own, hmacSecret: theirs.hmacSecret };
+    assert.match(await refusedStart({ SIGNING_KEYS_FILE: keyFile('theirs', theirs) }), /secret/);
+    assert.match(await refusedStart({ SIGNING_KEYS_FILE: keyFile('secret', otherSecret) }), /secret/);
+    assert.match(await refusedStart({ SIGNING_KEYS_FILE: keyFile('keys', otherKeys) }), /does not know/);
+    const open = keyFile('open', own);
+    chmodSync(open, 0o644);
+    assert.match(await refusedStart({ SIGNING_KEYS_FILE: open }), /open\.json/);
+    first = await world.start({ SIGNING_KEYS_FILE: keyFile('own', own) });
+    await assertUnharmed();
+  });
+
+  function keyFile(name: string, content: unknown): string {
+    const path = join(world.folder, `${name}.json`);
+    writeFileSync(path, JSON.stringify(content), { mode: 0o600 });
+    return path;
+  }
+});

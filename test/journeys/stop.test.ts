@@ -1,0 +1,112 @@
+// A supervisor stops the service: what is in flight is answered, nothing more is accepted. And nothing that takes long
+// is cut because it takes long.
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { payloadOf } from '#test/support/service-receipts.ts';
+import {
+  type Answered,
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  type Report,
+  type World,
+} from '#test/support/service-world.ts';
+
+const hang = () => new Promise<undefined>(() => undefined);
+
+describe('the longest job', () => {
+  let world: World;
+  let answered: Promise<Answered<Executed>>;
+  before(async () => {
+    world = await makeWorld({ handler: hang });
+    const service = await world.start();
+    // Runs beside the tests below; asked for in the last one.
+    answered = execute(service, {
+      url: world.target.url(),
+      timeoutMs: 12_000,
+      retry: { attempts: 3, backoffMs: 5000 },
+    });
+    answered.catch(() => undefined);
+  });
+  after(() => world.end());
+
+  describe('SIGTERM with calls in flight', () => {
+    const CALLS = 10;
+    let other: World;
+    before(async () => {
+      other = await makeWorld();
+    });
+    after(() => other.end());
+
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      test(`${signal}: ${CALLS} calls are answered, no connection is accepted, exit code 0, a quiet end`, async () => {
+        const service = await other.start();
+        const held = Promise.withResolvers<object>();
+        other.target.answer(() => held.promise);
+        const before = other.target.requests.length;
+        const calls = Array.from({ length: CALLS }, () => execute(service, { url: other.target.url() }));
+        await waitFor('all are at the target', () => other.target.requests.length === before + CALLS);
+        service.signal(signal);
+        await waitFor('it accepts nothing more', async () => !(await accepts(service)));
+        held.resolve({});
+        const answers = await Promise.all(calls);
+        assert.deepEqual(
+          answers.map(({ status }) => status),
+          Array(CALLS).fill(200),
+        );
+        const { code, stdout, stderr } = await service.ended;
+        assert.deepEqual([code, stderr], [0, '']);
+        const messages = logLines(stdout).map(({ level, msg }) => [level, msg]);
+        assert.deepEqual(messages.at(-1), ['info', 'listening']);
+        assert.equal(messages.filter(([level]) => level === 'info').length, 1);
+        assert.equal(other.target.requests.length, before + CALLS);
+        await assertAllThere(answers.map(({ body }) => body));
+      });
+    }
+
+    async function assertAllThere(answers: readonly Executed[]): Promise<void> {
+      const next = await other.start();
+      for (const { job, links } of answers) {
+        const path = new URL(links.verifyJob ?? '').pathname;
+        const { status, body } = await get<Report>(`${next.url}${path}`);
+        assert.deepEqual([status, body.ok, body.jobId], [200, true, job.id]);
+      }
+      assert.equal((await next.stop()).code, 0);
+    }
+  });
+
+  test('three attempts of 12 s and the waits between: answered, not cut', { timeout: 110_000 }, async () => {
+    const { status, body } = await answered;
+    assert.equal(status, 502);
+    const { job, receipt } = body;
+    assert.deepEqual([job.status, job.attempts, job.errorCategory], ['failed', 3, 'timeout']);
+    const took = Date.parse(job.completedAt) - Date.parse(job.createdAt);
+    assert.ok(took >= 36_000, `it took ${took} ms`);
+    assert.deepEqual(
+      payloadOf(receipt.jws).attempts.map(({ errorCategory, sent }) => [errorCategory, sent]),
+      Array(3).fill(['timeout', 'maybe']),
+    );
+    const { requests } = world.target;
+    assert.deepEqual(
+      requests.map(({ headers }) => headers['webhook-id']),
+      Array(3).fill(job.id),
+    );
+  });
+});
+
+/** Whether a new connection is taken. */
+function accepts({ url }: Service): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    const end = (taken: boolean) => {
+      socket.destroy();
+      resolve(taken);
+    };
+    socket.once('connect', () => end(true));
+    socket.once('error', () => end(false));
+  });
+}
