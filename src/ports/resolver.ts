@@ -1,15 +1,14 @@
 // DNS: every address that a name has now.
+import type { DnsAnswer } from '../domain/target/policy.ts';
 
 export interface Resolver {
   /**
    * A and AAAA of `name`, asked side by side over the network (never the hosts file, never a literal), each address
    * in its standard text. At most one look-up of each kind. Resolves within `timeoutMs`. Never throws.
-   * `not_found`: the name does not exist or has no address. `failed`: no answer in time, SERVFAIL or the like.
+   * `not_found`: the name does not exist or has no address. `failed`: no answer in time, SERVFAIL or the like. `busy`:
+   * not asked, too many look-ups are in flight.
    */
   resolve(name: string, timeoutMs: number): Promise<Resolution>;
 }
 
-export type Resolution =
-  | { readonly outcome: 'addresses'; readonly addresses: readonly string[] }
-  | { readonly outcome: 'not_found' }
-  | { readonly outcome: 'failed'; readonly timedOut: boolean };
+export type Resolution = DnsAnswer;

@@ -15,6 +15,7 @@ import {
 import type { Quota, QuotaRule, QuotaState } from '../ports/quota.ts';
 import type { Resolver } from '../ports/resolver.ts';
 import type { KeyedHash } from '../ports/signer.ts';
+import { tooManyInFlight } from './slots.ts';
 
 export type JudgeDeps = {
   readonly rules: TargetRules;
@@ -31,6 +32,7 @@ export type TargetRefused = Refused<
   | 'target_not_allowed'
   | 'target_unresolvable'
   | 'target_quota_exceeded'
+  | 'too_many_in_flight'
 >;
 
 export type ReadRequest = {
@@ -45,10 +47,7 @@ export function readRequest(
   request: WebhookRequest,
 ): ReadRequest | Refused<'invalid_request'> {
   const target = readTarget(request.url, deps.readers.parse);
-  if (target === null) {
-    const message = 'The url must be an absolute HTTPS URL.';
-    return refused('invalid_request', message, { details: [{ path: '/url', message }] });
-  }
+  if ('refused' in target) return target;
   const headers = judgeHeaders(request.headers ?? {});
   if ('refused' in headers) return headers;
   return { target, headers, request: normaliseRequest(request, target.href) };
@@ -66,13 +65,14 @@ export function fingerprint(
 /** null: allowed. `payer` null where nobody is known to pay yet (policy check): then the host's own quota is looked at. */
 export async function judgeRequest(
   deps: JudgeDeps,
-  url: string,
+  target: Target,
   payer: string | null,
 ): Promise<TargetRefused | null> {
-  const target = judgeTarget(url, deps.readers, deps.rules);
-  if ('refused' in target) return target;
+  const refusal = judgeTarget(target, deps.readers.describe, deps.rules);
+  if (refusal !== null) return refusal;
   if (!target.literal) {
     const answer = await deps.resolver.resolve(target.hostname, LIMITS.policyDnsMs);
+    if (answer.outcome === 'busy') return tooManyInFlight();
     const dial = judgeAnswer(target, answer, deps.readers.describe, deps.rules);
     if ('refused' in dial) return dial;
   }
@@ -82,11 +82,16 @@ export async function judgeRequest(
   return quotaRefusal(states);
 }
 
-/** Takes one unit of each quota of the target; called once per new execution. */
+/**
+ * Takes one unit of each quota of the target; called once per new execution. The payer's own comes first: whoever has
+ * used that up takes nothing from the others' share of the host.
+ */
 export async function takeQuota(deps: JudgeDeps, target: Target, payer: string): Promise<Refused | null> {
-  const states: QuotaState[] = [];
-  for (const [rule, key] of quotas(deps, target, payer)) states.push(await deps.quota.take(rule, key));
-  return quotaRefusal(states);
+  for (const [rule, key] of quotas(deps, target, payer)) {
+    const refusal = quotaRefusal([await deps.quota.take(rule, key)]);
+    if (refusal !== null) return refusal;
+  }
+  return null;
 }
 
 const WINDOW_MS = 60_000;

@@ -21,7 +21,7 @@ export function inFlightSlots(max: number): Slots {
   return {
     take(payer, perPayer) {
       const own = byPayer.get(payer) ?? 0;
-      if (all >= max || (perPayer !== null && own >= perPayer)) return full();
+      if (all >= max || (perPayer !== null && own >= perPayer)) return tooManyInFlight();
       all += 1;
       byPayer.set(payer, own + 1);
       return once(() => {
@@ -32,7 +32,7 @@ export function inFlightSlots(max: number): Slots {
       });
     },
     takeVerify() {
-      if (verifies >= LIMITS.verifiesInFlight) return full();
+      if (verifies >= LIMITS.verifiesInFlight) return tooManyInFlight();
       verifies += 1;
       return once(() => {
         verifies -= 1;
@@ -42,7 +42,7 @@ export function inFlightSlots(max: number): Slots {
   };
 }
 
-const full = () =>
+export const tooManyInFlight = () =>
   refused('too_many_in_flight', 'Too many calls are in flight: try again shortly.', { retryAfterSeconds: 1 });
 
 function once(giveBack: () => void): Slot {

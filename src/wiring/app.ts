@@ -38,6 +38,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const { config, baseUrl, clock, ending, stores, models, runner, directory } = parts;
   const targets = await wireTargets(config, baseUrl, clock, ending);
   const quota = memoryQuota();
+  // In demo mode it is known who will pay: the one payer that all callers are.
+  const demo = config.mode === 'demo';
   const execution = {
     ...parts,
     ...targets,
@@ -51,7 +53,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
     ...parts,
     ...wireReads({ models, log: stores.log, keys: directory, primitives: verifierPrimitives }),
     execute: (input) => executeWebhook(execution, input),
-    checkPolicy: ({ request }) => checkPolicy(execution, request),
+    checkPolicy: ({ request }) =>
+      checkPolicy({ ...execution, resolver: targets.freeResolver }, request, demo ? 'demo' : null),
     progress: runner,
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner),

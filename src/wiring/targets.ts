@@ -5,10 +5,10 @@ import { dnsResolver, rememberingMisses } from '../adapters/outbound/dns.ts';
 import { httpsOutbound } from '../adapters/outbound/https.ts';
 import { outboundTlsContext } from '../adapters/outbound/trust.ts';
 import type { Config } from '../config.ts';
-import type { AddressFacts, Cidr } from '../domain/target/addresses.ts';
+import { type AddressFacts, type Cidr, judgeAddress } from '../domain/target/addresses.ts';
 import { hostOf } from '../domain/target/names.ts';
 import { relayPseudonym } from '../domain/target/outbound-headers.ts';
-import { chooseDial, type TargetReaders, type TargetRules } from '../domain/target/policy.ts';
+import { chooseDial, judgeTarget, type TargetReaders, type TargetRules } from '../domain/target/policy.ts';
 import { ownHostOf, type UrlParts } from '../domain/target/url.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Outbound } from '../ports/outbound.ts';
@@ -17,14 +17,16 @@ import type { Resolver } from '../ports/resolver.ts';
 export type Targets = {
   readonly rules: TargetRules;
   readonly readers: TargetReaders;
-  /** For checks before an attempt: remembers misses for a while. */
+  /** For an execution's check before its attempts: remembers misses for a while. */
   readonly resolver: Resolver;
+  /** For free checks, which must not keep executions from theirs. */
+  readonly freeResolver: Resolver;
   readonly outbound: Outbound;
   readonly pseudonym: string;
 };
 
-/** Look-ups in flight at most before an attempt; attempts are bounded by MAX_IN_FLIGHT already. */
-const CHECKS_MAX = 256;
+/** Free look-ups in flight at most; executions are bounded by MAX_IN_FLIGHT. */
+const FREE_LOOK_UPS_MAX = 256;
 const OWN_LOOK_UP_MS = 2000;
 
 /** `ending`: ends what goes on behind it. */
@@ -35,14 +37,11 @@ export async function wireTargets(
   ending: AbortSignal,
 ): Promise<Targets> {
   const readers: TargetReaders = { parse: parseUrl, describe: describeAddress };
-  const attempts = dnsResolver({
-    servers: config.egress.dnsServers,
-    maxInFlight: config.rates.maxInFlight,
-  });
-  const checks = dnsResolver({ servers: config.egress.dnsServers, maxInFlight: CHECKS_MAX });
+  const resolverFor = (maxInFlight: number) =>
+    dnsResolver({ servers: config.egress.dnsServers, maxInFlight });
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');
-  const own = followOwnAddresses(base, checks, clock, ending);
+  const own = followOwnAddresses(base, resolverFor(1), clock, ending);
   await own.firstLook;
   const rules: TargetRules = {
     mode: config.policy.mode,
@@ -57,12 +56,19 @@ export async function wireTargets(
       },
     },
   };
+  const isCallable = (addresses: readonly string[]) =>
+    addresses
+      .map(describeAddress)
+      .every((facts) => facts !== null && judgeAddress(facts, rules.addresses).allowed);
+  const { maxInFlight } = config.rates;
   return {
     rules,
     readers,
-    resolver: rememberingMisses(checks, clock),
+    resolver: rememberingMisses(resolverFor(maxInFlight), clock, { isCallable }),
+    freeResolver: rememberingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
     outbound: httpsOutbound({
-      resolver: attempts,
+      resolver: resolverFor(maxInFlight),
+      permits: (target) => judgeTarget(target, describeAddress, rules) === null,
       judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
       secureContext: outboundTlsContext(config.egress.caPem),
       clock,
@@ -81,7 +87,7 @@ function followOwnAddresses(base: UrlParts, resolver: Resolver, clock: Clock, en
   async function look(): Promise<boolean> {
     const answer = await resolver.resolve(hostname, OWN_LOOK_UP_MS);
     if (answer.outcome === 'addresses') known = read(answer.addresses);
-    return answer.outcome !== 'failed';
+    return answer.outcome === 'addresses' || answer.outcome === 'not_found';
   }
   async function follow(found: boolean): Promise<void> {
     for (let answered = found; !ending.aborted; ) {

@@ -28,6 +28,7 @@ const target: Target = {
   port: 443,
   path: '/hook',
   literal: false,
+  plain: true,
 };
 
 /** Open to every public host; ourselves at relay.example. */

@@ -7,7 +7,7 @@ import type { Resolution, Resolver } from '../../ports/resolver.ts';
 export type DnsOptions = {
   /** `ip` or `ip:port`; null: the system's. */
   readonly servers: readonly string[] | null;
-  /** Look-ups at the same time; one more fails at once. */
+  /** Look-ups at the same time; one more is `busy` at once. */
   readonly maxInFlight: number;
 };
 
@@ -24,7 +24,7 @@ export function dnsResolver({ servers, maxInFlight }: DnsOptions): Resolver {
   return {
     async resolve(name, timeoutMs) {
       if (isIP(name) !== 0) return { outcome: 'not_found' };
-      if (inFlight >= maxInFlight) return { outcome: 'failed', timedOut: false };
+      if (inFlight >= maxInFlight) return { outcome: 'busy' };
       inFlight++;
       try {
         return await lookUp(name, timeoutMs, servers);
@@ -88,16 +88,22 @@ function combine(kinds: readonly Kind[]): Resolution {
   return addresses.length > 0 ? { outcome: 'addresses', addresses } : { outcome: 'not_found' };
 }
 
-export type MissOptions = { readonly keepMs?: number; readonly maxNames?: number };
+export type MissOptions = {
+  /** Whether a name with these addresses may be called: one that may not is a miss too, told apart by nothing. */
+  readonly isCallable: (addresses: readonly string[]) => boolean;
+  readonly keepMs?: number;
+  readonly maxNames?: number;
+};
 
 /**
- * For checks before an attempt: keeps `not_found` for `keepMs`, and nothing else, so that a flood of checks on one
- * bad name asks once. An attempt must ask each time and takes the resolver itself.
+ * For checks before an attempt: keeps misses for `keepMs`, and nothing else, so that a flood of checks on one bad name
+ * asks once, and so that a name with a non-public address answers no later than one without any. An attempt must ask
+ * each time and takes the resolver itself.
  */
 export function rememberingMisses(
   resolver: Resolver,
   clock: Pick<Clock, 'monotonic'>,
-  { keepMs = 60_000, maxNames = 10_000 }: MissOptions = {},
+  { isCallable, keepMs = 60_000, maxNames = 10_000 }: MissOptions,
 ): Resolver {
   const misses = new Map<string, number>();
   return {
@@ -105,7 +111,9 @@ export function rememberingMisses(
       const until = misses.get(name);
       if (until !== undefined && clock.monotonic() < until) return { outcome: 'not_found' };
       misses.delete(name);
-      const resolution = await resolver.resolve(name, timeoutMs);
+      const asked = await resolver.resolve(name, timeoutMs);
+      const refused = asked.outcome === 'addresses' && !isCallable(asked.addresses);
+      const resolution: Resolution = refused ? { outcome: 'not_found' } : asked;
       if (resolution.outcome === 'not_found') {
         // A Map keeps the order of insertion: the first is the oldest.
         if (misses.size >= maxNames) misses.delete(misses.keys().next().value ?? name);

@@ -23,6 +23,8 @@ import { exchange } from './exchange.ts';
 export type OutboundParts = {
   /** Asks each time: never one that remembers. */
   readonly resolver: Resolver;
+  /** The verdict on text, name, port and the mode's lists, before any look-up: a job may be older than the rules. */
+  readonly permits: (target: Target) => boolean;
   /** The address to dial among all that a name has, or null where one of them may not be dialled. */
   readonly judge: (target: Target, addresses: readonly string[]) => Dial | null;
   readonly secureContext: SecureContext;
@@ -70,6 +72,7 @@ async function findAddress(
   attempt: Attempt,
   watch: Stopwatch,
 ): Promise<Dial> {
+  if (!parts.permits(target)) throw new AttemptFailed('target_refused');
   const addresses = target.literal
     ? [target.hostname]
     : await lookUp(parts, target, timeoutMs, attempt, watch);

@@ -20,30 +20,30 @@ export type TargetRules = {
 export type TargetReaders = { readonly parse: ParseUrl; readonly describe: DescribeAddress };
 
 export type TargetRefusal = Refused<
-  'invalid_request' | 'unsafe_target' | 'target_blocked' | 'target_not_allowed' | 'target_unresolvable'
+  'unsafe_target' | 'target_blocked' | 'target_not_allowed' | 'target_unresolvable'
 >;
 
-/** What a look-up said; `Resolution` of the resolver port. */
+/** What a look-up said: see the resolver port. */
 export type DnsAnswer =
   | { readonly outcome: 'addresses'; readonly addresses: readonly string[] }
   | { readonly outcome: 'not_found' }
-  | { readonly outcome: 'failed' };
+  | { readonly outcome: 'failed'; readonly timedOut: boolean }
+  | { readonly outcome: 'busy' };
 
 /** The one address to dial. `exempted`: non-public, let through by configuration. */
 export type Dial = { readonly address: AddressFacts; readonly exempted: boolean };
 
-/** The verdict before any look-up: text, name, port, an address written as such, the mode's lists. */
+/** The verdict before any look-up: text, name, port, an address written as such, the mode's lists. null: go on. */
 export function judgeTarget(
-  text: string,
-  readers: TargetReaders,
+  target: Target,
+  describe: DescribeAddress,
   rules: TargetRules,
-): Target | TargetRefusal {
-  const target = judgeUrl(text, readers.parse, rules.url);
-  if ('refused' in target) return target;
-  if (target.literal && chooseDial(target, [target.hostname], readers.describe, rules) === null) {
+): TargetRefusal | null {
+  const refusal = judgeUrl(target, rules.url);
+  if (refusal !== null) return refusal;
+  if (target.literal && chooseDial(target, [target.hostname], describe, rules) === null)
     return unsafeTarget();
-  }
-  return judgeHost(target, rules) ?? target;
+  return judgeHost(target, rules);
 }
 
 function judgeHost(target: Target, rules: TargetRules): TargetRefusal | null {
@@ -75,7 +75,8 @@ export function judgeAnswer(
   describe: DescribeAddress,
   rules: TargetRules,
 ): Dial | Refused<'target_unresolvable'> {
-  if (answer.outcome === 'failed') return unresolvable('The target host could not be looked up.', true);
+  if (answer.outcome === 'failed' || answer.outcome === 'busy')
+    return unresolvable('The target host could not be looked up.', true);
   const addresses = answer.outcome === 'addresses' ? answer.addresses : [];
   return (
     chooseDial(target, addresses, describe, rules) ??

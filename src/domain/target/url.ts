@@ -20,7 +20,7 @@ export type UrlParts = {
 /** `new URL(text)`, or null where that throws. Called once per request: what is checked is what is called. */
 export type ParseUrl = (text: string) => UrlParts | null;
 
-/** A URL that may be called as far as its text tells. */
+/** A URL as read once: this very value is judged, called, hashed and recorded. */
 export type Target = {
   /** Normalised, without fragment, the host without its trailing dot. The one text that is hashed and recorded. */
   readonly href: string;
@@ -32,6 +32,8 @@ export type Target = {
   readonly path: string;
   /** True where `hostname` is an IP address. */
   readonly literal: boolean;
+  /** False where the text named a user or the parser had to repair it: other readers repair it otherwise. */
+  readonly plain: boolean;
 };
 
 export type UrlRules = {
@@ -64,28 +66,22 @@ const UNSAFE = 'The target is not a public HTTPS endpoint that this service call
 /** One text for every reason: it tells nothing about what stands behind a name or an address. */
 export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
 
-/**
- * The target that `text` names, or `invalid_request` where it is no absolute https URL, or `unsafe_target` where it
- * is one that is never called. Text that the parser had to repair is refused: other readers repair it otherwise.
- */
-export function judgeUrl(
-  text: string,
-  parse: ParseUrl,
-  rules: UrlRules,
-): Target | Refused<'invalid_request' | 'unsafe_target'> {
+/** The target that `text` names. Judges nothing but that it is an absolute https URL. */
+export function readTarget(text: string, parse: ParseUrl): Target | Refused<'invalid_request'> {
   const parts = parse(text);
   if (parts === null || parts.protocol !== 'https:') {
     const message = 'The url must be an absolute HTTPS URL.';
     return refused('invalid_request', message, { details: [{ path: '/url', message }] });
   }
-  if (parts.username !== '' || parts.password !== '' || isRepaired(text)) return unsafeTarget();
-  const target = targetOf(parts);
-  if (isBadPort(target.port) || rules.ports?.includes(target.port) === false) return unsafeTarget();
-  if (!target.literal && (!isSpellableName(target.hostname) || isReservedName(target.hostname))) {
-    return unsafeTarget();
-  }
-  if (target.hostname === rules.own.hostname && target.href !== rules.own.canary) return unsafeTarget();
-  return target;
+  return targetOf(parts, text);
+}
+
+/** null: by its text and parts it may be called. */
+export function judgeUrl(target: Target, rules: UrlRules): Refused<'unsafe_target'> | null {
+  const { plain, port, hostname, literal, href } = target;
+  if (!plain || isBadPort(port) || rules.ports?.includes(port) === false) return unsafeTarget();
+  if (!literal && (!isSpellableName(hostname) || isReservedName(hostname))) return unsafeTarget();
+  return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : null;
 }
 
 /** Backslashes, blanks, control characters, too few or too many slashes, an `@` before the host. */
@@ -93,16 +89,18 @@ function isRepaired(text: string): boolean {
   return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
 }
 
-function targetOf(parts: UrlParts): Target {
+function targetOf(parts: UrlParts, text: string): Target {
   const { hostname, literal, authority } = hostOf(parts.hostname);
-  const origin = `https://${authority}${parts.port === '' ? '' : `:${parts.port}`}`;
+  const host = `${authority}${parts.port === '' ? '' : `:${parts.port}`}`;
   const path = `${parts.pathname}${parts.search}`;
-  const port = parts.port === '' ? 443 : Number(parts.port);
-  return { href: `${origin}${path}`, origin, hostname, port, path, literal };
-}
-
-/** The target as the parser reads it, judged by nobody: what tells the repeat of an earlier request from a new one. */
-export function readTarget(text: string, parse: ParseUrl): Target | null {
-  const parts = parse(text);
-  return parts === null || parts.protocol !== 'https:' ? null : targetOf(parts);
+  const user = parts.username === '' && parts.password === '' ? '' : `${parts.username}:${parts.password}@`;
+  return {
+    href: `https://${user}${host}${path}`,
+    origin: `https://${host}`,
+    hostname,
+    port: parts.port === '' ? 443 : Number(parts.port),
+    path,
+    literal,
+    plain: user === '' && !isRepaired(text),
+  };
 }

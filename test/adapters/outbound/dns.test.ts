@@ -139,7 +139,7 @@ test('look-ups in flight are capped: one more fails at once, and a place is free
     { '*': slow },
     async (resolver, dns) => {
       const running = [resolver.resolve('a.test', 2000), resolver.resolve('b.test', 2000)];
-      assert.deepEqual(await resolver.resolve('c.test', 2000), { outcome: 'failed', timedOut: false });
+      assert.deepEqual(await resolver.resolve('c.test', 2000), { outcome: 'busy' });
       for (const resolution of await Promise.all(running)) assert.equal(resolution.outcome, 'addresses');
       assert.equal(dns.asked('c.test'), 0);
       assert.equal((await resolver.resolve('c.test', 2000)).outcome, 'addresses');
@@ -159,13 +159,15 @@ function counting(answer: (name: string) => Resolution): Resolver & { asked: str
   };
 }
 
+const isCallable = (addresses: readonly string[]) => addresses.includes('8.8.8.8');
+
 test('a miss is kept for 60 s, an address and a failure are not', async () => {
   let now = 0;
   const inner = counting((name) => {
     if (name === 'good.test') return { outcome: 'addresses', addresses: ['8.8.8.8'] };
     return name === 'bad.test' ? { outcome: 'failed', timedOut: true } : { outcome: 'not_found' };
   });
-  const resolver = rememberingMisses(inner, { monotonic: () => now });
+  const resolver = rememberingMisses(inner, { monotonic: () => now }, { isCallable });
   const ask = async (name: string) => (await resolver.resolve(name, 1000)).outcome;
   for (let i = 0; i < 3; i++) {
     assert.equal(await ask('none.test'), 'not_found');
@@ -184,7 +186,16 @@ test('a miss is kept for 60 s, an address and a failure are not', async () => {
 
 test('misses are bounded: the oldest goes first', async () => {
   const inner = counting(() => ({ outcome: 'not_found' }));
-  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { maxNames: 2 });
+  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { isCallable, maxNames: 2 });
   for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await resolver.resolve(name, 1000);
   assert.deepEqual(inner.asked, ['a', 'b', 'c', 'a']);
+});
+
+test('a name that may not be called is a miss like one without an address: told apart by neither answer nor time', async () => {
+  const inner = counting(() => ({ outcome: 'addresses', addresses: ['10.0.0.1'] }));
+  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { isCallable });
+  for (let i = 0; i < 3; i++) {
+    assert.deepEqual(await resolver.resolve('internal.test', 1000), { outcome: 'not_found' });
+  }
+  assert.deepEqual(inner.asked, ['internal.test']);
 });

@@ -5,7 +5,7 @@ import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import { makeSelfSigned, makeTestCa } from '#test/support/test-ca.ts';
 import { startTlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
-import { cidrs, inLab, outboundWith, requestTo, until, withListener } from './lab.ts';
+import { cidrs, inLab, outboundWith, requestTo, targetOf, until, withListener } from './lab.ts';
 
 type Ended = Pick<AttemptReport, 'errorCategory' | 'phase' | 'sent' | 'address'>;
 
@@ -186,3 +186,19 @@ test('an exempted address is recorded as such, a range without exemption is refu
     assert.equal((await send()).errorCategory, 'target_refused');
   });
 });
+
+test('a target that the rules no longer permit is refused before its name is looked up', async () => {
+  await inLab({}, async ({ dns, target, outbound, send }) => {
+    const { url } = target;
+    const refused = await outbound.send(requestTo(url(), { target: notPermitted(url()) }));
+    assert.deepEqual(
+      [refused.errorCategory, refused.phase, refused.sent, refused.address],
+      ['target_refused', 'dns', 'no', null],
+    );
+    assert.deepEqual([dns.questions.length, target.connections()], [0, 0]);
+    assert.equal((await send()).errorCategory, null);
+  });
+});
+
+/** As it may stand in a job that was accepted under other rules. */
+const notPermitted = (url: string) => ({ ...targetOf(url), hostname: 'relay.example.com' });

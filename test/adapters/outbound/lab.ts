@@ -6,11 +6,12 @@ import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
 import type { Cidr } from '#src/domain/target/addresses.ts';
-import { chooseDial, type TargetRules } from '#src/domain/target/policy.ts';
-import { judgeUrl, type Target } from '#src/domain/target/url.ts';
+import { chooseDial, judgeTarget, type TargetRules } from '#src/domain/target/policy.ts';
+import type { Target } from '#src/domain/target/url.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
+import { judgeUrlText } from '#test/support/judge-text.ts';
 import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
 
 export const clock = { now: () => Date.now(), monotonic: () => performance.now() };
@@ -39,7 +40,7 @@ export function rulesWith(addresses: Partial<TargetRules['addresses']> = {}): Ta
 }
 
 export function targetOf(url: string): Target {
-  const target = judgeUrl(url, parseUrl, rulesWith().url);
+  const target = judgeUrlText(url, parseUrl, rulesWith().url);
   if ('refused' in target) throw new Error(`${url}: ${target.refused}`);
   return target;
 }
@@ -64,6 +65,7 @@ export function outboundWith(parts: {
   const rules = rulesWith({ allow: parts.allow ?? LOOPBACK });
   return httpsOutbound({
     resolver: parts.resolver,
+    permits: (target) => judgeTarget(target, describeAddress, rules) === null,
     judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
     clock,

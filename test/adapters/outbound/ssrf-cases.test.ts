@@ -4,15 +4,11 @@ import { after, before, test } from 'node:test';
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
+import type { Refused } from '#src/domain/refusal.ts';
 import { hostOf } from '#src/domain/target/names.ts';
-import {
-  chooseDial,
-  type Dial,
-  judgeAnswer,
-  judgeTarget,
-  type TargetRefusal,
-} from '#src/domain/target/policy.ts';
+import { chooseDial, type Dial, judgeAnswer, type TargetRefusal } from '#src/domain/target/policy.ts';
 import type { Target } from '#src/domain/target/url.ts';
+import { judgeTargetText } from '#test/support/judge-text.ts';
 import { caseResolver, type SsrfCase, ssrfCases } from '#test/support/ssrf.ts';
 import { startTlsTarget, type TlsTarget } from '#test/support/tls-target.ts';
 import { clock, requestTo, rulesWith, withListener } from './lab.ts';
@@ -26,11 +22,13 @@ test('both fixtures are there', () => {
   assert.ok(cases.filter(({ expected }) => expected === 'allow').length >= 40);
 });
 
-type Verdict = { readonly refusal: TargetRefusal } | { readonly target: Target; readonly dial: Dial | null };
+type Verdict =
+  | { readonly refusal: TargetRefusal | Refused<'invalid_request'> }
+  | { readonly target: Target; readonly dial: Dial | null };
 
 /** As a route does it: text, then one look-up, then the answer. */
 async function verdictOf(ssrfCase: SsrfCase): Promise<Verdict> {
-  const target = judgeTarget(ssrfCase.url, readers, rules);
+  const target = judgeTargetText(ssrfCase.url, readers, rules);
   if ('refused' in target) return { refusal: target };
   if (target.literal) return { target, dial: chooseDial(target, [target.hostname], describeAddress, rules) };
   const answer = await caseResolver(ssrfCase).resolve(target.hostname, 1000);
@@ -67,7 +65,7 @@ function unjudged({ url }: SsrfCase, port: number): Target | null {
   if (parts === null || parts.protocol !== 'https:') return null;
   const { hostname, literal, authority } = hostOf(parts.hostname);
   const origin = `https://${authority}:${port}`;
-  return { href: `${origin}/`, origin, hostname, port, path: '/', literal };
+  return { href: `${origin}/`, origin, hostname, port, path: '/', literal, plain: true };
 }
 
 /** Cases that only the text tells; their hosts are public or not named at all. */
@@ -88,6 +86,7 @@ test('no blocked case reaches a listening socket, even where nobody judged its t
         const resolver = caseResolver({ ...ssrfCase, dns: ssrfCase.dns ?? ['127.0.0.1'] });
         const outbound = httpsOutbound({
           resolver,
+          permits: () => true,
           judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
           secureContext: outboundTlsContext(null),
           clock,
@@ -119,7 +118,7 @@ after(() => stand.close());
 
 for (const ssrfCase of allowed) {
   test(`call: ${title(ssrfCase)}`, async () => {
-    const target = judgeTarget(ssrfCase.url, readers, rules);
+    const target = judgeTargetText(ssrfCase.url, readers, rules);
     assert.ok(!('refused' in target));
     const resolver = caseResolver(ssrfCase);
     const chosen: string[] = [];
@@ -127,6 +126,7 @@ for (const ssrfCase of allowed) {
     assert.ok(loopback);
     const outbound = httpsOutbound({
       resolver,
+      permits: () => true,
       // The address is judged as it is, then a target on this machine stands in for it.
       judge: (judged, addresses) => {
         const dial = chooseDial(judged, addresses, describeAddress, rules);

@@ -2,14 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
-import {
-  chooseDial,
-  type DnsAnswer,
-  judgeAnswer,
-  judgeTarget,
-  type TargetRules,
-} from '#src/domain/target/policy.ts';
+import { chooseDial, type DnsAnswer, judgeAnswer, type TargetRules } from '#src/domain/target/policy.ts';
 import type { Target } from '#src/domain/target/url.ts';
+import { judgeTargetText } from '#test/support/judge-text.ts';
 
 const open: TargetRules = {
   mode: 'open-public-https',
@@ -24,12 +19,12 @@ const open: TargetRules = {
 const readers = { parse: parseUrl, describe: describeAddress };
 
 function judge(url: string, rules: TargetRules): string {
-  const target = judgeTarget(url, readers, rules);
+  const target = judgeTargetText(url, readers, rules);
   return 'refused' in target ? target.refused : 'allowed';
 }
 
 function targetOf(url: string, rules = open): Target {
-  const target = judgeTarget(url, readers, rules);
+  const target = judgeTargetText(url, readers, rules);
   assert.ok('href' in target);
   return target;
 }
@@ -90,15 +85,13 @@ test('target_unresolvable reads the same for no address, no public address and a
 });
 
 test('target_unresolvable is retryable only where no answer came', () => {
-  const refusal = judgeAnswer(
-    targetOf('https://hooks.example.com/'),
-    { outcome: 'failed' },
-    describeAddress,
-    open,
-  );
-  assert.ok('refused' in refusal);
-  assert.equal(refusal.refused, 'target_unresolvable');
-  assert.deepEqual(refusal.details, { retryable: true });
+  const target = targetOf('https://hooks.example.com/');
+  for (const answer of [{ outcome: 'failed', timedOut: true }, { outcome: 'busy' }] as const) {
+    const refusal = judgeAnswer(target, answer, describeAddress, open);
+    assert.ok('refused' in refusal);
+    assert.equal(refusal.refused, 'target_unresolvable');
+    assert.deepEqual(refusal.details, { retryable: true });
+  }
 });
 
 test('of several public addresses the first IPv4 is dialled, else the first IPv6', () => {

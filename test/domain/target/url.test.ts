@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseUrl } from '#src/adapters/outbound/addresses.ts';
-import { judgeUrl, ownHostOf, type UrlParts, type UrlRules } from '#src/domain/target/url.ts';
+import { ownHostOf, readTarget, type UrlParts, type UrlRules } from '#src/domain/target/url.ts';
+import { judgeUrlText } from '#test/support/judge-text.ts';
 
 const rules: UrlRules = {
   ports: null,
@@ -17,30 +18,32 @@ function parsed(text: string): UrlParts {
 }
 
 test('a target is normalised: lower case, no fragment, no trailing dot, no default port', () => {
-  assert.deepEqual(judgeUrl('HTTPS://Hooks.Example.COM.:443/a/../B?c=%7e#frag', parseUrl, rules), {
+  assert.deepEqual(judgeUrlText('HTTPS://Hooks.Example.COM.:443/a/../B?c=%7e#frag', parseUrl, rules), {
     href: 'https://hooks.example.com/B?c=%7e',
     origin: 'https://hooks.example.com',
     hostname: 'hooks.example.com',
     port: 443,
     path: '/B?c=%7e',
     literal: false,
+    plain: true,
   });
 });
 
 test('an IPv6 literal keeps its brackets in the URL only', () => {
-  assert.deepEqual(judgeUrl('https://[2606:4700:0::1111]:8443/x', parseUrl, rules), {
+  assert.deepEqual(judgeUrlText('https://[2606:4700:0::1111]:8443/x', parseUrl, rules), {
     href: 'https://[2606:4700::1111]:8443/x',
     origin: 'https://[2606:4700::1111]:8443',
     hostname: '2606:4700::1111',
     port: 8443,
     path: '/x',
     literal: true,
+    plain: true,
   });
 });
 
 test('the parser is called once, and only what it gave is used', () => {
   const texts: string[] = [];
-  const target = judgeUrl(
+  const target = judgeUrlText(
     'https://one.example.com/',
     (text) => {
       texts.push(text);
@@ -55,13 +58,13 @@ test('the parser is called once, and only what it gave is used', () => {
 test('unsafe_target: userinfo, even where only the parser sees it', () => {
   for (const over of [{ username: 'u' }, { password: 'p' }]) {
     const parse = () => ({ ...parsed('https://example.com/'), ...over });
-    const target = judgeUrl('https://example.com/', parse, rules);
+    const target = judgeUrlText('https://example.com/', parse, rules);
     assert.ok('refused' in target && target.refused === 'unsafe_target');
   }
 });
 
 test('invalid_request names the field, unsafe_target tells nothing of the reason', () => {
-  const invalid = judgeUrl('http://example.com/', parseUrl, rules);
+  const invalid = judgeUrlText('http://example.com/', parseUrl, rules);
   assert.ok('refused' in invalid && invalid.refused === 'invalid_request');
   assert.deepEqual(invalid.details, [{ path: '/url', message: invalid.message }]);
   const refusals = [
@@ -70,16 +73,16 @@ test('invalid_request names the field, unsafe_target tells nothing of the reason
     'https://a.local/',
     'https://example.com\\',
   ];
-  const texts = refusals.map((url) => JSON.stringify(judgeUrl(url, parseUrl, rules)));
+  const texts = refusals.map((url) => JSON.stringify(judgeUrlText(url, parseUrl, rules)));
   assert.equal(new Set(texts).size, 1);
   assert.match(texts[0] ?? '', /"refused":"unsafe_target"/);
 });
 
 test('EGRESS_PORTS narrows the ports, and never opens a bad one', () => {
   const narrow = { ...rules, ports: [443, 22] };
-  assert.ok('href' in judgeUrl('https://example.com/', parseUrl, narrow));
+  assert.ok('href' in judgeUrlText('https://example.com/', parseUrl, narrow));
   for (const port of [8443, 22]) {
-    const refusal = judgeUrl(`https://example.com:${port}/`, parseUrl, narrow);
+    const refusal = judgeUrlText(`https://example.com:${port}/`, parseUrl, narrow);
     assert.ok('refused' in refusal && refusal.refused === 'unsafe_target');
   }
 });
@@ -94,16 +97,18 @@ test('our own host comes from PUBLIC_BASE_URL, the canary is its one exception',
     canary: 'http://127.0.0.1:3402/api/canary/echo',
   });
   const own = ownHostOf(parsed('https://relay.example.com/'));
-  assert.ok('href' in judgeUrl('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }));
   assert.ok(
-    'refused' in judgeUrl('https://relay.example.com/api/canary/echoo', parseUrl, { ports: null, own }),
+    'href' in judgeUrlText('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }),
+  );
+  assert.ok(
+    'refused' in judgeUrlText('https://relay.example.com/api/canary/echoo', parseUrl, { ports: null, own }),
   );
 });
 
 test('of a base served over http nothing may be called', () => {
   const own = ownHostOf(parsed('http://relay.example.com'));
   assert.ok(
-    'refused' in judgeUrl('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }),
+    'refused' in judgeUrlText('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }),
   );
 });
 
@@ -118,10 +123,10 @@ test('whatever is accepted is already in its normal form, and judged the same ag
   let accepted = 0;
   fc.assert(
     fc.property(text, (url) => {
-      const target = judgeUrl(url, parseUrl, rules);
+      const target = judgeUrlText(url, parseUrl, rules);
       if ('refused' in target) return;
       accepted++;
-      assert.deepEqual(judgeUrl(target.href, parseUrl, rules), target);
+      assert.deepEqual(judgeUrlText(target.href, parseUrl, rules), target);
       const again = parsed(target.href);
       assert.equal(again.href, target.href);
       assert.equal(again.username + again.password + again.hash, '');
@@ -151,8 +156,20 @@ test('no text with a blank, a control character or a backslash is ever accepted'
   fc.assert(
     fc.property(fc.nat(30), bad, (at, character) => {
       const url = 'https://hooks.example.com/path?q=1#f';
-      const target = judgeUrl(url.slice(0, at) + character + url.slice(at), parseUrl, rules);
+      const target = judgeUrlText(url.slice(0, at) + character + url.slice(at), parseUrl, rules);
       assert.ok('refused' in target);
     }),
   );
+});
+
+test('a user in the text makes another target: a repeat with one is not the same request', () => {
+  const read = (text: string) => {
+    const target = readTarget(text, parseUrl);
+    assert.ok('href' in target);
+    return target;
+  };
+  const named = read('https://user:pw@example.com/');
+  assert.deepEqual([named.href, named.plain], ['https://user:pw@example.com/', false]);
+  assert.equal(named.origin, 'https://example.com');
+  assert.deepEqual(read('https:/\\example.com/').plain, false);
 });
