@@ -1,0 +1,187 @@
+// What tells a repeat from another request: payer, key or decision, and every field of the request.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { tracedSlots } from '#test/support/fakes-admission.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import { shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { type CallChanges, DEMO, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given-call.ts';
+import { assertOneRan, outcomeOf } from '#test/support/given-payment.ts';
+import { hashWith } from '#test/support/primitives.ts';
+
+const WEEK = 7 * 86_400_000;
+const base = { headers: { 'X-A': '1' }, body: { a: 1, b: [2] }, retry: { attempts: 2, backoffMs: 10 } };
+const call = (request: NonNullable<CallChanges['request']> = {}, more: CallChanges = {}): CallChanges => ({
+  ...DEMO,
+  ...more,
+  request: { ...base, ...request },
+});
+const jobIdOf = (answer: Awaited<ReturnType<typeof execute>>) => {
+  assert.ok(answer.kind !== 'refused', outcomeOf(answer));
+  return answer.execution.job.id;
+};
+
+// ── the fingerprint ─────────────────────────────────────────────────────────────────────────────────────
+
+for (const [field, request] of [
+  ['url', { url: 'https://target.example/other' }],
+  ['the query', { url: 'https://target.example/hook?x=1' }],
+  ['method', { method: 'PUT' }],
+  ['a header’s value', { headers: { 'X-A': '2' } }],
+  ['a header’s name', { headers: { 'X-B': '1' } }],
+  ['one more header', { headers: { 'X-A': '1', 'X-B': '1' } }],
+  ['a header that is stripped', { headers: { 'X-A': '1', Host: 'a' } }],
+  ['body', { body: { a: 1, b: [3] } }],
+  ['the type of a value in the body', { body: { a: '1', b: [2] } }],
+  ['null as body', { body: null }],
+  ['no body', { body: undefined }],
+  ['retry.attempts', { retry: { attempts: 3, backoffMs: 10 } }],
+  ['retry.backoffMs', { retry: { attempts: 2, backoffMs: 11 } }],
+  ['timeoutMs', { timeoutMs: 11_999 }],
+] as [string, NonNullable<CallChanges['request']>][]) {
+  test(`idempotency_conflict: the same key with another request: ${field}`, async () => {
+    const it = world();
+    assert.equal(outcomeOf(await execute(it, call())), 'ran');
+    assert.equal(outcomeOf(await execute(it, call(request))), 'idempotency_conflict');
+    const other = { ...call(request), ...paidWith(otherPayment()) };
+    assert.equal(outcomeOf(await execute(it, { ...call(), ...paidWith(otherPayment()) })), 'ran');
+    assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
+    assert.equal(it.outbound.sent.length, 2);
+  });
+}
+
+test('idempotency_conflict: the same key on the other route, or with another decision', async () => {
+  const it = world();
+  const guided = { route: 'execute/guided-webhook', decisionId: 'dec_1' } as const;
+  assert.equal(outcomeOf(await execute(it, call({}, guided))), 'ran');
+  for (const other of [
+    {},
+    { ...guided, decisionId: 'dec_2' },
+    { ...guided, route: 'execute/webhook' } as const,
+  ]) {
+    assert.equal(outcomeOf(await execute(it, call({}, other))), 'idempotency_conflict');
+  }
+});
+
+for (const [why, request] of [
+  ['header names in another case', { headers: { 'x-a': '1' } }],
+  ['a header’s value as a number', { headers: { 'X-A': 1 } }],
+  ['defaults spelled out', { method: 'POST', timeoutMs: 12_000 }],
+  ['the host in capitals, the default port and a fragment', { url: 'https://TARGET.example:443/hook#x' }],
+  ['the keys of the body in another order', { body: { b: [2], a: 1 } }],
+] as [string, NonNullable<CallChanges['request']>][]) {
+  test(`the same request, written otherwise, replays: ${why}`, async () => {
+    const it = world();
+    const id = jobIdOf(await execute(it, call()));
+    const again = await execute(it, call(request));
+    assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
+  });
+}
+
+test('true and "true", 1.5 and "1.5" are one header value', async () => {
+  const it = world();
+  await execute(it, call({ headers: { a: true, b: 1.5 } }));
+  assert.equal(outcomeOf(await execute(it, call({ headers: { b: '1.5', a: 'true' } }))), 'replayed');
+});
+
+test('fingerprints and claims are keyed: another secret finds neither the key nor the request of a payment', async () => {
+  const it = world();
+  await execute(it);
+  const stranger = world(it.common, { keyedHash: hashWith('another secret') });
+  assert.equal(outcomeOf(await execute(stranger, paidWith(otherPayment()))), 'ran');
+  assert.equal(outcomeOf(await execute(stranger)), 'payment_reused');
+});
+
+// ── without a key, and decisions as keys ────────────────────────────────────────────────────────────────
+
+test('without a key and a payment every call is a job of its own', async () => {
+  const it = world();
+  const ids = [await execute(it, call({}, { key: null })), await execute(it, call({}, { key: null }))].map(
+    jobIdOf,
+  );
+  assert.notEqual(ids[0], ids[1]);
+  assert.equal(lookupOf({ ...DEMO, key: null }).claimStream, null);
+  assert.equal(
+    it.log.events.some(({ type }) => type === 'KeyClaimed'),
+    false,
+  );
+});
+
+const guided = (decisionId: string, { request, ...more }: CallChanges = {}): CallChanges =>
+  call(request, { key: null, route: 'execute/guided-webhook', decisionId, ...more });
+
+test('one decision approves one execution per payer: without a key the decision is the key', async () => {
+  const it = world();
+  const id = jobIdOf(await execute(it, guided('dec_1')));
+  const again = await execute(it, guided('dec_1'));
+  assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
+  assert.equal(
+    outcomeOf(await execute(it, guided('dec_1', { request: { body: 2 } }))),
+    'idempotency_conflict',
+  );
+  assert.equal((await execute(it, guided('dec_2'))).kind, 'ran');
+  assert.equal((await execute(it, guided('dec_1', paidWith(otherPayment())))).kind, 'ran', 'another payer');
+  assert.equal(it.outbound.sent.length, 3);
+});
+
+test('with a key of its own, a guided call goes by the key', async () => {
+  const it = world();
+  await execute(it, guided('dec_1', { key: 'k1' }));
+  assert.equal(outcomeOf(await execute(it, guided('dec_1', { key: 'k1' }))), 'replayed');
+  assert.equal(outcomeOf(await execute(it, guided('dec_1', { key: 'k2' }))), 'ran');
+});
+
+test('a key that reads like a decision is not that decision', async () => {
+  const it = world();
+  await execute(it, guided('dec_1'));
+  assert.equal(outcomeOf(await execute(it, call({}, { key: 'dec_1' }))), 'ran');
+});
+
+// ── retention ───────────────────────────────────────────────────────────────────────────────────────────
+
+test('a key frees 7 days after its job’s completion, not a millisecond earlier: then a new job, also for another request', async () => {
+  const it = world();
+  const first = jobIdOf(await execute(it, DEMO));
+  it.clock.skew(WEEK - 1);
+  assert.equal(outcomeOf(await execute(it, DEMO)), 'replayed');
+  it.clock.skew(1);
+  const second = await execute(it, { ...DEMO, request: { body: 'other' } });
+  assert.equal(second.kind, 'ran');
+  assert.notEqual(jobIdOf(second), first);
+  assert.equal(outcomeOf(await execute(it, DEMO)), 'idempotency_conflict');
+  const { claimStream } = lookupOf(DEMO);
+  assert.deepEqual(await typesIn(it, claimStream ?? ''), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+});
+
+test('a payment never frees: 7 days and a year later it replays, and its freed key does not run again by it', async () => {
+  const it = world();
+  const id = jobIdOf(await execute(it));
+  it.clock.skew(52 * WEEK);
+  const again = await execute(it);
+  assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
+  const next = await execute(it, paidWith(otherPayment()));
+  assert.equal(next.kind, 'ran');
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+});
+
+// ── at once ─────────────────────────────────────────────────────────────────────────────────────────────
+
+const hundred = (processes: readonly World[], changes: CallChanges) =>
+  Promise.all(
+    Array.from({ length: 100 }, (_, i) => execute(processes[i % processes.length] as World, changes)),
+  );
+
+for (const count of [1, 4]) {
+  test(`100 concurrent calls with one key, on ${count} process(es): one call, then all replay it; without a key 100 calls`, async () => {
+    const common = shared();
+    const them = Array.from({ length: count }, () => world(common, { slots: tracedSlots(512) }));
+    const sent = () => them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0);
+    assertOneRan(await hundred(them, DEMO));
+    assert.equal(sent(), 1);
+    const replays = await hundred(them, DEMO);
+    assert.deepEqual(new Set(replays.map(outcomeOf)), new Set(['replayed']));
+    assert.equal(new Set(replays.map(jobIdOf)).size, 1);
+    const free = await hundred(them, { ...DEMO, key: null });
+    assert.equal(new Set(free.map(jobIdOf)).size, 100);
+    assert.equal(sent(), 101);
+  });
+}

@@ -1,0 +1,112 @@
+// The log goes away: before anything was sent the caller knows at once; after, its job goes on behind the answer.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fault } from '#src/domain/refusal.ts';
+import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
+import { gate } from '#test/support/fakes-log.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import { audited, type World, world } from '#test/support/fakes-world.ts';
+import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
+import { outcomeOf } from '#test/support/given-payment.ts';
+
+const ANSWER_BUDGET_MS = 110_000;
+
+/** The fault that a call ends with. */
+async function faultOf(it: World, answer: Promise<unknown>): Promise<Fault> {
+  const fault = await letPass(it.clock, answer).catch((error: unknown) => error);
+  assert.ok(fault instanceof Fault);
+  return fault;
+}
+
+/** Time goes on, a second at a time. */
+async function pass(it: World, seconds: number) {
+  for (let i = 0; i < seconds; i++) {
+    it.clock.advance(1000);
+    await quiet();
+  }
+}
+
+for (const [mode, changes] of [
+  ['paid', {}],
+  ['demo', DEMO],
+] as const) {
+  test(`${mode}, away before anything: event_log_unavailable at once, nothing is asked, settled or sent`, async () => {
+    const it = world();
+    it.log.setAway(true);
+    const fault = await faultOf(it, execute(it, changes));
+    assert.deepEqual(
+      [fault.code, fault.retryAfterSeconds, fault.details],
+      ['event_log_unavailable', 5, undefined],
+    );
+    assert.match(fault.message, /nothing was sent/);
+    assert.equal(/same payment header/.test(fault.message), mode === 'paid');
+    assert.deepEqual([it.steps, it.clock.monotonic()], [[], 0]);
+  });
+
+  test(`${mode}, away after dispatch: after the answer budget the caller gets the job's id; the job completes behind it and a repeat replays`, async () => {
+    const it = world();
+    it.outbound.script(() => {
+      it.log.setAway(true);
+      return succeeding();
+    });
+    const fault = await faultOf(it, execute(it, changes));
+    assert.equal(it.clock.monotonic(), ANSWER_BUDGET_MS);
+    assert.deepEqual([fault.code, fault.retryAfterSeconds], ['event_log_unavailable', 5]);
+    const { jobId } = fault.details as { jobId: string };
+    assert.match(fault.message, /will be found at the job/);
+    assert.equal(/same payment header/.test(fault.message), mode === 'paid');
+    await pass(it, 300);
+    it.log.setAway(false);
+    await pass(it, 3);
+    const answer = await execute(it, changes);
+    assert.ok(answer.kind === 'replayed');
+    assert.deepEqual([answer.execution.job.id, answer.execution.job.status], [jobId, 'succeeded']);
+    assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, mode === 'paid' ? 1 : 0]);
+    assert.equal((await audited(it, jobId)).ok, true);
+    assert.equal(it.slots.inFlight(), 0);
+  });
+}
+
+test('away after the settlement, before JobStarted: after the budget the caller is told to repeat; then it runs once, charged once', async () => {
+  const it = world();
+  it.log.onNext('JobStarted', async (store) => {
+    it.log.setAway(true);
+    return store();
+  });
+  const fault = await faultOf(it, execute(it));
+  assert.equal(fault.code, 'event_log_unavailable');
+  assert.match(fault.message, /same payment header/);
+  it.log.setAway(false);
+  await pass(it, 3);
+  const answer = await execute(it);
+  assert.notEqual(answer.kind, 'refused');
+  assert.equal(it.payments.ledger.size, 1);
+  assert.ok(it.outbound.sent.length <= 1);
+});
+
+test('away in the middle of a settlement that does not answer: no job was begun, so none is named', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.payments.scriptSettle((payment) => frozen(async () => it.payments.move(payment)));
+  const fault = await faultOf(it, execute(it));
+  assert.deepEqual([fault.code, fault.details], ['event_log_unavailable', undefined]);
+  open();
+  await quiet();
+  assert.equal(outcomeOf(await execute(it)), 'replayed');
+});
+
+test('an answer within the budget leaves no timer behind', async () => {
+  const it = world();
+  await execute(it);
+  assert.equal(it.clock.advanceToNext(), false);
+  it.payments.scriptVerify({ outcome: 'unavailable' });
+  await assert.rejects(execute(it, paidWith(otherPayment(), { key: 'k2' })), /could not be verified/);
+  assert.equal(it.clock.advanceToNext(), false);
+});
+
+test('faults keep their cause for the operator', async () => {
+  const it = world();
+  it.log.setAway(true);
+  const fault = await faultOf(it, execute(it));
+  assert.equal((fault.cause as Error).name, 'EventLogUnavailable');
+});

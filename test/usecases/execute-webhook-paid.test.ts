@@ -1,0 +1,267 @@
+// Paid calls: whatever comes how often and in which order, one payment buys one call, and is taken once.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fault } from '#src/domain/refusal.ts';
+import { failing, letPass } from '#test/support/fakes.ts';
+import { gate } from '#test/support/fakes-log.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import { audited, shared, targetRules, world } from '#test/support/fakes-world.ts';
+import { execute, paidWith } from '#test/support/given-call.ts';
+import { PAYMENT_STREAM } from '#test/support/given-events.ts';
+import { assertOneRan, isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+
+const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
+
+test('20 concurrent presentations of one payment: one call, one settlement, the rest are told to wait; then all replay', async () => {
+  const it = world();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => execute(it)));
+  assertOneRan(answers);
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
+  const ran = answers.find(({ kind }) => kind === 'ran');
+  const repeat = await execute(it);
+  assert.ok(ran?.kind === 'ran' && repeat.kind === 'replayed');
+  assert.deepEqual(repeat.execution.receipt, ran.execution.receipt);
+  assert.equal(it.slots.inFlight(), 0);
+});
+
+test('payment_unconfirmed: the same payment executes later, once, settled at most once more', async () => {
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it), isUnconfirmed);
+  assert.equal(it.outbound.sent.length, 0);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => execute(it)));
+  assertOneRan(answers);
+  assert.deepEqual(
+    [it.outbound.sent.length, it.payments.calls.settle, it.payments.ledger.size, it.payments.calls.verify],
+    [1, 2, 1, 1],
+  );
+  assert.equal((await audited(it, jobIdOf(await execute(it)))).ok, true);
+});
+
+const jobIdOf = (answer: Awaited<ReturnType<typeof execute>>) => {
+  assert.ok(answer.kind !== 'refused');
+  return answer.execution.job.id;
+};
+
+// ── verify ──────────────────────────────────────────────────────────────────────────────────────────────
+
+test('a copy that is verified only after the first has settled: the result is replayed, never a 402', async () => {
+  const common = shared();
+  common.payments.scriptVerify(async () => {
+    assert.equal((await execute(world(common))).kind, 'ran');
+    return { outcome: 'invalid', reason: 'nonce_used' };
+  });
+  const late = world(common);
+  assert.equal((await execute(late)).kind, 'replayed');
+  assert.deepEqual([late.outbound.sent.length, common.payments.calls.settle], [0, 1]);
+});
+
+test('a copy that fails its verify while the first still runs: idempotency_in_progress, never a 402', async () => {
+  const common = shared();
+  const { frozen, reached, open } = gate();
+  common.log.onNext('ReceiptSigned', frozen);
+  const first: Promise<unknown>[] = [];
+  common.payments.scriptVerify(async () => {
+    first.push(execute(world(common)));
+    await reached;
+    return { outcome: 'invalid', reason: 'nonce_used' };
+  });
+  assert.equal(outcomeOf(await execute(world(common))), 'idempotency_in_progress');
+  open();
+  await Promise.all(first);
+});
+
+test('payment_required: an invalid payment that nobody knows, with its reason; nothing is written, taken or sent', async () => {
+  const it = world(shared(), { rules: counting });
+  it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'refused');
+  assert.equal(answer.refusal.refused, 'payment_required');
+  assert.deepEqual(answer.refusal.details, { reason: 'insufficient_funds' });
+  assert.deepEqual([it.trace, it.quota.taken('target')], [[], 0]);
+});
+
+test('facilitator_unavailable: nothing is written, taken or sent; the same payment works later', async () => {
+  const it = world(shared(), { rules: counting });
+  it.payments.scriptVerify({ outcome: 'unavailable' });
+  await assert.rejects(execute(it), (error) => {
+    assert.ok(error instanceof Fault);
+    assert.deepEqual([error.code, error.retryAfterSeconds], ['facilitator_unavailable', 5]);
+    return true;
+  });
+  assert.deepEqual([it.trace, it.quota.taken('target')], [[], 0]);
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(it.quota.taken('target'), 1);
+});
+
+test('target_quota_exceeded where the last unit went to another meanwhile: not charged', async () => {
+  const it = world(shared(), { rules: counting });
+  it.payments.scriptVerify(() => {
+    it.quota.exhaust('target', 2500);
+    return { outcome: 'valid' };
+  });
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'refused');
+  assert.deepEqual([answer.refusal.refused, answer.refusal.retryAfterSeconds], ['target_quota_exceeded', 3]);
+  assert.deepEqual(it.trace, []);
+});
+
+test('a target’s quota is one unit a job: a replay, a refused copy and a resume take none', async () => {
+  const it = world(shared(), { rules: counting });
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it), isUnconfirmed);
+  assert.equal((await execute(it)).kind, 'ran');
+  assert.equal((await execute(it)).kind, 'replayed');
+  assert.equal(outcomeOf(await execute(it, { key: 'k2' })), 'payment_reused');
+  assert.deepEqual([it.quota.taken('target'), it.quota.taken('target-per-payer')], [1, 1]);
+});
+
+// ── what is charged ─────────────────────────────────────────────────────────────────────────────────────
+
+test('a target that fails is charged once and replayed as the same failure with the same receipt', async () => {
+  const it = world();
+  it.outbound.script(failing());
+  const first = await execute(it);
+  assert.ok(first.kind === 'ran');
+  const { job, receipt, payment } = first.execution;
+  assert.deepEqual(
+    [job.status, job.responseStatus, job.errorCategory],
+    ['failed', 503, 'target_server_error'],
+  );
+  assert.notEqual(payment?.transaction ?? null, null);
+  const again = await execute(it);
+  assert.ok(again.kind === 'replayed');
+  assert.deepEqual(again.execution.job, job);
+  assert.deepEqual([again.execution.receipt, again.execution.payment], [receipt, payment]);
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
+});
+
+test('payment_reused: the same payment with another body, key or route buys nothing more', async () => {
+  const it = world();
+  await execute(it);
+  for (const other of [{ request: { body: { text: 'other' } } }, { key: 'k2' }, { key: null }]) {
+    assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
+  }
+  const guided = { route: 'execute/guided-webhook', decisionId: 'dec_1' } as const;
+  assert.equal(outcomeOf(await execute(it, guided)), 'payment_reused');
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
+});
+
+test('one payment with K1, then with K2, then a new payment with K2: two calls, and K2 never answers with the job of K1', async () => {
+  const it = world();
+  const first = jobIdOf(await execute(it));
+  assert.equal(outcomeOf(await execute(it, { key: 'k2' })), 'payment_reused');
+  const last = await execute(it, paidWith(otherPayment(), { key: 'k2' }));
+  assert.equal(last.kind, 'ran');
+  assert.notEqual(jobIdOf(last), first);
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [2, 2]);
+});
+
+test('the same, with the first payment in flight at both keys at once', async () => {
+  const it = world();
+  const answers = await Promise.all([execute(it), execute(it, { key: 'k2' })]);
+  assert.deepEqual(answers.map(outcomeOf), ['ran', 'payment_reused']);
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
+  assert.equal((await execute(it, paidWith(otherPayment(), { key: 'k2' }))).kind, 'ran');
+});
+
+test('a naive client repeats after payment_unconfirmed with a new payment and the same key: 409, not charged', async () => {
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it), isUnconfirmed);
+  const naive = paidWith(otherPayment());
+  assert.equal(outcomeOf(await execute(it, naive)), 'idempotency_in_progress');
+  assert.equal(outcomeOf(await execute(it, { ...naive, request: { body: 1 } })), 'idempotency_conflict');
+  assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length], [1, 0]);
+  assert.deepEqual(await it.log.readStream(`payment-${otherPayment().hash}`), []);
+  assert.equal((await execute(it)).kind, 'ran');
+  assert.equal((await execute(it, naive)).kind, 'replayed');
+  assert.equal(it.payments.ledger.size, 1);
+});
+
+test('a rejected payment frees its key: a new payment executes, under a new job', async () => {
+  const it = world();
+  it.payments.scriptSettle(rejected);
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
+  assert.equal((await execute(it, paidWith(otherPayment()))).kind, 'ran');
+  assert.equal(outcomeOf(await execute(it)), 'replayed', 'the first payment never moved: the key answers');
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
+});
+
+test('a key is its payer’s: another payer with the same key and request runs its own job', async () => {
+  const it = world();
+  const first = jobIdOf(await execute(it));
+  const stranger = { ...otherPayment(), payer: '0x4444444444444444444444444444444444444444' };
+  const second = await execute(it, paidWith(stranger));
+  assert.equal(second.kind, 'ran');
+  assert.notEqual(jobIdOf(second), first);
+});
+
+// ── what is sent and recorded ───────────────────────────────────────────────────────────────────────────
+
+test('the target gets the request as read, signed anew for each attempt, and the log nothing of it', async () => {
+  const it = world();
+  it.outbound.script(failing());
+  const request = {
+    method: 'PUT',
+    timeoutMs: 1234,
+    retry: { attempts: 2, backoffMs: 0 },
+    headers: { 'X-Secret': 'in memory only', connection: 'x-hop', 'X-Hop': 1, 'x-num': 2 },
+    body: { text: 'in memory only' },
+    url: 'https://TARGET.example:443/in-memory-only?q#frag',
+  } as const;
+  const answer = await letPass(it.clock, execute(it, { request, key: 'in memory only' }));
+  assert.ok(answer.kind === 'ran');
+  assert.deepEqual(
+    [answer.execution.mode, answer.execution.job.method, answer.execution.job.attempts],
+    ['x402', 'PUT', 2],
+  );
+  assert.equal(it.outbound.sent.length, 2);
+  for (const { target, method, timeoutMs, body, headers } of it.outbound.sent) {
+    assert.equal(target.href, 'https://target.example/in-memory-only?q');
+    assert.deepEqual([method, timeoutMs], ['PUT', 1234]);
+    assert.equal(Buffer.from(body ?? []).toString(), '{"text":"in memory only"}');
+    const given = Object.fromEntries(headers);
+    assert.deepEqual(
+      ['x-secret', 'x-num', 'x-hop', 'content-type', 'idempotency-key', 'via'].map((name) => given[name]),
+      ['in memory only', '2', undefined, 'application/json', answer.execution.job.id, '1.1 relay.example'],
+    );
+    assert.equal(given['webhook-timestamp'], String(Math.floor(it.clock.now() / 1000)));
+  }
+  const stored = JSON.stringify(it.log.events.map(({ stream, data, metadata }) => [stream, data, metadata]));
+  assert.doesNotMatch(stored, /in.memory.only|target\.example|x-secret/i);
+  assert.doesNotMatch(JSON.stringify(it.logger.lines), /in.memory.only|target\.example/i);
+});
+
+test('JobStarted holds the facts of the call: route, decision, payment, streams, retries, owner', async () => {
+  const it = world();
+  const guided = {
+    route: 'execute/guided-webhook',
+    decisionId: 'dec_1',
+    decisionHash: 'd'.repeat(64),
+  } as const;
+  const answer = await execute(it, {
+    ...guided,
+    request: { retry: { attempts: 3, backoffMs: 7 }, timeoutMs: 1000, method: 'DELETE' },
+  });
+  assert.ok(answer.kind === 'ran');
+  const [started] = await it.log.readStream(`job-${answer.execution.job.id}`);
+  const { fingerprint, claimStream, commitments, startedAt, leaseMs, payment, ...facts } =
+    started?.data ?? {};
+  assert.deepEqual(facts, {
+    v: 1,
+    jobId: answer.execution.job.id,
+    mode: 'x402',
+    ...guided,
+    method: 'DELETE',
+    paymentStream: PAYMENT_STREAM,
+    attemptsAllowed: 3,
+    backoffMs: 7,
+    timeoutMs: 1000,
+    owner: it.owner,
+  });
+  assert.deepEqual(payment, answer.execution.payment);
+  const [claimed] = it.log.events.filter(({ type }) => type === 'KeyClaimed');
+  assert.deepEqual([claimed?.stream, claimed?.data.fingerprint], [claimStream, fingerprint]);
+  assert.equal(answer.execution.job.decisionId, 'dec_1');
+});
