@@ -1,10 +1,9 @@
 // The target fails: a recorded, receipted outcome, answered with 502, replayed as it was and not tried again.
 import assert from 'node:assert/strict';
-import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { Service } from '#test/support/service.ts';
 import { assertVerifiesOffline, payloadOf } from '#test/support/service-receipts.ts';
-import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
+import { closedPort, execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
 import type { Handler } from '#test/support/tls-target.ts';
 
 let world: World;
@@ -25,7 +24,7 @@ type Failure = {
 };
 
 const hang: Handler = () => new Promise<undefined>(() => undefined);
-let closedPort = 0;
+let nobodysPort = 0;
 
 const failures: readonly Failure[] = [
   {
@@ -50,7 +49,7 @@ const failures: readonly Failure[] = [
   },
   {
     name: 'is not there',
-    url: () => `https://target.test:${closedPort}/hook`,
+    url: () => `https://target.test:${nobodysPort}/hook`,
     request: { retry: { attempts: 2, backoffMs: 0 } },
     category: 'connect_error',
     status: null,
@@ -84,10 +83,7 @@ describe('a target that fails', () => {
   before(async () => {
     world = await makeWorld();
     service = await world.start();
-    const probe = createServer();
-    await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-    closedPort = Number((probe.address() as { port: number }).port);
-    await new Promise((resolve) => probe.close(resolve));
+    nobodysPort = await closedPort();
   });
   after(() => world.end());
 
