@@ -14,6 +14,9 @@ export type CloseDeps = JournalDeps & { readonly signer: Signer; readonly digest
 
 export type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
 
+/** How the closing events get into the log: by default repeated until their fate is known. */
+export type Append = typeof appendUntilKnown;
+
 /** A running job with its events so far, as recorded. */
 export type RunningView = {
   readonly stream: string;
@@ -32,7 +35,12 @@ export async function closeJob(deps: CloseDeps, running: RunningView, closing: C
  * Signs the receipt over the stream as it will stand, and appends all three events at the revision read. Nothing
  * signed leaves before that append is acknowledged. null where another wrote to the stream first.
  */
-async function closeFirst(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed | null> {
+async function closeFirst(
+  deps: CloseDeps,
+  running: RunningView,
+  closing: Closing,
+  append: Append = appendUntilKnown,
+): Promise<Closed | null> {
   const { jobId } = running.state.started;
   const last = running.events.at(-1);
   if (last === undefined) throw new Error('a running job has its JobStarted');
@@ -40,7 +48,7 @@ async function closeFirst(deps: CloseDeps, running: RunningView, closing: Closin
   const signed = await signReceipt(deps, running, closing, ending);
   const events = [...ending, ...envelope(deps, [signed], jobId, ending.at(-1)?.id)];
   try {
-    const { position } = await appendUntilKnown(deps, running.stream, last.revision, events);
+    const { position } = await append(deps, running.stream, last.revision, events);
     const job = [...closing, signed].reduce<Job>(evolveJob, running.state);
     if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
     return { job, position };
@@ -64,11 +72,12 @@ export async function closeUnsent(
   deps: CloseDeps,
   view: View<Job>,
   cause: Interruption,
+  append: Append = appendUntilKnown,
 ): Promise<Closed | null> {
   const at = new Date(deps.clock.now()).toISOString();
   const closing = closeInterrupted(cause, at, view.state);
   if (isRefusedCommand(closing) || view.state.status !== 'running') return null;
-  return closeFirst(deps, { ...view, state: view.state }, closing);
+  return closeFirst(deps, { ...view, state: view.state }, closing, append);
 }
 
 async function signReceipt(

@@ -1,7 +1,7 @@
 // Jobs whose process is gone: closed once, with a receipt, and never sent again. Leases are watched, not compared.
 import { LIMITS } from '../domain/limits.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
-import { type CloseDeps, closeUnsent } from './close-job.ts';
+import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
 import { loadJob } from './journal.ts';
 import { type StreamWatch, streamWatch } from './stream-watch.ts';
 
@@ -40,17 +40,37 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
   const closed: string[] = [];
   const running = new Set<string>();
   for (const jobId of candidates) {
-    const view = await loadJob(deps.log, jobId);
-    if (view.state.status !== 'running') continue;
-    running.add(view.stream);
-    const { leaseMs, owner } = view.state.started;
-    const unchanged = watch.unchangedFor(view.stream, String(view.expected));
-    const orphaned = exclusive && owner !== deps.owner;
-    if (!orphaned && unchanged < leaseMs + LIMITS.recoveryGraceMs) continue;
-    if ((await closeUnsent(deps, view, 'interrupted_unknown')) === null) continue;
-    closed.push(jobId);
-    deps.logger.warn('interrupted job closed', { jobId });
+    try {
+      if (await closeIfOrphaned(deps, watch, jobId, exclusive, running)) closed.push(jobId);
+    } catch (cause) {
+      // One stream that cannot be read or closed keeps no other job from its end.
+      if (cause instanceof EventLogUnavailable) throw cause;
+      deps.logger.error('an interrupted job could not be closed', { jobId, cause });
+    }
   }
   watch.keepOnly(running);
   return closed;
 }
+
+/** Adds the stream to `running` where the job still runs; true where it was closed here. */
+async function closeIfOrphaned(
+  deps: RecoverDeps,
+  watch: StreamWatch,
+  jobId: string,
+  exclusive: boolean,
+  running: Set<string>,
+): Promise<boolean> {
+  const view = await loadJob(deps.log, jobId);
+  if (view.state.status !== 'running') return false;
+  running.add(view.stream);
+  const { leaseMs, owner } = view.state.started;
+  const unchanged = watch.unchangedFor(view.stream, String(view.expected));
+  const orphaned = exclusive && owner !== deps.owner;
+  if (!orphaned && unchanged < leaseMs + LIMITS.recoveryGraceMs) return false;
+  if ((await closeUnsent(deps, view, 'interrupted_unknown', appendOnce)) === null) return false;
+  deps.logger.warn('interrupted job closed', { jobId });
+  return true;
+}
+
+/** A lost answer needs no repeat here: the next sweep reads what stands, and a stop need not wait for the log. */
+const appendOnce: Append = ({ log }, stream, expected, events) => log.append(stream, expected, events);

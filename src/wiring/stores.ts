@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '../adapters/event-log/sqlite.ts';
+import { takeTenancy } from '../adapters/event-log/sqlite-tenancy.ts';
 import { pgliteReadStore } from '../adapters/read-store/pglite.ts';
 import { postgresReadStore } from '../adapters/read-store/postgres.ts';
 import type { Config } from '../config.ts';
@@ -12,7 +13,7 @@ import type { ReadStore } from '../ports/read-store.ts';
 export type Stores = {
   readonly log: EventLog;
   readonly readStore: ReadStore<Db>;
-  /** The lock on the embedded read models proves that no other process serves this log. */
+  /** A lock proves that no other process serves this log. */
   readonly exclusive: boolean;
   /** As in `sqlite+pglite`. */
   readonly driver: string;
@@ -31,6 +32,8 @@ export async function openStores(
     ? pgliteReadStore({ directory: join(dataDir, 'read-models'), logger })
     : postgresReadStore({ url: databaseUrl });
   undo.push(() => readStore.close());
+  const tenancy = await takeTenancy(join(dataDir, 'events.lock'), embedded ? 'alone' : 'shared');
+  undo.push(async () => tenancy.release());
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
   undo.push(() => log.close());
   return { log, readStore, exclusive: embedded, driver: embedded ? 'sqlite+pglite' : 'sqlite+postgres' };

@@ -206,18 +206,38 @@ test('the owner completes just before the closing append: its result stands, and
   assert.equal((await audited(other)).ok, true);
 });
 
-test('the log goes away in the middle of a sweep: what was read is closed when it is back, once', async () => {
+test('the log goes away in the middle of a sweep: the sweep ends at once, and a later one closes the job, once', async () => {
+  const it = recoverer(await orphan());
+  it.log.onNext('ReceiptSigned', async () => {
+    it.log.setAway(true);
+    throw new EventLogUnavailable();
+  });
+  await assert.rejects(it.recovery.sweep({ exclusive: true }), EventLogUnavailable);
+  it.log.setAway(false);
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID]);
+  assert.equal(receipts(it), 1);
+});
+
+test('the answer of the closing append is lost: the job is closed, and no second receipt is signed', async () => {
   const it = recoverer(await orphan());
   it.log.onNext('ReceiptSigned', async (store) => {
-    it.log.setAway(true);
-    return store();
+    await store();
+    throw new EventLogUnavailable();
   });
-  const sweeping = it.recovery.sweep({ exclusive: true });
-  for (let i = 0; i < 10; i++) {
-    await quiet();
-    it.clock.advance(2000);
-  }
-  it.log.setAway(false);
-  assert.deepEqual(await letPass(it.clock, sweeping), [JOB_ID]);
+  await assert.rejects(it.recovery.sweep({ exclusive: true }), EventLogUnavailable);
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), []);
   assert.equal(receipts(it), 1);
+});
+
+test('a stream that cannot be read keeps no other job from its end', async () => {
+  const common = await orphan();
+  await given(
+    common,
+    `job-${OTHER_JOB_ID}`,
+    jobStarted({ jobId: OTHER_JOB_ID, owner: 'gone', leaseMs: LEASE }),
+  );
+  const it = recoverer(common, ['job_unreadable', JOB_ID, OTHER_JOB_ID]);
+  const odd = { id: crypto.randomUUID(), type: 'JobStarted', data: { v: 2 }, metadata: {} };
+  await it.log.append('job-job_unreadable', 'no_stream', [odd]);
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID, OTHER_JOB_ID]);
 });
