@@ -1,7 +1,7 @@
 // Words put wherever a caller or a target can put one. They are found in the caller's own answer, and nowhere else.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { filesBelow, formsOf, wordsIn } from '#test/support/canaries.ts';
+import { canaryFor, filesBelow, formsOf, wordsIn } from '#test/support/canaries.ts';
 import type { Ended, Service } from '#test/support/service.ts';
 import { opened } from '#test/support/service-receipts.ts';
 import {
@@ -15,24 +15,22 @@ import {
   type World,
 } from '#test/support/service-world.ts';
 
-const word = (place: string) => `zq7${place}9k4w8canary`;
-
-const PATH = word('path');
-const QUERY = word('query');
-const HOST = word('host');
-const HEADER_NAME = word('headername');
-const HEADER_VALUE = word('headervalue');
-const STRIPPED = word('stripped');
-const BODY_NAME = word('bodyname');
-const BODY = word('body');
-const KEY = word('key');
-const CALLER = word('caller');
-const RESPONSE_HEADER = word('responseheader');
-const RESPONSE_BODY = word('responsebody');
-const LOCATION = word('location');
-const REFUSED = word('refused');
-const UNKNOWN_NAME = word('unknownname');
-const UNRESOLVED = word('unresolved');
+const PATH = canaryFor('path');
+const QUERY = canaryFor('query');
+const HOST = canaryFor('host');
+const HEADER_NAME = canaryFor('headername');
+const HEADER_VALUE = canaryFor('headervalue');
+const STRIPPED = canaryFor('stripped');
+const BODY_NAME = canaryFor('bodyname');
+const BODY = canaryFor('body');
+const KEY = canaryFor('key');
+const CALLER = canaryFor('caller');
+const RESPONSE_HEADER = canaryFor('responseheader');
+const RESPONSE_BODY = canaryFor('responsebody');
+const LOCATION = canaryFor('location');
+const REFUSED = canaryFor('refused');
+const UNKNOWN_NAME = canaryFor('unknownname');
+const UNRESOLVED = canaryFor('unresolved');
 const ALL = [
   PATH,
   QUERY,

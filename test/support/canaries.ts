@@ -2,7 +2,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** `word`: lower-case letters and digits only, so that it is the same in a URL, a header name and a host name. */
+const MARK = '9k4w8canary';
+
+/** A word for one place. Lower-case letters and digits: the same in a URL, a header name and a host name. */
+export const canaryFor = (place: string): string => `zq7${place}${MARK}`;
+
 export function formsOf(word: string): Buffer[] {
   const bytes = Buffer.from(word);
   const texts = [
@@ -23,10 +27,12 @@ function insideBase64(bytes: Buffer, offset: number): string {
   return whole.slice(offset === 0 ? 0 : 4);
 }
 
-/** The words that stand in `data`, in any form. */
+/** The words (of `canaryFor`) that stand in `data`, in any form. */
 export function wordsIn(words: readonly string[], data: Buffer | string): string[] {
-  const bytes = Buffer.from(data);
-  return words.filter((word) => formsOf(word).some((form) => bytes.includes(form)));
+  // One character a byte: runtimes search in strings far faster than in buffers.
+  const text = Buffer.from(data).toString('latin1');
+  const holds = (word: string) => formsOf(word).some((form) => text.includes(form.toString('latin1')));
+  return holds(MARK) ? words.filter(holds) : [];
 }
 
 /** Every file below `folder`, with its bytes. */
