@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { keyDirectory } from '#src/usecases/key-directory.ts';
+import { given, world } from '#test/support/fakes-world.ts';
+import { at, commitment, keyActivated, keyRetired } from '#test/support/given-events.ts';
+
+const KEYS = 'keys-relay';
+const second = keyActivated({ keyId: commitment('m'), x: commitment('y') });
+
+async function directory() {
+  const it = world();
+  await given(it, KEYS, keyActivated());
+  let reads = 0;
+  const log = {
+    ...it.log,
+    readStream: (stream: string) => {
+      reads++;
+      return it.log.readStream(stream);
+    },
+  };
+  const keys = keyDirectory({ log, clock: it.clock });
+  return {
+    ...it,
+    ids: async () => (await keys.list()).map(({ keyId }) => keyId),
+    list: keys.list,
+    reads: () => reads,
+  };
+}
+
+test('every key that the log has announced, with what became of it', async () => {
+  const it = await directory();
+  await given(it, KEYS, second, keyRetired());
+  const [first, other] = await it.list();
+  assert.deepEqual([first?.keyId, first?.notAfter], [commitment('k'), Date.parse(at(600_000)) / 1000]);
+  assert.deepEqual([other?.keyId, other?.notAfter], [commitment('m'), null]);
+});
+
+test('for 5 s the log is read once; a key announced meanwhile is seen at the fifth second', async () => {
+  const it = await directory();
+  for (let i = 0; i < 10; i++) await it.list();
+  assert.equal(it.reads(), 1);
+  await given(it, KEYS, second);
+  it.clock.advance(4999);
+  assert.deepEqual(await it.ids(), [commitment('k')]);
+  it.clock.advance(1);
+  assert.deepEqual(await it.ids(), [commitment('k'), commitment('m')]);
+  assert.equal(it.reads(), 2);
+});
+
+test('age goes by the clock that nobody sets', async () => {
+  const it = await directory();
+  await it.list();
+  it.clock.skew(3_600_000);
+  await it.list();
+  assert.equal(it.reads(), 1);
+});
+
+test('where the log is away the keys at hand serve, however old; where none are, it says so', async () => {
+  const it = await directory();
+  it.log.setAway(true);
+  await assert.rejects(it.list(), EventLogUnavailable);
+  it.log.setAway(false);
+  await it.list();
+  it.log.setAway(true);
+  it.clock.advance(3_600_000);
+  assert.deepEqual(await it.ids(), [commitment('k')]);
+  it.log.setAway(false);
+  await given(it, KEYS, second);
+  assert.deepEqual(await it.ids(), [commitment('k'), commitment('m')]);
+});
