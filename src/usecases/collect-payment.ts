@@ -13,7 +13,6 @@ import { Fault, type Refused, refused } from '../domain/refusal.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '../ports/event-log.ts';
 import type { Payments, PresentedPayment } from '../ports/payments.ts';
 import {
-  appendOrGiveUp,
   appendUntilKnown,
   envelope,
   type JournalDeps,
@@ -40,6 +39,8 @@ export type Collecting = {
   readonly streams: Streams;
   /** This very call reserved the payment in an earlier round and has not settled yet. */
   readonly reservedHere: boolean;
+  /** Waits for an append as long as the caller does; rejects where the call must go no further. */
+  readonly patiently: <T>(append: Promise<T>) => Promise<T>;
 };
 
 export type Collected =
@@ -77,7 +78,7 @@ async function reserve(deps: CollectDeps, it: Collecting): Promise<boolean> {
   const data = { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version };
   const reserved = { v: 1 as const, jobId, fingerprint, ...data, owner: deps.owner, reservedAt: now(deps) };
   const events = envelope(deps, [{ type: 'PaymentReserved', data: reserved }], jobId);
-  await appendOrGiveUp(deps, view.stream, view.expected, events);
+  await it.patiently(appendUntilKnown(deps, view.stream, view.expected, events));
   return true;
 }
 
@@ -93,21 +94,18 @@ async function holdKey(deps: CollectDeps, it: Collecting): Promise<boolean> {
     return true;
   }
   if (claiming.length > 0)
-    await appendOrGiveUp(deps, view.stream, view.expected, envelope(deps, claiming, jobId));
+    await it.patiently(appendUntilKnown(deps, view.stream, view.expected, envelope(deps, claiming, jobId)));
   return false;
 }
 
-async function release(
-  deps: CollectDeps,
-  { jobId, paymentStream }: Collecting,
-  lostKeyTo: string,
-): Promise<void> {
+async function release(deps: CollectDeps, it: Collecting, lostKeyTo: string): Promise<void> {
+  const { jobId, paymentStream } = it;
   if (paymentStream === null) return;
   const view = await loadPayment(deps.log, paymentStream);
   if (!isBound(view.state) || view.state.reserved.jobId !== jobId || view.state.status === 'settled') return;
   const data = { v: 1 as const, jobId, lostKeyTo, releasedAt: now(deps) };
   const events = envelope(deps, [{ type: 'PaymentReleased', data }], jobId);
-  await appendOrGiveUp(deps, paymentStream, view.expected, events);
+  await it.patiently(appendUntilKnown(deps, paymentStream, view.expected, events));
 }
 
 async function settle(
@@ -131,7 +129,7 @@ async function settle(
     if (found !== null) return settleFact(deps, stream, it, () => found);
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
     const events = envelope(deps, [{ type: 'SettlementRetried', data }], jobId);
-    await appendOrGiveUp(deps, stream, view.expected, events);
+    await it.patiently(appendUntilKnown(deps, stream, view.expected, events));
   }
   const answer = await deps.payments.settle(presented);
   const at = now(deps);

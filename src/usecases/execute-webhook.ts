@@ -4,7 +4,7 @@ import { isRefused, type Refused, refused } from '../domain/refusal.ts';
 import { buildOutboundHeaders } from '../domain/target/outbound-headers.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { type AdmissionDeps, accept, admit, judgeNew } from './admission.ts';
-import { logUnavailable, withinBudget } from './answer-budget.ts';
+import { logUnavailable, startPatience } from './answer-budget.ts';
 import { type CollectDeps, collectPayment } from './collect-payment.ts';
 import { discloseRequest, type RequestDisclosures } from './disclosures.ts';
 import { type Execution, executionOf } from './execution.ts';
@@ -23,18 +23,23 @@ export type ExecuteDeps = RunDeps &
 export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Promise<Execution | Refused> {
   const read = readRequest(deps, input.request);
   if (isRefused(read)) return read;
-  const call = newCall(deps, input, read);
+  const call: Call = { ...newCall(deps, input, read), patience: startPatience(deps.clock) };
+  const answered = answer(deps, call);
+  answered.catch(() => undefined);
   try {
-    return await withinBudget(deps, call, answer(deps, call));
+    return await Promise.race([answered, call.patience.over]);
   } catch (cause) {
     if (cause instanceof EventLogUnavailable) throw logUnavailable(call, cause);
     throw cause;
+  } finally {
+    call.patience.end();
   }
 }
 
 /** Every round reads the streams anew: whoever lost a race answers by what the winner wrote. */
 const MAX_ROUNDS = 10;
 
+/** Keeps its slot until all that it has begun is known, also behind a caller that was answered before. */
 async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refused> {
   let release: (() => void) | null = null;
   try {
@@ -80,6 +85,7 @@ async function proceed(deps: ExecuteDeps, call: Call, known: Open): Promise<Exec
     paymentStream: call.lookup.paymentStream,
     streams: known.streams,
     reservedHere,
+    patiently: call.patience.forAppend,
   });
   if (collected.kind === 'again') return 'again';
   if (collected.kind === 'refused') return collected.refusal;
@@ -95,6 +101,7 @@ async function start(
   const { request } = call.read;
   const opened = await openRequest(deps, call, jobId);
   call.startedJobId = jobId;
+  const known = call.patience.begin();
   const ran = await runJob(deps, {
     facts: {
       jobId,
@@ -113,9 +120,16 @@ async function start(
       owner: deps.owner,
       commitments: opened.commitments,
     },
+    started() {
+      known();
+      call.acknowledged = true;
+    },
     request: () => outboundRequest(deps, call, jobId),
-  });
-  if (ran === null) return 'again';
+  }).finally(known);
+  if (ran === null) {
+    call.startedJobId = null;
+    return 'again';
+  }
   const disclosures = [...opened.disclosures, ...ran.disclosures].map((disclosure) => disclosure.text);
   return executionOf(ran.job, { replay: false, disclosures, position: ran.position });
 }

@@ -5,6 +5,7 @@ import { STREAM } from '../domain/events.ts';
 import type { WebhookRequest } from '../domain/webhook-request.ts';
 import type { PresentedPayment } from '../ports/payments.ts';
 import type { KeyedHash } from '../ports/signer.ts';
+import type { Patience } from './answer-budget.ts';
 import { fingerprint, type ReadRequest } from './judge-request.ts';
 import type { Lookup } from './known-job.ts';
 
@@ -26,6 +27,7 @@ export type ExecuteInput = {
 export type Call = ExecuteInput & {
   readonly read: ReadRequest;
   readonly lookup: Lookup;
+  readonly patience: Patience;
   /** Exact bytes on the wire; null: no body. */
   readonly body: Uint8Array | null;
   /** Judged and verified: not again, however often another moves a stream first. */
@@ -34,13 +36,15 @@ export type Call = ExecuteInput & {
   reservedFor: string | null;
   /** The job that this call has begun to start. */
   startedJobId: string | null;
+  /** Its JobStarted is stored: its request may be on its way. */
+  acknowledged: boolean;
 };
 
 export function newCall(
   deps: { readonly keyedHash: KeyedHash },
   input: ExecuteInput,
   read: ReadRequest,
-): Call {
+): Omit<Call, 'patience'> {
   const { request } = read;
   // One decision approves one execution per payer: without a key of its own the decision is the key.
   const key = request.idempotencyKey === null ? input.decisionId : `key:${request.idempotencyKey}`;
@@ -57,5 +61,6 @@ export function newCall(
     accepted: false,
     reservedFor: null,
     startedJobId: null,
+    acknowledged: false,
   };
 }

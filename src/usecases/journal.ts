@@ -56,37 +56,14 @@ export async function appendUntilKnown(
       return await deps.log.append(stream, expected, events);
     } catch (error) {
       if (!(error instanceof EventLogUnavailable)) throw error;
-      deps.logger.warn('append of unknown fate, repeating', { types: events.map((event) => event.type) });
+      // Said once: a log that is away for long must not fill the operator's.
+      if (pause === FIRST_PAUSE_MS) deps.logger.warn('append of unknown fate, repeating', typesOf(events));
       await deps.clock.sleep(pause);
     }
   }
 }
 
-const PATIENCE_MS = 2000;
-
-/**
- * For appends before anything was sent or settled: the caller learns within seconds that the log is away, while the
- * repeats go on behind it, because the append may have been stored. What it would store then waits for its resume.
- */
-export async function appendOrGiveUp(
-  deps: JournalDeps,
-  stream: string,
-  expected: ExpectedRevision,
-  events: readonly NewEvent[],
-): Promise<Appended> {
-  const answered = new AbortController();
-  const known = appendUntilKnown(deps, stream, expected, events);
-  known.catch(() => undefined);
-  const impatience = deps.clock.sleep(PATIENCE_MS, answered.signal).then(() => {
-    throw new EventLogUnavailable();
-  });
-  impatience.catch(() => undefined);
-  try {
-    return await Promise.race([known, impatience]);
-  } finally {
-    answered.abort();
-  }
-}
+const typesOf = (events: readonly NewEvent[]) => ({ types: events.map((event) => event.type) });
 
 /** A stream folded to its state, with what an append needs to follow it. */
 export type View<S> = {

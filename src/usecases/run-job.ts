@@ -32,6 +32,8 @@ export type RunDeps = CloseDeps & { readonly outbound: Outbound; readonly keyedH
 
 export type JobPlan = {
   readonly facts: Omit<StartFacts, 'startedAt'>;
+  /** Called once JobStarted is stored. */
+  readonly started: () => void;
   /** The outbound request of one attempt, made anew each time (its timestamp is signed). */
   readonly request: () => Promise<OutboundRequest>;
 };
@@ -55,6 +57,7 @@ export async function runJob(deps: RunDeps, plan: JobPlan): Promise<Ran | null> 
     if (error instanceof WrongExpectedVersion) return null;
     throw error;
   }
+  plan.started();
   const running = follow({ stream, state: absentJob, events: [] }, starting, events);
   const lease = starting[0].data.leaseMs;
   // Known too late: a recoverer may have closed it by now, so nothing may be sent.

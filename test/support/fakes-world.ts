@@ -110,7 +110,7 @@ export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {
     ...facts
   } = jobStarted({ owner: it.owner, attemptsAllowed: 1 }).data;
   const request = { target, method: 'POST', headers: [], body: null, timeoutMs: 12_000 };
-  return { facts: { ...facts, ...changes }, request: async () => request };
+  return { facts: { ...facts, ...changes }, started: () => undefined, request: async () => request };
 }
 
 /** The job's stream, verified as an auditor would. */

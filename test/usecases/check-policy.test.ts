@@ -182,6 +182,7 @@ const codes = ({ warnings }: PolicyCheck) => warnings.map(({ code }) => code);
 test('each warning comes for its own reason; a plain request with a key has none', async () => {
   const it = world();
   assert.deepEqual(codes(await check(it)), []);
+  assert.deepEqual(codes(await check(it, { retry: { attempts: 2 } })), ['target_may_see_repeats']);
   const { idempotencyKey: _, ...keyless } = webhook();
   const answer = await checkPolicy(it.deps, { url: keyless.url }, null);
   assert.ok(!isRefused(answer));

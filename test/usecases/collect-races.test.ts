@@ -117,6 +117,17 @@ test('a resumer claimed the key before the reserver did: the reserver goes on, i
   assert.equal(it.payments.calls.settle, 1);
 });
 
+test('a resumer that loses a race stays a resumer: in its next round the reservation is still not its own', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
+  it.log.onNext(
+    'KeyClaimed',
+    afterOthers(() => given(it, KEY_STREAM, keyClaimed())),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 0);
+});
+
 // ── races ───────────────────────────────────────────────────────────────────────────────────────────────
 
 test('20 calls with one payment at once, on 4 processes: one settlement, one job, one call, the rest 409', async () => {
@@ -200,13 +211,15 @@ test('a reservation that never held its key is released when it comes back, and 
   assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
 });
 
+const FIRST_ROUND = { reservedHere: false, patiently: <T>(append: Promise<T>) => append };
+
 test('a key lost in demo: look again, and nothing is collected', async () => {
   const it = world();
   await given(it, KEY_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
   const claim = await loadClaim(it.log, KEY_STREAM);
   const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: null, presented: null };
   const streams = { payment: null, claim, release: null };
-  const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, reservedHere: false });
+  const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, ...FIRST_ROUND });
   assert.deepEqual(answer, { kind: 'again' });
 });
 
@@ -228,7 +241,7 @@ for (const [why, payment] of [
       presented,
       jobId: JOB_ID,
       streams,
-      reservedHere: false,
+      ...FIRST_ROUND,
     });
     assert.deepEqual(answer, { kind: 'again' });
     assert.equal((await paymentTypes(it)).includes('PaymentReleased'), false);

@@ -4,8 +4,15 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Execution } from '#src/usecases/execution.ts';
-import { shared, targetRules, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, DEMO, execute } from '#test/support/given-call.ts';
+import { given, shared, targetRules, world } from '#test/support/fakes-world.ts';
+import { type CallChanges, DEMO, execute, lookupOf } from '#test/support/given-call.ts';
+import {
+  attemptSucceeded,
+  JOB_ID,
+  jobCompleted,
+  jobStarted,
+  keyClaimed,
+} from '#test/support/given-events.ts';
 import { hashWith } from '#test/support/primitives.ts';
 
 async function executed(it: ReturnType<typeof world>, changes: CallChanges = {}): Promise<Execution> {
@@ -103,4 +110,12 @@ test('salts are the relay’s own: with another secret a replay by payment is pa
   const answer = await execute(stranger);
   assert.ok(answer.kind === 'refused');
   assert.equal(answer.refusal.refused, 'payment_reused');
+});
+
+test('a completed job without its receipt, which no log allows, is a fault of ours and not an answer', async () => {
+  const it = world();
+  const { claimStream, fingerprint } = lookupOf(DEMO);
+  await given(it, claimStream ?? '', keyClaimed({ paymentStream: null, fingerprint }));
+  await given(it, `job-${JOB_ID}`, jobStarted(), attemptSucceeded(), jobCompleted());
+  await assert.rejects(execute(it, DEMO), /has its receipt in the same append/);
 });

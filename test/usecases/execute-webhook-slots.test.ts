@@ -105,11 +105,6 @@ for (const [why, spoil, end] of [
   ['verify throws', (it) => it.payments.scriptVerify(broken), /a bug/],
   ['the settlement is unknown', (it) => it.payments.scriptSettle(unknown), /not confirmed/],
   ['settle throws', (it) => it.payments.scriptSettle(broken), /a bug/],
-  [
-    'the log goes away',
-    (it) => it.log.onNext('PaymentReserved', async (store) => away(it, store)),
-    /event log/,
-  ],
   ['the call throws', (it) => it.outbound.script(broken), /a bug/],
 ] as [string, (it: World) => void, string | RegExp][]) {
   test(`a slot is given back where ${why}, and a verify's too`, async () => {
@@ -123,10 +118,22 @@ for (const [why, spoil, end] of [
   });
 }
 
-function away<T>(it: World, store: () => Promise<T>): Promise<T> {
-  it.log.setAway(true);
-  return unavailable(store);
-}
+test('a slot is kept until an append is known, also behind a caller that was told 503: what waits is bounded', async () => {
+  const it = world();
+  it.log.onNext('PaymentReserved', async (store) => {
+    it.log.setAway(true);
+    return unavailable(store);
+  });
+  await assert.rejects(letPass(it.clock, execute(it)), /event log is unavailable: nothing was sent/);
+  assert.equal(it.slots.inFlight(), 1);
+  it.log.setAway(false);
+  for (let i = 0; i < 5; i++) {
+    it.clock.advance(2000);
+    await quiet();
+  }
+  assert.equal(it.slots.inFlight(), 0);
+  assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length], [0, 0]);
+});
 
 test('a slot is held as long as the job runs, also where its caller has got its 503 already', async () => {
   const it = world();

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import {
-  appendOrGiveUp,
-  appendUntilKnown,
-  envelope,
-  loadClaim,
-  loadJob,
-  loadPayment,
-} from '#src/usecases/journal.ts';
-import { letPass, quiet, seededEntropy } from '#test/support/fakes.ts';
-import { gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { appendUntilKnown, envelope, loadClaim, loadJob, loadPayment } from '#src/usecases/journal.ts';
+import { letPass, seededEntropy } from '#test/support/fakes.ts';
+import { lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
 import {
   attemptRetried,
@@ -75,44 +68,6 @@ test('a fault that is not the log being away is not repeated', async () => {
     throw new TypeError('broken');
   });
   await assert.rejects(appendUntilKnown(it.deps, STREAM, 'no_stream', started(it)), TypeError);
-});
-
-test('before anything moved the caller learns within two seconds, and the repeats go on behind it', async () => {
-  const it = world();
-  it.log.setAway(true);
-  const before = it.clock.monotonic();
-  await assert.rejects(
-    letPass(it.clock, appendOrGiveUp(it.deps, STREAM, 'no_stream', started(it))),
-    EventLogUnavailable,
-  );
-  assert.equal(it.clock.monotonic() - before, 2000);
-  it.log.setAway(false);
-  for (let i = 0; i < 2; i++) {
-    it.clock.advance(2000);
-    await quiet();
-  }
-  assert.equal((await it.log.readStream(STREAM)).length, 1);
-});
-
-test('a log that hangs is as good as away', async () => {
-  const it = world();
-  const { frozen, open } = gate();
-  it.log.onNext('JobStarted', frozen);
-  await assert.rejects(
-    letPass(it.clock, appendOrGiveUp(it.deps, STREAM, 'no_stream', started(it))),
-    EventLogUnavailable,
-  );
-  open();
-  await quiet();
-  assert.equal((await it.log.readStream(STREAM)).length, 1);
-});
-
-test('appendOrGiveUp answers and conflicts as the log does, and leaves no timer behind', async () => {
-  const it = world();
-  assert.equal((await appendOrGiveUp(it.deps, STREAM, 'no_stream', started(it))).nextRevision, 0n);
-  await assert.rejects(appendOrGiveUp(it.deps, STREAM, 'no_stream', started(it)), WrongExpectedVersion);
-  await quiet();
-  assert.equal(it.clock.advanceToNext(), false, 'nobody sleeps any more');
 });
 
 test('a stream folds to its state and to what the next append expects', async () => {
