@@ -1,0 +1,223 @@
+// Several processes of one machine over one embedded log and one PostgreSQL: one call for one key whoever is asked, jobs
+// of a dead process closed by a living one, and PostgreSQL gone and back.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { payloadOf } from '#test/support/service-receipts.ts';
+import {
+  type ErrorBody,
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  type Report,
+  type World,
+} from '#test/support/service-world.ts';
+
+const needs = needsPostgres();
+/** attempts × timeoutMs + 15 s. */
+const LEASE_MS = 1000 + 15_000;
+const GRACE_MS = 30_000;
+
+type Health = {
+  readonly ok: boolean;
+  readonly checks: Readonly<Record<string, { readonly ok: boolean } | null>>;
+};
+type Monitoring = { readonly stats: { readonly total: number; readonly running: number } };
+
+const hang = () => new Promise<undefined>(() => undefined);
+const at = (service: Service, link = '') => `${service.url}${new URL(link).pathname}`;
+const monitoring = (service: Service) =>
+  get<Monitoring & ErrorBody>(`${service.url}/api/monitoring/executions`);
+
+async function assertVerifies(service: Service, { job, links }: Executed): Promise<void> {
+  const { status, body } = await get<Report>(at(service, links.verifyJob));
+  assert.deepEqual([status, body.ok, body.jobId, body.checks.length], [200, true, job.id, 17]);
+}
+
+describe('two processes', () => {
+  let server: PostgresServer;
+  let world: World;
+  let left: Service;
+  let right: Service;
+  /** Of its own, with one process that dies and one that stays. */
+  let mourning: World;
+  let survivor: Service;
+  const heldRequest = () => ({ url: mourning.target.url(), timeoutMs: 1000, idempotencyKey: 'held' });
+
+  before(async () => {
+    if (needs.skip) return;
+    server = await postgresServer();
+    world = await makeWorld();
+    mourning = await makeWorld({ handler: hang });
+    const DATABASE_URL = await server.newDatabase();
+    const OTHER_URL = await server.newDatabase();
+    const [dying, staying] = await Promise.all([1, 2].map(() => mourning.start({ DATABASE_URL: OTHER_URL })));
+    assert.ok(dying && staying);
+    survivor = staying;
+    const cut = execute(dying, heldRequest()).then(
+      () => false,
+      () => true,
+    );
+    await waitFor('the request is at the target', () => mourning.target.requests.length === 1);
+    await dying.kill();
+    assert.equal(await cut, true);
+    [left, right] = await Promise.all([world.start({ DATABASE_URL }), world.start({ DATABASE_URL })]);
+  });
+  after(async () => {
+    if (needs.skip) return;
+    await world.end();
+    await mourning.end();
+    await server.remove();
+  });
+
+  test(
+    'a job in flight at the death of its process is not touched before its lease is over',
+    needs,
+    async () => {
+      const id = mourning.target.requests[0]?.headers['webhook-id'];
+      const job = await get<{ status: string }>(`${survivor.url}/api/jobs/${id}`);
+      assert.deepEqual([job.status, job.body.status], [200, 'running']);
+      const { status, body } = await execute(survivor, heldRequest());
+      assert.deepEqual(
+        [status, body.error.code, body.error.details],
+        [409, 'idempotency_in_progress', { jobId: id, links: { job: `${survivor.url}/api/jobs/${id}` } }],
+      );
+    },
+  );
+
+  test('100 calls on one key over both: one request; then both replay the same', needs, async () => {
+    const request = { url: world.target.url('/one'), idempotencyKey: 'one', body: { a: 1 } };
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => execute(n % 2 === 0 ? left : right, request)),
+    );
+    const originals = answers.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
+    assert.equal(originals.length, 1);
+    const { job, receipt } = originals[0]?.body ?? assert.fail();
+    for (const { status, body } of answers) {
+      if (status === 200) assert.deepEqual([body.job, body.receipt.jws], [job, receipt.jws]);
+      else assert.deepEqual([status, body.error.code], [409, 'idempotency_in_progress']);
+    }
+    for (const service of [left, right]) {
+      const { status, body } = await execute(service, request);
+      assert.deepEqual(
+        [status, body.idempotentReplay, body.job, body.receipt],
+        [200, true, job, { ...receipt, replay: true }],
+      );
+    }
+    assert.equal(world.target.requests.filter(({ path }) => path === '/one').length, 1);
+  });
+
+  test('what one has answered the other shows at once', needs, async () => {
+    for (let n = 0; n < 20; n++) {
+      const [here, there] = n % 2 === 0 ? [left, right] : [right, left];
+      const { status, body } = await execute(here, { url: world.target.url('/at-once') });
+      assert.equal(status, 200);
+      const receipt = await get<{ jws: string }>(at(there, body.links.receipt));
+      assert.deepEqual([receipt.status, receipt.body.jws], [200, body.receipt.jws]);
+      await assertVerifies(there, body);
+    }
+  });
+
+  test(
+    'PostgreSQL gone: executions are answered, reads are 503, health is 200; back: all caught up',
+    needs,
+    async () => {
+      assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
+      const before = (await monitoring(left)).body.stats.total;
+      await server.power.stop();
+      const meanwhile: Executed[] = [];
+      for (let n = 0; n < 6; n++) {
+        const request = { url: world.target.url('/outage'), idempotencyKey: `outage ${n}` };
+        const here = n % 2 === 0 ? left : right;
+        const begun = performance.now();
+        const { status, body } = await execute(here, request);
+        const took = performance.now() - begun;
+        assert.equal(status, 200);
+        assert.ok(took < 5000, `${took} ms: an answer waits a second for its links, not for PostgreSQL`);
+        const replay = await execute(n % 2 === 0 ? right : left, request);
+        assert.deepEqual([replay.status, replay.body.job], [200, body.job]);
+        meanwhile.push(body);
+      }
+      assert.equal(world.target.requests.filter(({ path }) => path === '/outage').length, 6);
+      const [some] = meanwhile;
+      assert.ok(some);
+      for (const service of [left, right]) {
+        const { job, receipt, verifyJob, verifyReceipt, proof }: Executed['links'] = some.links;
+        const reads: string[] = [job, receipt, verifyJob, verifyReceipt].map((link) => at(service, link));
+        for (const path of ['/api/proofs/recent', '/api/monitoring/executions', '/api/trust']) {
+          reads.push(`${service.url}${path}`);
+        }
+        for (const url of reads) {
+          const { status, headers, body } = await get<ErrorBody>(url);
+          assert.deepEqual([status, body.error?.code], [503, 'read_models_unavailable'], url);
+          assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, url);
+        }
+        assert.equal((await get(at(service, proof))).status, 503);
+        const health = await get<Health>(`${service.url}/health`);
+        const { eventLog, readModels } = health.body.checks;
+        assert.deepEqual(
+          [health.status, health.body.ok, eventLog, readModels],
+          [200, false, { ok: true }, { ok: false }],
+        );
+        assert.equal((await get(`${service.url}/health/live`)).status, 200);
+      }
+
+      await server.power.start();
+      for (const service of [left, right]) {
+        const { stats } = await waitFor('all are caught up', async () => {
+          const { status, body } = await monitoring(service);
+          return status === 200 && body.stats.total >= before + meanwhile.length && body;
+        });
+        assert.deepEqual([stats.total, stats.running], [before + meanwhile.length, 0]);
+        for (const body of meanwhile) await assertVerifies(service, body);
+        await waitFor(
+          'health is good again',
+          async () => (await get<Health>(`${service.url}/health`)).body.ok,
+        );
+      }
+    },
+  );
+
+  test('both end well', needs, async () => {
+    for (const service of [left, right]) {
+      const { code, stderr, stdout } = await service.stop();
+      assert.deepEqual([code, stderr], [0, '']);
+      const errors = logLines(stdout).filter(({ level }) => level === 'error');
+      assert.ok(
+        errors.every(({ code: told }) => told === 'read_models_unavailable'),
+        JSON.stringify(errors),
+      );
+    }
+  });
+
+  test('the dead process: closed by the living one, after lease and grace, with a receipt, never sent again', {
+    ...needs,
+    timeout: 110_000,
+  }, async () => {
+    const { body } = await waitFor(
+      'the living one has closed the job',
+      async () => {
+        const answer = await execute(survivor, heldRequest());
+        if (answer.status !== 409) return answer;
+        assert.equal(answer.body.error.code, 'idempotency_in_progress');
+        return undefined;
+      },
+      { limitMs: 100_000, everyMs: 200 },
+    );
+    const { job, receipt, idempotentReplay } = body;
+    assert.deepEqual(
+      [job.status, job.errorCategory, job.attempts, idempotentReplay],
+      ['failed', 'interrupted_unknown', 1, true],
+    );
+    const watched = Date.parse(job.completedAt) - Date.parse(job.createdAt);
+    assert.ok(watched >= LEASE_MS + GRACE_MS, `closed after ${watched} ms`);
+    assert.deepEqual(
+      payloadOf(receipt.jws).attempts.map(({ sent, errorCategory }) => [sent, errorCategory]),
+      [['maybe', 'interrupted_unknown']],
+    );
+    await assertVerifies(survivor, body);
+    assert.equal(mourning.target.requests.length, 1);
+  });
+});
