@@ -124,7 +124,7 @@ async function settle(
   const first = fresh && payment.status === 'reserved';
   if (!first) {
     const young = deps.watch.unchangedFor(stream, String(view.expected)) < SETTLEMENT_WATCH_MS;
-    if (payment.status !== 'unknown' && young) return { kind: 'refused', refusal: inProgress(null) };
+    if (payment.status !== 'unknown' && young) return { kind: 'refused', refusal: inProgress(jobId) };
     const found = reconcile(await deps.payments.lookUp(presented), payment, now(deps));
     if (found !== null) return settleFact(deps, stream, it, () => found);
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };

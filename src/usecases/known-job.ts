@@ -71,7 +71,7 @@ async function byClaim(
   if (job !== null) return job;
   // Claimed and never started: without a payment nothing can have been sent or charged, so any repeat may go on.
   if (holder.paymentStream === null) return { kind: 'resume', jobId: holder.jobId, streams: streams(null) };
-  return { kind: 'refused', refusal: inProgress(null) };
+  return { kind: 'refused', refusal: inProgress(holder.jobId) };
 }
 
 /** A key ends with its own payment's Rejected or Released, also where a crash hid the KeyReleased that follows. */
@@ -98,14 +98,14 @@ async function findJob(
   return { kind: 'completed', closed: { job: state, position: events.at(-1)?.position ?? '' } };
 }
 
-/** `jobId` becomes `details.links.job` in the answer; null where no job stream exists yet. */
-export function inProgress(jobId: string | null): Refused<'idempotency_in_progress'> {
+/** `jobId` becomes `details.links.job` in the answer; the job may not have started yet. */
+export function inProgress(jobId: string): Refused<'idempotency_in_progress'> {
   return refused(
     'idempotency_in_progress',
     'The first request with this key or payment is still in progress.',
     {
       retryAfterSeconds: 2,
-      ...(jobId === null ? {} : { details: { jobId } }),
+      details: { jobId },
     },
   );
 }

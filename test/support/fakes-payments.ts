@@ -1,5 +1,6 @@
 // A facilitator and a chain as a test drives them: money moves once per nonce, and answers come as scripted.
-import type { ChainState, Payments, PresentedPayment, Settled, Verified } from '#src/ports/payments.ts';
+import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
+import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';
 import { paymentReserved } from './given-events.ts';
 
@@ -36,8 +37,8 @@ export type ScriptedPayments = Payments & {
   move(payment: PresentedPayment): { readonly outcome: 'settled'; readonly transaction: string };
   scriptWindow(...answers: readonly ReturnType<Payments['timeWindow']>[]): void;
   scriptVerify(...answers: readonly Scripted<Verified>[]): void;
-  scriptSettle(...answers: readonly Scripted<Settled>[]): void;
-  scriptLookUp(...answers: readonly Scripted<ChainState>[]): void;
+  scriptSettle(...answers: readonly Scripted<SettleAnswer>[]): void;
+  scriptLookUp(...answers: readonly Scripted<ChainFinding>[]): void;
 };
 
 /** Settles once, then says that the nonce is used. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
@@ -46,8 +47,8 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
   const ledger = new Map<string, string>();
   const windows: ReturnType<Payments['timeWindow']>[] = [];
   const verifies: Scripted<Verified>[] = [];
-  const settles: Scripted<Settled>[] = [];
-  const lookUps: Scripted<ChainState>[] = [];
+  const settles: Scripted<SettleAnswer>[] = [];
+  const lookUps: Scripted<ChainFinding>[] = [];
   const move = ({ nonce }: PresentedPayment) => {
     if (ledger.has(nonce)) throw new Error('the money moved twice');
     const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;

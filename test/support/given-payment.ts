@@ -1,7 +1,7 @@
 // What the tests of a payment's collection share: a payment met half-way, and what an answer comes to.
 import assert from 'node:assert/strict';
+import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { Settled } from '#src/ports/payments.ts';
 import { given, typesIn, type World, world } from './fakes-world.ts';
 import { type Answer, FINGERPRINT, KEY_STREAM } from './given-call.ts';
 import { keyClaimed as anyClaim, paymentReserved as anyReservation, PAYMENT_STREAM } from './given-events.ts';
@@ -13,8 +13,8 @@ export const keyClaimed: typeof anyClaim = (changes) => anyClaim({ fingerprint: 
 
 /** How long another's settlement is left alone. */
 export const SETTLEMENT_WATCH = 45_000;
-export const unknown: Settled = { outcome: 'unknown', cause: 'timeout' };
-export const rejected: Settled = { outcome: 'rejected', reason: 'insufficient_funds' };
+export const unknown: SettleAnswer = { outcome: 'unknown', cause: 'timeout' };
+export const rejected: SettleAnswer = { outcome: 'rejected', reason: 'insufficient_funds' };
 
 export const isUnconfirmed = (error: unknown): boolean =>
   error instanceof Fault && error.code === 'payment_unconfirmed' && (error.retryAfterSeconds ?? 0) > 0;

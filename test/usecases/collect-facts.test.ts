@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Settled } from '#src/ports/payments.ts';
+import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
@@ -24,7 +24,7 @@ const transaction = `0x${'1'.padStart(64, '0')}`;
 
 // ── a settlement fact is never dropped ──────────────────────────────────────────────────────────────────
 
-const whileSettling = (it: World, answer: Settled, act: () => Promise<unknown>) =>
+const whileSettling = (it: World, answer: SettleAnswer, act: () => Promise<unknown>) =>
   it.payments.scriptSettle(async (payment) => {
     await act();
     return answer.outcome === 'settled' ? it.payments.move(payment) : answer;

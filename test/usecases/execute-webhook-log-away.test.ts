@@ -110,3 +110,18 @@ test('faults keep their cause for the operator', async () => {
   const fault = await faultOf(it, execute(it));
   assert.equal((fault.cause as Error).name, 'EventLogUnavailable');
 });
+
+test('JobStarted of unknown fate: the caller knows within 2 s that nothing was sent so far; stored in time, the job runs', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.log.onNext('JobStarted', frozen);
+  const fault = await faultOf(it, execute(it, DEMO));
+  assert.equal(it.clock.monotonic(), 2000);
+  assert.match(fault.message, /nothing was sent so far. Should the job still start/);
+  const { jobId } = fault.details as { jobId: string };
+  assert.equal(it.outbound.sent.length, 0);
+  open();
+  await pass(it, 1);
+  assert.equal(it.outbound.sent.length, 1);
+  assert.equal((await audited(it, jobId)).ok, true);
+});

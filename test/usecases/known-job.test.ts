@@ -201,7 +201,7 @@ for (const [status, events] of [
     await given(it, CLAIM_STREAM, keyClaimed());
     await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
     it.clock.skew(10 * WEEK);
-    await knows(it, otherPayment, ['idempotency_in_progress', null]);
+    await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
     await knows(it, { ...otherPayment, ...otherRequest }, ['idempotency_conflict', null]);
   });
 }
@@ -243,7 +243,7 @@ test("a key ends only with its own payment: another payment's end frees nothing"
     paymentReserved({ jobId: OTHER_JOB_ID }),
     paymentRejected({ jobId: OTHER_JOB_ID }),
   );
-  await knows(it, otherPayment, ['idempotency_in_progress', null]);
+  await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
 });
 
 test("a key whose job has started is not freed by its payment's end: that job stands", async () => {

@@ -41,6 +41,7 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   }
 }
 
+/** A settle call's answer: `rejected` and `nonce_used` are complete answers; everything else is `unknown` (`cause`: a code). */
 export type SettleAnswer =
   | { readonly outcome: 'settled'; readonly transaction: string | null }
   | { readonly outcome: 'rejected'; readonly reason: string }
@@ -80,6 +81,7 @@ export function recordSettleAnswer(
   }
 }
 
+/** What the chain says of an authorization; `unavailable` where nobody can be asked. */
 export type ChainFinding =
   | { readonly outcome: 'paid'; readonly transaction: string | null }
   | { readonly outcome: 'cancelled' }

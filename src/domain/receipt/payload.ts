@@ -2,15 +2,22 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
-import { ErrorCategory, Method, Mode, PaymentFacts, Phase, Sent } from '../event-fields.ts';
+import {
+  Commitment,
+  ErrorCategory,
+  Method,
+  Mode,
+  Nullable,
+  PaymentFacts,
+  Phase,
+  Sent,
+  strict,
+} from '../event-fields.ts';
 import type { AttemptMade } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
 import { shapeCheck } from '../shape-check.ts';
 
-const strict = { additionalProperties: false };
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
-const Commitments = Type.Array(Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }));
+const Commitments = Type.Array(Commitment);
 const Outcome = Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]);
 const HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 

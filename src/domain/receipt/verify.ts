@@ -208,7 +208,7 @@ async function jobChecks(job: JobFacts, payload: ReceiptPayload | null, sha256: 
   ];
 }
 
-/** The count in words, and every attempt as its event recorded it. */
+/** How many there were, and each as its event recorded it; where they differ in content alone, both lists are shown. */
 function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
   const recorded: ReceiptPayload['attempts'] = [];
   for (const stored of job.events) {
@@ -216,7 +216,8 @@ function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
     if (event?.type === 'AttemptMade') recorded.push(receiptAttempt(event.data));
   }
   const counted = same('attempts_match', job.attempts, payload?.attempts.length ?? null);
-  return { ...counted, ok: counted.ok && equal(recorded, payload?.attempts ?? null) };
+  if (!counted.ok || payload === null || equal(recorded, payload.attempts)) return counted;
+  return same('attempts_match', recorded, payload.attempts);
 }
 
 /** As `same`, where null is a value too (no decision, no payment). */

@@ -308,3 +308,12 @@ test('sizes are judged before the primitive is asked, however lenient it is', as
     assert.equal(await valid({ keys: [{ ...key.record, x }] }), false);
   }
 });
+
+test('attempts that differ in content alone are both shown', async () => {
+  const told = await payloadOf();
+  const attempts = told.attempts.map((attempt) => ({ ...attempt, sent: 'no' as const }));
+  const facts = await goodFacts(key, { jws: await signed({ ...told, attempts }, key) });
+  const { report } = await verdict(facts);
+  const check = report.checks.find(({ name }) => name === 'attempts_match');
+  assert.deepEqual(check?.details, { expected: told.attempts, receipt: attempts });
+});
