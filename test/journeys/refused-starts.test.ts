@@ -42,6 +42,20 @@ describe('a start is refused', () => {
     await assertUnharmed();
   });
 
+  test('embedded read models over a log that processes with DATABASE_URL serve: names DATABASE_URL, and back', async () => {
+    const DATA_DIR = join(world.folder, 'tenants');
+    // A database that is away for now: the process serves executions all the same.
+    const DATABASE_URL = 'postgres://nobody@127.0.0.1:1/none';
+    const sharing = await world.start({ DATA_DIR, DATABASE_URL });
+    assert.match(await refusedStart({ DATA_DIR }), /DATABASE_URL/);
+    const { status } = await execute(sharing, { url: world.target.url() });
+    assert.equal(status, 200);
+    await sharing.stop();
+    const alone = await world.start({ DATA_DIR });
+    assert.match(await refusedStart({ DATA_DIR, DATABASE_URL }), /DATABASE_URL/);
+    await alone.stop();
+  });
+
   test('demo mode on a host that others reach: names ALLOW_FREE_RELAY', async () => {
     const DATA_DIR = join(world.folder, 'free');
     const stderr = await refusedStart({ DATA_DIR, HOST: '0.0.0.0' });
