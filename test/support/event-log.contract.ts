@@ -6,7 +6,7 @@ import { repeatContract } from './event-log-contract-repeats.ts';
 import { subscribeContract } from './event-log-contract-subscribe.ts';
 import { type EventLogHarness, logTest } from './event-log-harness.ts';
 
-export type { EventLogHarness, OpenedLog } from './event-log-harness.ts';
+export type { EventLogHarness } from './event-log-harness.ts';
 
 export function eventLogContract(name: string, harness: EventLogHarness): void {
   const logged = logTest(name, harness);
