@@ -127,7 +127,8 @@ async function start(
     request: () => outboundRequest(deps, call, jobId),
   }).finally(known);
   if (ran === null) {
-    call.startedJobId = null;
+    // Another started it first, so its JobStarted is stored: the result will be found there.
+    call.acknowledged = true;
     return 'again';
   }
   const disclosures = [...opened.disclosures, ...ran.disclosures].map((disclosure) => disclosure.text);
