@@ -4,8 +4,9 @@ import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute } from '#test/support/given-call.ts';
+import { DEMO, execute, KEY_STREAM } from '#test/support/given-call.ts';
 import {
+  OTHER_JOB_ID,
   PAYMENT_STREAM,
   paymentSettled,
   settlementRetried,
@@ -14,6 +15,9 @@ import {
 import {
   isLogAway,
   isUnconfirmed,
+  keyClaimed,
+  meets,
+  paymentReserved,
   paymentTypes,
   rejected,
   SETTLEMENT_WATCH,
@@ -139,3 +143,41 @@ for (const [type, call] of [
     assert.equal(it.payments.ledger.size, demo ? 0 : 1);
   });
 }
+
+/** The log goes away at the next append of this type, and comes back after the caller has got its 503. */
+async function awayAt(it: World, type: string) {
+  it.log.onNext(type, async (store) => {
+    it.log.setAway(true);
+    return store();
+  });
+  const before = it.clock.monotonic();
+  await assert.rejects(letPass(it.clock, execute(it)), isLogAway);
+  assert.equal(it.clock.monotonic() - before, 2000);
+  it.log.setAway(false);
+  for (let i = 0; i < 3; i++) {
+    it.clock.advance(2000);
+    await quiet();
+  }
+}
+
+test('the log is away at SettlementRetried: the caller knows within seconds, and nothing is settled behind its back', async () => {
+  const it = await meets(settlementUnknown());
+  await awayAt(it, 'SettlementRetried');
+  assert.deepEqual([it.payments.calls.settle, it.slots.inFlight()], [0, 0]);
+  assert.equal((await paymentTypes(it)).at(-1), 'SettlementRetried');
+  await execute(it);
+  it.clock.advance(SETTLEMENT_WATCH);
+  assert.equal((await execute(it)).kind, 'ran');
+  assert.equal(it.payments.ledger.size, 1);
+});
+
+test('the log is away at PaymentReleased: the caller knows within seconds, and the payment is free again', async () => {
+  const it = world();
+  const stream = 'payment-of-another';
+  await given(it, stream, paymentReserved({ jobId: OTHER_JOB_ID }));
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
+  await given(it, KEY_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: stream }));
+  await awayAt(it, 'PaymentReleased');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentReleased']);
+  assert.deepEqual([it.payments.calls.settle, it.slots.inFlight()], [0, 0]);
+});

@@ -5,8 +5,9 @@ import { Fault } from '#src/domain/refusal.ts';
 import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
-import { audited, type World, world } from '#test/support/fakes-world.ts';
+import { audited, given, shared, type World, world } from '#test/support/fakes-world.ts';
 import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
+import { jobStarted } from '#test/support/given-events.ts';
 import { outcomeOf } from '#test/support/given-payment.ts';
 
 const ANSWER_BUDGET_MS = 110_000;
@@ -67,21 +68,61 @@ for (const [mode, changes] of [
   });
 }
 
-test('away after the settlement, before JobStarted: after the budget the caller is told to repeat; then it runs once, charged once', async () => {
+test('away at JobStarted: within seconds the caller is told the job that may still start, and to repeat; it runs once, charged once', async () => {
   const it = world();
   it.log.onNext('JobStarted', async (store) => {
     it.log.setAway(true);
     return store();
   });
   const fault = await faultOf(it, execute(it));
-  assert.equal(fault.code, 'event_log_unavailable');
-  assert.match(fault.message, /same payment header/);
+  assert.equal(it.clock.monotonic(), 2000);
+  assert.match(fault.message, /nothing was sent so far.*same payment header/);
+  const { jobId } = fault.details as { jobId: string };
   it.log.setAway(false);
   await pass(it, 3);
   const answer = await execute(it);
-  assert.notEqual(answer.kind, 'refused');
-  assert.equal(it.payments.ledger.size, 1);
-  assert.ok(it.outbound.sent.length <= 1);
+  assert.ok(answer.kind === 'replayed');
+  assert.equal(answer.execution.job.id, jobId);
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
+});
+
+/** Another starts the job just before this call does, and from then on the log is as `then` leaves it. */
+function startedByAnother(then: (it: World) => void) {
+  const common = shared();
+  let slowMs = 0;
+  const it: World = world(common, {
+    log: {
+      ...common.log,
+      async readStream(stream, options) {
+        await it.clock.sleep(slowMs);
+        return common.log.readStream(stream, options);
+      },
+    },
+  });
+  common.log.onNext('JobStarted', async (store) => {
+    const jobId = String(common.log.events[0]?.data.jobId);
+    await given(common, `job-${jobId}`, jobStarted({ jobId, owner: 'another' }));
+    then(it);
+    slowMs = 3000;
+    return store();
+  });
+  return it;
+}
+
+test('another has started the job and the log is slow to tell: the call waits for the answer, it does not give up on a start that is known', async () => {
+  const it = startedByAnother(() => {});
+  const answer = await letPass(it.clock, execute(it, DEMO));
+  assert.equal(outcomeOf(answer), 'idempotency_in_progress');
+  assert.equal(it.outbound.sent.length, 0);
+});
+
+test('another has started the job and the log goes away: the caller is told that job, not that nothing was sent', async () => {
+  const it = startedByAnother(({ clock, log }) => {
+    void clock.sleep(1000).then(() => log.setAway(true));
+  });
+  const fault = await faultOf(it, execute(it, DEMO));
+  assert.deepEqual(fault.details, { jobId: it.log.events[0]?.data.jobId });
+  assert.match(fault.message, /will be found at the job/);
 });
 
 test('away in the middle of a settlement that does not answer: no job was begun, so none is named', async () => {
