@@ -51,6 +51,8 @@ describe('the longest job', () => {
         await waitFor('all are at the target', () => other.target.requests.length === before + CALLS);
         service.signal(signal);
         await waitFor('it accepts nothing more', async () => !(await accepts(service)));
+        // Longer than any grace that a server gives to connections it means to cut.
+        await new Promise((resolve) => setTimeout(resolve, 1500));
         held.resolve({});
         const answers = await Promise.all(calls);
         assert.deepEqual(
