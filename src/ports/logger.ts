@@ -2,8 +2,8 @@
 
 export interface Logger {
   info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  /** `cause` keeps its stack in the log and goes nowhere else. */
+  /** `cause`: whatever was thrown; it keeps its stack in the log and goes nowhere else. */
+  warn(message: string, fields?: LogFields & { cause?: unknown }): void;
   error(message: string, fields?: LogFields & { cause?: unknown }): void;
 }
 

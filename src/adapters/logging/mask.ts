@@ -9,7 +9,7 @@ const SECRET_NAMES = new Set(
   (
     'authorization proxyauthorization cookie setcookie password passwd pass secret token apikey xapikey privatekey ' +
     'hmacsecret signature jws d xpayment paymentsignature url href uri origin host hostname path query search ' +
-    'headers body payload idempotencykey key address ip remoteaddress parameters connectionstring databaseurl ' +
+    'headers body payload idempotencykey key address ip remoteaddress parameters params detail where connectionstring databaseurl ' +
     'eventstoreurl'
   ).split(' '),
 );
@@ -37,8 +37,20 @@ function maskedUrl(url: string): string {
   return scheme.toLowerCase() === 'file' ? url : `${scheme}://${MASK}`;
 }
 
+/** Where a failed query's message begins to tell the values: drizzle's form. They may hold line breaks themselves. */
+const VALUES_FROM = '\nparams:';
+
+const withoutValues = (text: string): string => {
+  const at = text.indexOf(VALUES_FROM);
+  return at === -1 ? text : `${text.slice(0, at)}${VALUES_FROM} ${MASK}`;
+};
+
+/** Postgres quotes the value that does not fit its type. */
+const QUOTED_VALUE = /(invalid input (?:syntax|value) for [^"\n]*: )"[\s\S]*"/g;
+
 const maskedSecrets = (text: string): string =>
-  text
+  withoutValues(text)
+    .replace(QUOTED_VALUE, `$1${MASK}`)
     .replace(/\b(bearer|basic)\s+[\w.~+/=-]+/gi, `$1 ${MASK}`)
     .replace(
       /\b(password|passwd|pwd|secret|token|api_?key)(\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s;&,]+)/gi,
@@ -88,12 +100,19 @@ function maskedError(
   return {
     name,
     message: maskText(message),
-    ...(typeof stack === 'string' ? { stack: maskText(stack) } : {}),
+    ...(typeof stack === 'string' ? { stack: maskedStack(stack, message, maskText) } : {}),
     // own members such as `code`; a cause and an AggregateError's errors are no enumerable ones
     ...maskedObject(error, maskText, depth),
     ...(error.cause === undefined ? {} : { cause: masked(error.cause, maskText, depth + 1) }),
     ...(error instanceof AggregateError ? { errors: masked(error.errors, maskText, depth + 1) } : {}),
   };
+}
+
+/** The frames come after the message, and must not go with the values that stand at its end. */
+function maskedStack(stack: string, message: string, maskText: (text: string) => string): string {
+  const end = stack.indexOf(message) + message.length;
+  if (message === '' || !stack.includes(message)) return maskText(stack);
+  return maskText(stack.slice(0, end)) + maskText(stack.slice(end));
 }
 
 function maskedObject(

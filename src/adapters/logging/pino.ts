@@ -24,12 +24,14 @@ export function pinoLogger({ level, to }: PinoLoggerOptions): Logger {
   );
   return {
     info: (message, fields) => lines.info(shown(fields), maskedText(message)),
-    warn: (message, fields) => lines.warn(shown(fields), maskedText(message)),
-    error(message, { cause, ...fields } = {}) {
-      const told = cause === undefined ? {} : { cause: maskedCause(cause) };
-      lines.error({ ...shown(fields), ...told }, maskedText(message));
-    },
+    warn: (message, fields) => lines.warn(shownWithCause(fields), maskedText(message)),
+    error: (message, fields) => lines.error(shownWithCause(fields), maskedText(message)),
   };
+}
+
+/** What was thrown may say anything: a stranger's text, not ours. */
+function shownWithCause({ cause, ...fields }: LogFields & { cause?: unknown } = {}): Record<string, unknown> {
+  return { ...shown(fields), ...(cause === undefined ? {} : { cause: maskedCause(cause) }) };
 }
 
 /** pino's own members of a line; a field of that name would make a second member of the same name. */

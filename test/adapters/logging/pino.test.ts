@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { retention } from '#projections/retention.ts';
 import { type LogLevel, pinoLogger } from '#src/adapters/logging/pino.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { pgliteHarness } from '#test/support/read-store.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
 const CANARY = 'cAnArY';
@@ -105,6 +108,53 @@ test('log: nothing of a secret comes out by way of a cause', () => {
     log.error('fault', { cause: { inner: { url: CANARY } } });
   });
   assert.ok(!line.includes(CANARY), line);
+});
+
+const harness = pgliteHarness();
+after(() => harness.end());
+
+test('log: a failed query is told without its values, by a warning as by an error', {
+  timeout: 120_000,
+}, async () => {
+  const db = await (await harness.fresh()).open();
+  const row = { id: CANARY, jobsBefore: `two\nlines of ${CANARY}`, jobsPurged: 1, receiptsPurged: 1 };
+  await db.insert(retention).values(row);
+  const missing = sql`insert into no_such_table values (${JSON.stringify([{ jws: CANARY, payer: CANARY }])})`;
+  const failing = [
+    () => db.insert(retention).values(row),
+    () => db.execute(missing),
+    () => db.transaction((tx) => tx.execute(missing)),
+    () => db.execute(sql`select ${CANARY}::int`),
+    () => db.execute(sql`select ${`{"${CANARY}`}::json`),
+    () =>
+      db.execute(
+        sql`insert into jobs select * from json_populate_recordset(null::jobs, ${`[{"id": "${CANARY}"}]`})`,
+      ),
+  ];
+  for (const fail of failing) {
+    const cause = await fail().then(
+      () => assert.fail('it does not fail'),
+      (error) => error,
+    );
+    assert.ok(JSON.stringify(cause).includes(CANARY), 'the error itself tells the values');
+    const wrapped = new Error('fault', { cause });
+    const lines = logged((log) => {
+      log.warn('m', { cause });
+      log.error('m', { cause });
+      log.warn('m', { cause: wrapped, inner: { cause } });
+      log.info(`m ${cause.message}`, { note: cause.stack });
+    });
+    assert.ok(!JSON.stringify(lines).includes(CANARY), JSON.stringify(lines));
+    assert.deepEqual(lines[0].cause, lines[1].cause);
+    assert.match(lines[0].cause.message, /^Failed query: (insert|select) .*\nparams: \[masked\]$/s);
+    assert.match(lines[0].cause.stack, /params: \[masked\]\s+at /, 'the frames stay');
+    assert.match(lines[0].cause.cause.code, /^\w{5}$/, 'what the database said stays');
+  }
+});
+
+test("log: a warning's cause is a stranger's text too", () => {
+  const line = text((log) => log.warn('m', { cause: `see https://${CANARY}.example` }));
+  assert.ok(!line.includes(CANARY.toLowerCase()) && !line.includes(CANARY), line);
 });
 
 test('log: whatever was thrown makes a line and no second fault', () => {
