@@ -28,16 +28,32 @@ const ANSWER_MS = 5000;
 /** At the start of the process the first questions wait for the store to open. */
 const OPEN_MS = 1000;
 
-export function readModels(store: Pick<ReadStore<Db>, 'open'>, clock: Clock): ReadModels {
+/** Answers that would be wrong, not missing, while a part of the log is not projected yet: counts and lists. */
+const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] } = {
+  receipt: ['countUnverified'],
+  proof: ['recent', 'recentFailures'],
+  monitoring: ['summary'],
+  trust: ['receipts'],
+  store: ['counts'],
+};
+
+/** `ready`: whether the rows have caught up with the log since the process began; it may take a second to say. */
+export function readModels(
+  store: Pick<ReadStore<Db>, 'open'>,
+  clock: Clock,
+  ready: () => Promise<boolean>,
+): ReadModels {
   const groups = (Object.keys(QUERIES) as Group[]).map((name) => [name, guarded(name)] as const);
   return Object.fromEntries(groups) as unknown as ReadModels;
 
   function guarded<G extends Group>(name: G): ReadModels[G] {
+    const ofTheWhole: readonly PropertyKey[] = OF_THE_WHOLE[name] ?? [];
     let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
     const ask = async (question: string, given: readonly unknown[]): Promise<unknown> => {
       const db = await within(clock, OPEN_MS, () => store.open());
       if (made?.db !== db) made = { db, queries: QUERIES[name](db) as unknown as Record<string, Ask> };
       const { queries } = made;
+      if (ofTheWhole.includes(question) && !(await ready())) throw unavailable(new Error('still replaying'));
       return await within(clock, ANSWER_MS, async () => queries[question]?.(...given));
     };
     return new Proxy({} as Record<string, Ask>, {

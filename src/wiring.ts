@@ -54,7 +54,7 @@ async function start(
   const judgeReceipt = receiptJudge({ log: stores.log, primitives: verifierPrimitives });
   const runner = startProjections({ log: stores.log, store: stores.readStore, judgeReceipt, clock, logger });
   undo.push(() => runner.stop());
-  const models = readModels(stores.readStore, clock);
+  const models = readModels(stores.readStore, clock, runner.ready);
 
   const ending = new AbortController();
   const parts = { ...journal, ...keys, owner: randomUUID(), ending: ending.signal };

@@ -8,10 +8,11 @@ export interface ReadStore<Db> {
   /**
    * The handle, with the schema at this version: connects and migrates at first, then answers at once with the same
    * handle. Throws while the store is away or its schema cannot be brought to this version; a later call tries again.
-   * Calls at the same time share one attempt.
+   * Calls at the same time share one attempt. A disposable store that has proved damaged is thrown away and made anew
+   * by the next call: the handle is another one then, and there is no row, nor a checkpoint.
    */
   open(): Promise<Db>;
-  /** Asks the store. Resolves within its own time limit; never throws. */
+  /** Asks the store; one that has proved damaged is not ok. Resolves within its own time limit; never throws. */
   health(): Promise<{ readonly ok: boolean }>;
   /** Frees everything, after the transactions in flight. */
   close(): Promise<void>;

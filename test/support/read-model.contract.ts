@@ -19,6 +19,7 @@ import {
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
+import { replayContract } from './read-model-replay.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
 import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
 
@@ -29,6 +30,7 @@ const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120
 export function readModelContract(harness: ReadStoreHarness): void {
   after(() => harness.end());
   runnerContract(harness);
+  replayContract(harness);
   queryContract(harness);
 }
 
@@ -107,7 +109,7 @@ function runnerContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const models = readModels(store, systemClock());
+      const models = readModels(store, systemClock(), async () => true);
       const log = memoryLog();
       const runner = runnerOver(log, store);
       assert.equal(await runner.reachedHead(), true, 'an empty log is reached');
@@ -204,7 +206,7 @@ function queryContract(harness: ReadStoreHarness): void {
     const head = await log.head();
     if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
     await runner.stop();
-    return { models: readModels(store, systemClock()), store };
+    return { models: readModels(store, systemClock(), async () => true), store };
   }
 
   test(`${name}: a job as the API shows it, without payer or payment`, options(harness), async () => {

@@ -5,7 +5,9 @@ import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
+import { answersWithin } from './answers.ts';
 import { MIGRATIONS_FOLDER, schemaVersion } from './migrations.ts';
+import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
 import { makePgliteDirectory, PGLITE_SETTINGS } from './pglite-new-directory.ts';
 
@@ -13,39 +15,80 @@ export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
   readonly directory: string;
   readonly logger: Logger;
+  /** The least time between two times of making damaged files anew; doubled with each. */
+  readonly renewalPauseMs?: number;
 };
 
+/** A batch of the projector goes before it in the queue, and blocks this thread. */
+const HEALTH_MS = 2000;
+const RENEWAL_PAUSE_MS = 30_000;
+
 /** Takes the directory at once; throws `ReadStoreInUse` where another process has it. Opens at the first `open`. */
-export function pgliteReadStore({ directory, logger }: PgliteOptions): ReadStore<PgliteDatabase> {
+export function pgliteReadStore({
+  directory,
+  logger,
+  renewalPauseMs = RENEWAL_PAUSE_MS,
+}: PgliteOptions): ReadStore<PgliteDatabase> {
   const taken = takePgliteDirectory(directory, schemaVersion());
+  const renewals = paced(renewalPauseMs);
+  let opened: Opened | null = null;
   let opening: Promise<Opened> | null = null;
-  let isOpen = false;
   let closing: Promise<void> | null = null;
+
+  const openOnce = (open: () => Promise<Opened>): Promise<Opened> => {
+    opened = null;
+    const attempt = open().then(
+      (result) => {
+        opened = result;
+        return result;
+      },
+      (error) => {
+        opening = null;
+        throw error;
+      },
+    );
+    opening = attempt;
+    return attempt;
+  };
   return {
     driver: 'pglite',
     disposable: true,
     async open() {
       if (closing !== null) throw new Error('the embedded read models are closed');
-      opening ??= openDirectory(taken, logger).catch((error) => {
-        opening = null;
-        throw error;
-      });
-      const { db } = await opening;
-      isOpen = true;
-      return db;
+      const broken = opened;
+      if (broken?.damage.isProven() && renewals.isDue()) {
+        return (await openOnce(() => renewBroken(taken, broken, logger))).db;
+      }
+      return (await (opening ?? openOnce(() => openDirectory(taken, logger)))).db;
     },
     async health() {
-      // Asked of the one thread that answers it: what is open works, and a query would only queue.
-      return { ok: isOpen && closing === null };
+      const asked = opened;
+      if (asked === null || closing !== null || asked.damage.isProven()) return { ok: false };
+      return { ok: await answersWithin(HEALTH_MS, () => asked.pg.query('select 1')) };
     },
     close() {
-      closing ??= closeDirectory(taken, opening);
+      closing ??= closeDirectory(taken, opening, logger);
       return closing;
     },
   };
 }
 
-type Opened = { readonly pg: PGlite; readonly db: PgliteDatabase };
+type Opened = { readonly pg: PGlite; readonly db: PgliteDatabase; readonly damage: DamageWatch };
+
+/** A disk that spoils all that is written to it, or a fault of ours that looks like it, must not mean endless replays. */
+function paced(pauseMs: number): { isDue(): boolean } {
+  let pause = pauseMs;
+  let next = Number.NEGATIVE_INFINITY;
+  return {
+    isDue() {
+      const now = performance.now();
+      if (now < next) return false;
+      next = now + pause;
+      pause *= 2;
+      return true;
+    },
+  };
+}
 
 async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Opened> {
   const intact = taken.intact();
@@ -57,6 +100,18 @@ async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Op
       logger.warn('the embedded read models cannot be opened: replaying them from the log', { cause: error });
     }
   }
+  return openNewFiles(taken, logger);
+}
+
+/** The files are marked open since they were opened: whatever happens here, they are not believed again. */
+async function renewBroken(taken: PgliteDirectory, broken: Opened, logger: Logger): Promise<Opened> {
+  const cause = broken.damage.cause();
+  logger.warn('the embedded read models are damaged: replaying them from the log', { cause });
+  await broken.pg.close().catch(() => undefined);
+  return openNewFiles(taken, logger);
+}
+
+async function openNewFiles(taken: PgliteDirectory, logger: Logger): Promise<Opened> {
   try {
     await taken.renew(makePgliteDirectory, false);
     return await openFiles(taken.files);
@@ -70,22 +125,29 @@ async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Op
 async function openFiles(files: string): Promise<Opened> {
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
+    const damage = watchDamage(pg);
     const db = drizzle(pg);
     await migrate(db, { migrationsFolder: MIGRATIONS_FOLDER });
-    return { pg, db };
+    return { pg, db, damage };
   } catch (error) {
     await pg.close().catch(() => undefined);
     throw error;
   }
 }
 
-async function closeDirectory(taken: PgliteDirectory, opening: Promise<Opened> | null): Promise<void> {
+/** Never fails but for the lock: files that cannot be closed in order are only replayed at the next start. */
+async function closeDirectory(
+  taken: PgliteDirectory,
+  opening: Promise<Opened> | null,
+  logger: Logger,
+): Promise<void> {
   try {
     const opened = await opening?.catch(() => null);
-    if (opened) {
-      await opened.pg.close();
-      taken.markIntact();
-    }
+    if (!opened) return;
+    await opened.pg.close();
+    if (opened.damage.isSound()) taken.markIntact();
+  } catch (error) {
+    logger.warn('the embedded read models did not close in order: they will be replayed', { cause: error });
   } finally {
     taken.release();
   }

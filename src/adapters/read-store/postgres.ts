@@ -4,6 +4,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import type { ReadStore } from '../../ports/read-store.ts';
+import { answersWithin } from './answers.ts';
 import { MIGRATIONS_FOLDER } from './migrations.ts';
 
 export type PostgresOptions = {
@@ -33,7 +34,7 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
       return db;
     },
     async health() {
-      return { ok: await answers(client) };
+      return { ok: await answersWithin(HEALTH_MS, async () => client`select 1`) };
     },
     async close() {
       await opening?.catch(() => undefined);
@@ -95,16 +96,4 @@ async function migrateOnce(url: string): Promise<void> {
     // Ends the session, and with it the lock.
     await client.end({ timeout: 5 });
   }
-}
-
-async function answers(client: postgres.Sql): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), HEALTH_MS);
-  });
-  const asked = client`select 1`.then(
-    () => true,
-    () => false,
-  );
-  return Promise.race([asked, late]).finally(() => clearTimeout(timer));
 }

@@ -1,6 +1,6 @@
 // Whose the embedded read models are, and that whatever happened to their files, the rows are those of a replay.
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -15,26 +15,14 @@ import { type ReadStore, ReadStoreInUse } from '#src/ports/read-store.ts';
 import { startProgram } from '#test/support/event-log-process.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
+import { freshDirectories } from '#test/support/read-pglite-directory.ts';
 import { allRows, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
 const place = mkdtempSync(join(tmpdir(), 'relay-pglite-directory-'));
 after(() => rmSync(place, { recursive: true, force: true }));
-/** Made once and copied: the first opening of an empty directory takes seconds. */
-let seed: Promise<string> | null = null;
-async function fresh(): Promise<string> {
-  seed ??= (async () => {
-    const directory = mkdtempSync(join(place, 'seed-'));
-    const store = pgliteReadStore({ directory, logger: silent });
-    await store.open();
-    await store.close();
-    return directory;
-  })();
-  const directory = mkdtempSync(join(place, 'case-'));
-  cpSync(await seed, directory, { recursive: true });
-  return directory;
-}
+const fresh = freshDirectories(place);
 const projector = new URL('../../support/read-model-process.ts', import.meta.url).href;
 
 async function filledLog(file: string, jobs: number): Promise<EventLog> {

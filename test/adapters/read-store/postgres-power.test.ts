@@ -47,7 +47,7 @@ test(
     const { power, newDatabase } = await server();
     if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
     const store = postgresReadStore({ url: await newDatabase() });
-    const models = readModels(store, systemClock());
+    const models = readModels(store, systemClock(), async () => true);
     const log = memoryLog();
     const runner = runnerOver(log, store, { batchSize: 3 });
     const first = await appendAll(log, jobAppends({ ...PLAN, seed: 1 }));
@@ -80,7 +80,7 @@ test('postgres: away at the start, it is found when it comes', needs, async (t) 
   const log = memoryLog();
   const last = await appendAll(log, jobAppends(PLAN));
   const runner = runnerOver(log, store);
-  await assert.rejects(readModels(store, systemClock()).proof.recent(1), unavailable);
+  await assert.rejects(readModels(store, systemClock(), runner.ready).proof.recent(1), unavailable);
   await power.start();
   assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
   await runner.stop();
@@ -199,7 +199,7 @@ test('postgres: processes that start at once bring the schema to this version on
 test('postgres: statements are prepared, and read by index from the first row on', needs, async () => {
   const url = await (await server()).newDatabase();
   const store = postgresReadStore({ url, connections: 1 });
-  const models = readModels(store, systemClock());
+  const models = readModels(store, systemClock(), async () => true);
   await models.job.find('job_none');
   await models.proof.recent(10);
   const db = await store.open();

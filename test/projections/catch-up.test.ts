@@ -1,0 +1,97 @@
+// When the rows count as caught up, and what a long way there says to the operator.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { makeCatchUp } from '#projections/catch-up.ts';
+
+function given() {
+  const lines: (readonly [message: string, fields: unknown])[] = [];
+  const time = { ms: 0 };
+  const clock = {
+    now: () => 0,
+    monotonic: () => time.ms,
+    sleep: async (ms: number) => {
+      time.ms += ms;
+    },
+  };
+  const silent = { warn: () => assert.fail('no warning'), error: () => assert.fail('no error') };
+  const logger = {
+    ...silent,
+    info: (message: string, fields?: unknown) => void lines.push([message, fields]),
+  };
+  return { catchUp: makeCatchUp({ clock, logger }), lines, time };
+}
+
+test('catch up: not before the first session, and not before the head that it found', async () => {
+  const { catchUp, time } = given();
+  assert.equal(await catchUp.ready(1000), false);
+  assert.equal(time.ms, 1000, 'it waited as long as it was told to');
+  catchUp.begin('3', '5');
+  assert.equal(await catchUp.ready(1), false);
+  catchUp.moved('4', 1);
+  assert.equal(await catchUp.ready(1), false);
+  catchUp.moved('5', 1);
+  assert.equal(await catchUp.ready(1), true);
+});
+
+test('catch up: who waits is told when it happens', async () => {
+  let answered: boolean | null = null;
+  const clock = { now: () => 0, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
+  const waiting = makeCatchUp({ clock, logger: { info() {}, warn() {}, error() {} } });
+  waiting.begin(null, '1');
+  const asked = waiting.ready(1000).then((ready) => {
+    answered = ready;
+  });
+  assert.equal(answered, null);
+  waiting.moved('1', 1);
+  await asked;
+  assert.equal(answered, true);
+});
+
+test('catch up: an empty log, and rows that stand at the head or beyond, have nothing to catch up with', async () => {
+  for (const [from, head] of [
+    [null, null],
+    ['5', '5'],
+    ['6', '5'],
+  ] as const) {
+    const { catchUp } = given();
+    catchUp.begin(from, head);
+    assert.equal(await catchUp.ready(1), true);
+  }
+});
+
+test('catch up: a later session that begins behind is lag, not incompleteness; rows taken back are', async () => {
+  const { catchUp } = given();
+  catchUp.begin(null, '2');
+  catchUp.moved('2', 2);
+  catchUp.begin('2', '9');
+  assert.equal(await catchUp.ready(1), true, 'the store was away: the rows are as they were');
+  for (const back of ['1', null]) {
+    catchUp.begin(back, '9');
+    assert.equal(await catchUp.ready(1), false);
+    catchUp.moved('9', 8);
+    assert.equal(await catchUp.ready(1), true);
+  }
+});
+
+test('catch up: a long way is told at its beginning, every five seconds and at its end; a short one is not', () => {
+  const { catchUp, lines, time } = given();
+  catchUp.begin(null, '1999');
+  catchUp.moved('1999', 1999);
+  assert.deepEqual(lines, []);
+  catchUp.begin('1999', '9999');
+  for (const position of ['2999', '3999', '4999', '5999', '6999', '7999', '8999', '9999']) {
+    time.ms += 2000;
+    catchUp.moved(position, 1000);
+  }
+  assert.deepEqual(lines, [
+    ['replaying the event log into the read models', undefined],
+    ['the read models are still being replayed', { events: 5000, seconds: 10, eventsPerSecond: 500 }],
+    ['the read models are still being replayed', { events: 8000, seconds: 16, eventsPerSecond: 500 }],
+    [
+      'the read models have caught up with the event log',
+      { events: 8000, seconds: 16, eventsPerSecond: 500 },
+    ],
+  ]);
+  catchUp.moved('99999', 5000);
+  assert.equal(lines.length, 4, 'what is projected live is no replay');
+});

@@ -1,0 +1,90 @@
+// A store that opens and then fails at its work: growing pauses, one line when it begins and one when it is over.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import type { Db } from '#projections/rows.ts';
+import { startProjections } from '#projections/runner.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/job-histories.ts';
+import { memoryLog } from '#test/support/memory-log.ts';
+import { pgliteHarness } from '#test/support/read-store.ts';
+
+const PATIENCE_MS = 20_000;
+const slow = { timeout: 120_000 };
+const harness = pgliteHarness();
+after(() => harness.end());
+
+/** A store that is `away`, or opens and fails every batch while `broken`, and a clock that is hardly slept by but remembers the pauses. */
+async function given() {
+  const store = await harness.fresh();
+  const real = await store.open();
+  const state = {
+    broken: false,
+    away: false,
+    failed: false,
+    pauses: [] as number[],
+    lines: [] as string[],
+  };
+  const refuses = async (): Promise<never> => {
+    state.failed = true;
+    throw new Error('the store does not do');
+  };
+  const db = new Proxy(real, {
+    get: (target, name) =>
+      name === 'transaction' && state.broken ? refuses : Reflect.get(target, name, target),
+  }) as Db;
+  const system = systemClock();
+  const clock: typeof system = {
+    ...system,
+    sleep(ms, signal) {
+      // The first sleep after a failed batch is the pause.
+      if (state.failed) state.pauses.push(ms);
+      state.failed = false;
+      return system.sleep(Math.min(ms, 1), signal);
+    },
+  };
+  const note = (message: string) => void state.lines.push(message);
+  const logger = { info: note, warn: note, error: note };
+  const open = async () => (state.away ? refuses() : db);
+  const log = memoryLog();
+  const deps = { log, store: { disposable: true, open }, clock, logger };
+  return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature }) };
+}
+
+async function until(met: () => boolean): Promise<void> {
+  const clock = systemClock();
+  for (const end = clock.monotonic() + PATIENCE_MS; !met(); await clock.sleep(5)) {
+    if (clock.monotonic() > end) throw new Error('waited too long');
+  }
+}
+
+test('runner: batches that fail are tried again ever more slowly, and told once', slow, async () => {
+  const { state, log, runner } = await given();
+  state.broken = true;
+  await appendAll(log, jobAppends(PLAN));
+  await until(() => state.pauses.length >= 7);
+  assert.deepEqual(state.pauses.slice(0, 7), [100, 200, 400, 800, 1000, 1000, 1000]);
+  assert.deepEqual(state.lines, ['the read models stand still']);
+  state.broken = false;
+  assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+  assert.deepEqual(state.lines, ['the read models stand still', 'the read models are followed again']);
+  // What worked in between begins the pauses anew.
+  state.pauses = [];
+  state.broken = true;
+  await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+  await until(() => state.pauses.length >= 2);
+  assert.deepEqual(state.pauses.slice(0, 2), [100, 200]);
+  assert.equal(state.lines.length, 3);
+  await runner.stop();
+});
+
+test('runner: a store that goes and comes back without any event is told too', slow, async () => {
+  const { state, runner } = await given();
+  await until(() => runner.lag().lagEvents === 0);
+  state.away = true;
+  await until(() => state.pauses.length >= 3);
+  assert.deepEqual(state.pauses.slice(0, 3), [100, 200, 400]);
+  state.away = false;
+  await until(() => state.lines.length >= 2);
+  assert.deepEqual(state.lines, ['the read models stand still', 'the read models are followed again']);
+  await runner.stop();
+});

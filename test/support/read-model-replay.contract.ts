@@ -1,0 +1,93 @@
+// Part of the suite over every read store: what is answered and told while the log is replayed.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readModels } from '#projections/read-models.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { Fault } from '#src/domain/refusal.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from './job-histories.ts';
+import { memoryLog } from './memory-log.ts';
+import { emptyRows, type ReadStoreHarness, runnerOver, silent } from './read-store.ts';
+
+/** Only a hanging test meets it. */
+const PATIENCE_MS = 20_000;
+const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
+
+export function replayContract(harness: ReadStoreHarness): void {
+  const { name } = harness;
+
+  test(
+    `${name}: lists and counts answer only once the log has been replayed; what is there is found before`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      const first = await appendAll(log, jobAppends({ ...PLAN, seed: 1 }));
+      const last = await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+      // The log stops in the middle, and goes on when it is let.
+      const goOn = Promise.withResolvers<void>();
+      const halting: EventLog = {
+        ...log,
+        async *subscribeAll(from) {
+          for await (const message of log.subscribeAll(from)) {
+            if (message.kind === 'event' && message.event.position > (first ?? '')) await goOn.promise;
+            yield message;
+          }
+        },
+      };
+      const runner = runnerOver(halting, store);
+      const models = readModels(store, systemClock(), runner.ready);
+      const now = PLAN.startedAtMs + 60_000;
+      const ofTheWhole = [
+        () => models.proof.recent(5),
+        () => models.proof.recentFailures('2026', 5),
+        () => models.monitoring.summary(now, 3_600_000),
+        () => models.trust.receipts('2026'),
+        () => models.store.counts(),
+        () => models.receipt.countUnverified(),
+      ];
+      assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
+      const unavailable = (error: unknown) =>
+        error instanceof Fault &&
+        error.code === 'read_models_unavailable' &&
+        (error.retryAfterSeconds ?? 0) > 0;
+      await Promise.all(ofTheWhole.map((ask) => assert.rejects(ask, unavailable)));
+      assert.equal((await models.job.find(jobIdOf(1)))?.status, 'succeeded');
+      assert.equal((await models.proof.find(jobIdOf(1)))?.status, 'succeeded');
+      assert.equal((await models.receipt.find(receiptIdOf(1)))?.id, receiptIdOf(1));
+      assert.equal(await models.job.find(jobIdOf(2)), null);
+      assert.deepEqual(await models.monitoring.recoveryCandidates(5), []);
+      const [counts] = await Promise.all([models.store.counts(), goOn.resolve()]);
+      assert.deepEqual(counts, { jobs: 2, receipts: 2 }, 'who asks just before waits for it');
+      assert.equal(runner.position(), last);
+      await Promise.all(ofTheWhole.map((ask) => ask()));
+      await runner.stop();
+
+      // Behind again, in a process that had caught up: that is lag, and shown as such.
+      await appendAll(log, jobAppends({ ...PLAN, seed: 3 }));
+      assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
+    },
+  );
+
+  test(`${name}: a long replay is told to the operator, a short one is not`, options(harness), async () => {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    const lines: string[] = [];
+    const logger = { ...silent, info: (message: string) => void lines.push(message) };
+    for (const [from, to] of [
+      [0, 10],
+      [10, 600],
+    ] as const) {
+      await emptyRows(await store.open());
+      for (let seed = from; seed < to; seed++)
+        await appendAll(log, jobAppends({ ...PLAN, seed, answers: [500, 200] }));
+      const runner = runnerOver(log, store, { logger });
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      assert.equal(await runner.ready(), true);
+      await runner.stop();
+      if (from === 0) assert.deepEqual(lines, []);
+    }
+    assert.equal(lines[0], 'replaying the event log into the read models');
+    assert.equal(lines.at(-1), 'the read models have caught up with the event log');
+  });
+}
