@@ -9,8 +9,6 @@ export type JudgedHeaders = {
   readonly forwarded: readonly HeaderPair[];
   /** Every stripped name, in lower case: the caller's own text, for the caller's own eyes. */
   readonly stripped: readonly string[];
-  /** Why, in words of `STRIPPED` only: what an event or a log line may hold. */
-  readonly strippedKinds: readonly StrippedKind[];
 };
 
 /** Hop-by-hop, framing, proxy, cloud metadata and payment headers. `*`: every name with that beginning. */
@@ -43,12 +41,6 @@ const STRIPPED = [
 ] as const;
 const SIGNED_TRIO = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const;
 
-export type StrippedKind =
-  | (typeof STRIPPED)[number]
-  | (typeof SIGNED_TRIO)[number]
-  /** Named by the caller's Connection header. */
-  | 'listed-by-connection';
-
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
@@ -64,20 +56,13 @@ export function judgeHeaders(
     return refused('invalid_request', fault, { details: [{ path: '/headers', message: fault }] });
 
   const listed = listedByConnection(pairs);
-  const kept = pairs.filter(([name]) => kindOf(name, listed) === null).map(([name]) => name);
+  const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);
   const signed = SIGNED_TRIO.every((name) => kept.includes(name));
-  const forwarded: HeaderPair[] = [];
-  const stripped: string[] = [];
-  const kinds = new Set<StrippedKind>();
-  for (const pair of pairs) {
-    const kind = kindOf(pair[0], listed) ?? (signed ? null : trioMember(pair[0]));
-    if (kind === null) forwarded.push(pair);
-    else {
-      stripped.push(pair[0]);
-      kinds.add(kind);
-    }
-  }
-  return { forwarded, stripped, strippedKinds: [...kinds] };
+  const goesOn = ([name]: HeaderPair) => !isStripped(name, listed) && (signed || !isSigned(name));
+  return {
+    forwarded: pairs.filter(goesOn),
+    stripped: pairs.filter((pair) => !goesOn(pair)).map(([name]) => name),
+  };
 }
 
 /** What makes the headers unfit to send at all; without the caller's text. */
@@ -101,13 +86,13 @@ function listedByConnection(pairs: readonly HeaderPair[]): ReadonlySet<string> {
   return new Set(value.split(',').map((name) => name.trim().toLowerCase()));
 }
 
-function kindOf(name: string, listed: ReadonlySet<string>): StrippedKind | null {
-  const kind = STRIPPED.find((entry) =>
+function isStripped(name: string, listed: ReadonlySet<string>): boolean {
+  const inList = STRIPPED.some((entry) =>
     entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry,
   );
-  return kind ?? (listed.has(name) ? 'listed-by-connection' : null);
+  return inList || listed.has(name);
 }
 
-function trioMember(name: string): StrippedKind | null {
-  return SIGNED_TRIO.find((member) => member === name) ?? null;
+function isSigned(name: string): boolean {
+  return SIGNED_TRIO.some((member) => member === name);
 }
