@@ -59,7 +59,9 @@ async function run(
     await exchange(request, socket, attempt, watch, deadline, parts.clock.now);
     return categoryOfStatus(attempt.status ?? 0);
   } catch (error) {
-    return error instanceof AttemptFailed ? error.category : 'protocol_error';
+    if (error instanceof AttemptFailed) return error.category;
+    // A fault of ours: while nothing was sent it says nothing of the target.
+    return attempt.sent === 'no' ? 'not_executed' : 'protocol_error';
   } finally {
     deadline.stop();
     socket?.destroy();

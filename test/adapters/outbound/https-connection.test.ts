@@ -202,3 +202,11 @@ test('a target that the rules no longer permit is refused before its name is loo
 
 /** As it may stand in a job that was accepted under other rules. */
 const notPermitted = (url: string) => ({ ...targetOf(url), hostname: 'relay.example.com' });
+
+test('a request that cannot be written is our fault, not the target’s: not_executed, and nothing is sent', async () => {
+  await inLab({}, async ({ target, send }) => {
+    const report = await send({ headers: [['no token', '1']] });
+    assert.deepEqual([report.errorCategory, report.sent, report.status], ['not_executed', 'no', null]);
+    assert.equal(target.requests.length, 0);
+  });
+});
