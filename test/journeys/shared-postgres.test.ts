@@ -182,9 +182,8 @@ describe('two processes', () => {
 
   test('both end well', needs, async () => {
     for (const service of [left, right]) {
-      const { code, stdout } = await service.stop();
-      // Not its stderr: under Bun postgres.js may throw there for a connection that it lost in the outage.
-      assert.equal(code, 0);
+      const { code, stdout, stderr } = await service.stop();
+      assert.deepEqual([code, stderr], [0, '']);
       const errors = logLines(stdout).filter(({ level }) => level === 'error');
       assert.ok(
         errors.every(({ code: told }) => told === 'read_models_unavailable'),

@@ -19,8 +19,7 @@ const MIGRATION_LOCK = '125779768603954';
 const HEALTH_MS = 1000;
 
 export function postgresReadStore({ url, connections = 10 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
-  const client = postgres(url, { ...SETTINGS, max: connections });
-  const db = drizzle(prepared(client));
+  const pools = freshPools(url, connections);
   let opening: Promise<void> | null = null;
   return {
     driver: 'postgres',
@@ -31,14 +30,54 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
         throw error;
       });
       await opening;
-      return db;
+      return pools.current().db;
     },
     async health() {
-      return { ok: await answersWithin(HEALTH_MS, async () => client`select 1`) };
+      return { ok: await answersWithin(HEALTH_MS, async () => pools.current().client`select 1`) };
     },
     async close() {
       await opening?.catch(() => undefined);
-      await client.end({ timeout: 5 });
+      await pools.end();
+    },
+  };
+}
+
+type Pool = { readonly client: postgres.Sql; readonly db: PostgresJsDatabase };
+
+/**
+ * A pool that lost a connection is given up for a fresh one: postgres.js 3.4.9 can leave a connection that was cut in
+ * the middle of a write unable to write ever again, and a pool would lose one with every outage.
+ */
+function freshPools(url: string, connections: number) {
+  const ending = new Set<Promise<void>>();
+  let pool: Pool | null = null;
+  let ended = false;
+  function make(): Pool {
+    const onclose = () => {
+      if (pool?.client !== client || ended) return;
+      pool = null;
+      void end(client);
+    };
+    const client = postgres(url, { ...SETTINGS, max: connections, onclose });
+    return { client, db: drizzle(prepared(client)) };
+  }
+  function end(client: postgres.Sql): Promise<void> {
+    const gone = client
+      .end({ timeout: 5 })
+      .catch(() => undefined)
+      .finally(() => ending.delete(gone));
+    ending.add(gone);
+    return gone;
+  }
+  return {
+    current(): Pool {
+      pool ??= make();
+      return pool;
+    },
+    async end() {
+      ended = true;
+      if (pool !== null) void end(pool.client);
+      await Promise.all(ending);
     },
   };
 }
@@ -46,6 +85,8 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
 const SETTINGS = {
   onnotice: () => undefined,
   connect_timeout: 2,
+  // By itself it closes a connection every half hour or so; here a closed connection is a lost one.
+  max_lifetime: null,
   // The default waits up to 20 s between two tries: the read models would be back that much later than Postgres.
   backoff: () => 0.2,
   connection: {

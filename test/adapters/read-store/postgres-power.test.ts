@@ -216,3 +216,21 @@ test('postgres: statements are prepared, and read by index from the first row on
   assert.match(JSON.stringify(plan), /Index|Bitmap/);
   await store.close();
 });
+
+test(
+  'postgres: a pool that lost a connection is given up, and whoever asks next gets a fresh one',
+  needs,
+  async () => {
+    const url = await (await server()).newDatabase();
+    const [store, other] = [postgresReadStore({ url }), postgresReadStore({ url })];
+    const [before, killer] = [await store.open(), await other.open()];
+    const [row] = await rowsOf<{ pid: number }>(before, sql`select pg_backend_pid() as pid`);
+    assert.equal(await store.open(), before, 'the same handle while nothing is lost');
+    await killer.execute(sql`select pg_terminate_backend(${row?.pid})`);
+    await until('a fresh handle', async () => (await store.open()) !== before);
+    const answers = Array.from({ length: 20 }, async () => rowsOf(await store.open(), sql`select 1 as one`));
+    assert.equal((await Promise.all(answers)).length, 20);
+    await store.close();
+    await other.close();
+  },
+);
