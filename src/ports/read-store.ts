@@ -8,8 +8,9 @@ export interface ReadStore<Db> {
   /**
    * The handle, with the schema at this version: connects and migrates at first, then answers at once with the same
    * handle. Throws while the store is away or its schema cannot be brought to this version; a later call tries again.
-   * Calls at the same time share one attempt. A disposable store that has proved damaged is thrown away and made anew
-   * by the next call: the handle is another one then, and there is no row, nor a checkpoint.
+   * Calls at the same time share one attempt. It is another handle after connections were lost, and where a disposable
+   * store has proved damaged: that one is thrown away and made anew by the next call, without row or checkpoint. So ask
+   * for the handle each time, and what follows the rows must look for their checkpoint under another handle.
    */
   open(): Promise<Db>;
   /** Asks the store; one that has proved damaged is not ok. Resolves within its own time limit; never throws. */
