@@ -1,15 +1,25 @@
 // TCP and TLS to one checked address. Nothing of the request is sent before the peer is proven.
-import { connect, type SecureContext, type TLSSocket } from 'node:tls';
+import { connect as connectTcp } from 'node:net';
+import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
 import { sameAddress } from '../../domain/target/addresses.ts';
 import type { Dial } from '../../domain/target/policy.ts';
 import type { Target } from '../../domain/target/url.ts';
 import { describeAddress } from './addresses.ts';
 import { type Attempt, AttemptFailed, type Stopwatch, sha256 } from './attempt.ts';
 import type { Deadline } from './deadline.ts';
+import { tcpStream } from './tcp-stream.ts';
+
+export type Connection = {
+  readonly socket: TLSSocket;
+  /** Resolves when the peer is proven; rejects with `AttemptFailed`. */
+  readonly ready: Promise<void>;
+  /** The caller's to call, whatever comes. */
+  destroy(): void;
+};
 
 /**
  * A connection to `dial.address` whose certificate is good for the target's name (RFC 9525), or for its address
- * where it has no name. Rejects with `AttemptFailed`. The socket is the caller's to destroy, whatever comes.
+ * where it has no name.
  */
 export function openConnection(
   target: Target,
@@ -18,41 +28,53 @@ export function openConnection(
   attempt: Attempt,
   watch: Stopwatch,
   deadline: Deadline,
-): { socket: TLSSocket; ready: Promise<void> } {
+): Connection {
   attempt.phase = 'connect';
   attempt.address = dial.address.text;
-  const socket = connect({
-    host: dial.address.text,
-    port: target.port,
+  const host = dial.address.text;
+  const tcp = connectTcp({ host, port: target.port });
+  tcp.setNoDelay(true);
+  const socket = connectTls({
+    socket: tcpStream(tcp),
+    // The name that the certificate must be good for, where there is no servername.
+    host,
     ...(target.literal ? {} : { servername: target.hostname }),
     secureContext,
     // Said outright: NODE_TLS_REJECT_UNAUTHORIZED=0 switches the default off.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
   });
-  socket.setNoDelay(true);
   const ready = new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => reject(new AttemptFailed(categoryOf(error, attempt), error));
-    // Stays for the socket's life: an error after the answer is nobody's business, but must not be uncaught.
-    socket.on('error', fail);
-    socket.once('close', () => fail(null));
+    // Stay for the sockets' lives: an error after the answer is nobody's business, but must not be uncaught.
+    for (const part of [tcp, socket]) {
+      part.on('error', fail);
+      part.once('close', () => fail(null));
+    }
     deadline.onExpired(() => reject(new AttemptFailed('timeout')));
-    socket.once('connect', () => {
+    tcp.once('connect', () => {
       attempt.timings.connectMs = watch.lap();
       attempt.phase = 'tls';
+      const remote = describeAddress(tcp.remoteAddress ?? '');
+      if (remote === null || !sameAddress(remote, dial.address)) reject(new AttemptFailed('target_refused'));
     });
     socket.once('secureConnect', () => {
       attempt.timings.tlsMs = watch.lap();
       attempt.tlsVersion = socket.getProtocol();
       const leaf = socket.getPeerX509Certificate();
       attempt.leafSha256 = leaf === undefined ? null : sha256(leaf.raw);
-      const remote = describeAddress(socket.remoteAddress ?? '');
-      if (remote === null || !sameAddress(remote, dial.address)) reject(new AttemptFailed('target_refused'));
-      else if (!socket.authorized) reject(new AttemptFailed('tls_error', socket.authorizationError));
-      else resolve();
+      if (socket.authorized) resolve();
+      else reject(new AttemptFailed('tls_error', socket.authorizationError));
     });
   });
-  return { socket, ready };
+  return {
+    socket,
+    ready,
+    destroy() {
+      socket.destroy();
+      tcp.destroy();
+    },
+  };
 }
 
 /** Codes of a connection that was lost; in the TLS phase everything else is the handshake's own failure. */

@@ -1,6 +1,6 @@
 // The pinned HTTPS call: one look-up, one checked address, one connection, one request, one report.
 // It leaves to others which addresses are good (`judge`) and what a report means for the job.
-import type { SecureContext, TLSSocket } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import type { ErrorCategory } from '../../domain/event-fields.ts';
 import { categoryOfStatus } from '../../domain/job/outcome.ts';
 import type { Dial } from '../../domain/target/policy.ts';
@@ -16,7 +16,7 @@ import {
   type Stopwatch,
   startStopwatch,
 } from './attempt.ts';
-import { openConnection } from './connection.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { startDeadline } from './deadline.ts';
 import { exchange } from './exchange.ts';
 
@@ -50,13 +50,12 @@ async function run(
   watch: Stopwatch,
 ): Promise<ErrorCategory | null> {
   const deadline = startDeadline(request.timeoutMs);
-  let socket: TLSSocket | null = null;
+  let connection: Connection | null = null;
   try {
     const dial = await findAddress(parts, request, attempt, watch);
-    const connection = openConnection(request.target, dial, parts.secureContext, attempt, watch, deadline);
-    socket = connection.socket;
+    connection = openConnection(request.target, dial, parts.secureContext, attempt, watch, deadline);
     await connection.ready;
-    await exchange(request, socket, attempt, watch, deadline, parts.clock.now);
+    await exchange(request, connection.socket, attempt, watch, deadline, parts.clock.now);
     return categoryOfStatus(attempt.status ?? 0);
   } catch (error) {
     if (error instanceof AttemptFailed) return error.category;
@@ -64,7 +63,7 @@ async function run(
     return attempt.sent === 'no' ? 'not_executed' : 'protocol_error';
   } finally {
     deadline.stop();
-    socket?.destroy();
+    connection?.destroy();
   }
 }
 
