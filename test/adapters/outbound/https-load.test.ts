@@ -1,0 +1,75 @@
+// Many calls while the event loop is busy with other work: a good target is never taken for one that timed out.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { createSecureContext } from 'node:tls';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { httpsOutbound } from '#src/adapters/outbound/https.ts';
+import { chooseDial } from '#src/domain/target/policy.ts';
+import { runtimeName } from '#test/support/runtime.ts';
+import { makeTestCa } from '#test/support/test-ca.ts';
+import { clock, LOOPBACK, requestTo, rulesWith } from './lab.ts';
+
+/** In a process of Node's own: what is under test is the client, and Bun's server has a queue like Bun's client. */
+const TARGET = `
+  const { cert, key } = JSON.parse(process.argv[1]);
+  require('node:https')
+    .createServer({ cert, key }, (request, response) => request.resume().on('end', () => response.end('ok')))
+    .listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;
+
+/** Deno has no queue, and is slower at handshakes: fewer calls show the same there. */
+const [CALLS, AT_ONCE] = runtimeName === 'deno' ? [200, 16] : [1500, 64];
+/** Of other work in each turn of the event loop. */
+const BUSY_MS = 8;
+
+test('handshakes of many calls at once all get their turn, however busy the event loop is', {
+  timeout: 110_000,
+}, async () => {
+  const ca = makeTestCa();
+  const identity = JSON.stringify(ca.issue({ names: ['127.0.0.1'] }));
+  const target = spawn('node', ['-e', TARGET, identity], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const [port] = await once(target.stdout, 'data');
+    const outbound = httpsOutbound({
+      resolver: { resolve: async () => ({ outcome: 'not_found' }) },
+      permits: () => true,
+      judge: (_, addresses) =>
+        chooseDial(request.target, addresses, describeAddress, rulesWith({ allow: LOOPBACK })),
+      // One root: with all of the system's beside it Deno reads them anew for every connection.
+      secureContext: createSecureContext({ ca: ca.pem }),
+      clock,
+    });
+    const request = requestTo(`https://127.0.0.1:${String(port).trim()}/`, { timeoutMs: 3000 });
+    const outcomes = new Map<string, number>();
+    const busy = keepBusy();
+    let left = CALLS;
+    const caller = async () => {
+      while (left-- > 0) {
+        const { errorCategory } = await outbound.send(request);
+        outcomes.set(errorCategory ?? 'ok', (outcomes.get(errorCategory ?? 'ok') ?? 0) + 1);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, caller));
+    busy.stop();
+    assert.deepEqual([...outcomes], [['ok', CALLS]]);
+  } finally {
+    target.kill('SIGKILL');
+    await once(target, 'exit');
+  }
+});
+
+function keepBusy(): { stop(): void } {
+  let going = true;
+  const turn = () => {
+    if (!going) return;
+    for (const end = performance.now() + BUSY_MS; performance.now() < end; );
+    setImmediate(turn);
+  };
+  turn();
+  return {
+    stop() {
+      going = false;
+    },
+  };
+}
