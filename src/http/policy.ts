@@ -29,13 +29,11 @@ export const PolicyCheckResponse = Closed({
     price: Type.String(),
     network: Type.String(),
   }),
-  target: Nullable(
-    Closed({
-      protocol: Type.Literal('https:'),
-      hostname: Type.String(),
-      port: Type.Integer({ minimum: 0, maximum: 65535 }),
-    }),
-  ),
+  target: Closed({
+    protocol: Type.Literal('https:'),
+    hostname: Type.String(),
+    port: Type.Integer({ minimum: 0, maximum: 65535 }),
+  }),
   normalized: Closed({
     method: Type.String(),
     retry: Closed({ attempts: Count, backoffMs: Count }),

@@ -8,8 +8,7 @@ export type PolicyCheck = {
         readonly allowed: false;
         readonly refusal: TargetRefused;
       };
-  /** null where the URL could not be read as a target. */
-  readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number } | null;
+  readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number };
   readonly normalized: {
     readonly method: string;
     readonly retry: { readonly attempts: number; readonly backoffMs: number };

@@ -17,29 +17,7 @@ import {
   signed,
 } from '#test/support/given-receipt.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
-
-const RECEIPT_CHECKS: readonly CheckName[] = [
-  'receipt_present',
-  'signature_valid',
-  'key_valid_at_issue',
-  'payload_version_supported',
-  'payload_job_id',
-  'request_commitment_present',
-  'response_commitment_present',
-];
-const JOB_CHECKS: readonly CheckName[] = [
-  'job_present',
-  'receipt_links_job',
-  'job_links_receipt',
-  'status_matches',
-  'method_matches',
-  'target_matches',
-  'attempts_match',
-  'decision_matches',
-  'payment_matches',
-  'event_chain_matches',
-];
-const ALL = [...RECEIPT_CHECKS, ...JOB_CHECKS];
+import { ALL_CHECKS, RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
 
 const key = testKey();
 const iat = T0 / 1000;
@@ -49,7 +27,7 @@ async function verdict(facts: VerifyFacts) {
   const names = report.checks.map(({ name }) => name);
   assert.deepEqual(
     names,
-    facts.job === null ? RECEIPT_CHECKS : ALL,
+    facts.job === null ? RECEIPT_CHECKS : ALL_CHECKS,
     'every check is returned, whatever failed',
   );
   assert.equal(
@@ -278,7 +256,7 @@ test('what is no receipt at all: every check but job_present fails, null is equa
     const known = await verdict({ ...facts, jws });
     assert.deepEqual(
       known.failed,
-      ALL.filter((name) => name !== 'job_present'),
+      ALL_CHECKS.filter((name) => name !== 'job_present'),
     );
     const bare = await verdict({ ...facts, jws, receiptId: null, jobId: null, job: null });
     assert.deepEqual(bare.failed, RECEIPT_CHECKS);
