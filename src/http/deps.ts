@@ -14,12 +14,13 @@ import type { PolicyMode } from '#src/domain/target/policy.ts';
 import type { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Quota, QuotaRule } from '#src/ports/quota.ts';
+import type { Decided, DecideInput, Guided, GuidedInput } from '#src/usecases/decided.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import type { TrustsProxy } from './client-address.ts';
-import type { PaymentGate } from './payment-gate.ts';
 
 /** Each throws `Fault('read_models_unavailable')` where the read models are away, within its own time limit. */
 export type Reads = {
@@ -67,6 +68,8 @@ export type HttpSettings = {
 
 export type HttpDeps = {
   execute(input: ExecuteInput): Promise<Execution | Refused>;
+  executeGuided(input: GuidedInput): Promise<Guided | Refused>;
+  decide(input: DecideInput): Promise<Decided | Refused>;
   checkPolicy(input: { readonly request: WebhookRequest }): Promise<PolicyCheck | Refused>;
   verifyJob(jobId: string): Promise<VerificationReport | Refused>;
   verifyReceipt(receiptId: string): Promise<VerificationReport | Refused>;
@@ -75,7 +78,8 @@ export type HttpDeps = {
   jwks(): Promise<JwkSet>;
   /** Never throws. */
   health(): Promise<HealthFacts>;
-  readonly paymentGate: PaymentGate;
+  /** null: nobody is charged (demo mode). */
+  readonly payments: PaymentProtocol | null;
   readonly quota: Quota;
   readonly clock: Clock;
   readonly entropy: Entropy;

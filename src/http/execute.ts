@@ -72,6 +72,7 @@ export function executeRoutes(deps: HttpDeps) {
         route: 'execute/webhook',
         decisionId: null,
         decisionHash: null,
+        notApproved: null,
         presented: taken.presented,
         payer: taken.payer,
         via: request.headers.get('via'),

@@ -3,7 +3,7 @@ import type { Mode } from '../domain/event-fields.ts';
 import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
 import type { Refused } from '../domain/refusal.ts';
 
-/** A payment as presented with one request, its form and signature checked without any network call. */
+/** A payment as presented with one request, its form and terms checked without any network call. */
 export type PresentedPayment = {
   /** SHA-256 of lower-case `network:asset:from:nonce`, hex: the payment's identity, whatever header carried it. */
   readonly hash: string;
@@ -13,10 +13,17 @@ export type PresentedPayment = {
   /** Atomic units, decimal. */
   readonly amount: string;
   readonly payTo: string;
+  /** Wallet address, lower case: one spelling, since it names claims. */
   readonly payer: string;
+  /**
+   * `recovered`: the payer's key made the signature. `contract`: a signature that only a contract wallet could judge
+   * (not 65 bytes); who sent it is known once the facilitator has verified it.
+   */
+  readonly signer: 'recovered' | 'contract';
   readonly nonce: string;
   /** Unix seconds, decimal. */
   readonly validBefore: string;
+  /** SHA-256 over the signed payload, signature included, hex: all that is ever stored of the signature. */
   readonly payloadHash: string;
   readonly x402Version: 1 | 2;
   /** The adapter's own: what verify and settle need. In memory only, never stored, never logged. */
@@ -39,4 +46,6 @@ export interface Payments {
   settle(payment: PresentedPayment): Promise<SettleAnswer>;
   /** Asks the chain, where a way to it is configured. Bounded in time, never throws. */
   lookUp(payment: PresentedPayment): Promise<ChainFinding>;
+  /** Whether the facilitator answers and knows our kind of payment; null where none is needed. Bounded, never throws. */
+  health(): Promise<{ readonly ok: boolean } | null>;
 }

@@ -25,7 +25,7 @@ export async function judgeNew(deps: AdmissionDeps, call: Call): Promise<Refused
     return refused('relay_loop', 'This request came through this relay: it would call itself for ever.');
   }
   const window = call.presented === null ? null : deps.payments.timeWindow(call.presented, deps.clock.now());
-  return window ?? judgeRequest(deps, call.read.target, call.payer);
+  return window ?? call.notApproved ?? judgeRequest(deps, call.read.target, call.payer);
 }
 
 const MINUTE_MS = 60_000;

@@ -2,6 +2,7 @@
 import { toHex, utf8 } from '../domain/bytes.ts';
 import type { Route } from '../domain/event-fields.ts';
 import { STREAM } from '../domain/events.ts';
+import type { Refused } from '../domain/refusal.ts';
 import type { WebhookRequest } from '../domain/webhook-request.ts';
 import type { PresentedPayment } from '../ports/payments.ts';
 import type { KeyedHash } from '../ports/signer.ts';
@@ -16,6 +17,8 @@ export type ExecuteInput = {
   readonly decisionId: string | null;
   /** SHA-256 of JCS of DecisionRecorded's data, hex. */
   readonly decisionHash: string | null;
+  /** Why the decision does not approve this call; judged for new calls only. null: it does, or none is asked for. */
+  readonly notApproved: Refused | null;
   /** Decoded and locally checked; null in demo mode. */
   readonly presented: PresentedPayment | null;
   /** The payer's address, or `demo`. */

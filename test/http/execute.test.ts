@@ -73,6 +73,7 @@ test('the use case gets the request as sent, the payer and the Via header', asyn
       route: 'execute/webhook',
       decisionId: null,
       decisionHash: null,
+      notApproved: null,
       presented: null,
       payer: 'demo',
       via: '1.1 somebody',

@@ -21,6 +21,7 @@ async function commitsOf(request: Partial<WebhookRequest>): Promise<{ commits: n
       route: 'execute/webhook',
       decisionId: null,
       decisionHash: null,
+      notApproved: null,
       presented: null,
       payer: 'demo',
       via: null,

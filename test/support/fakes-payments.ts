@@ -20,7 +20,13 @@ export function presentedPayment(changes: Partial<PresentedPayment> = {}): Prese
     payloadHash,
     x402Version,
   };
-  return { hash: '9'.repeat(64), ...facts, carried: { signature: 'in memory only' }, ...changes };
+  return {
+    hash: '9'.repeat(64),
+    ...facts,
+    signer: 'recovered',
+    carried: { signature: 'in memory only' },
+    ...changes,
+  };
 }
 
 /** Another authorization of the same payer; `digit` tells it from the others. */
@@ -96,8 +102,9 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
     async lookUp(payment) {
       calls.lookUp++;
       trace.push('lookUp');
-      const answer = lookUps.shift() ?? ({ outcome: 'unavailable' } as const);
+      const answer = lookUps.shift() ?? ({ outcome: 'no_chain' } as const);
       return typeof answer === 'function' ? answer(payment) : answer;
     },
+    health: async () => ({ ok: true }),
   };
 }

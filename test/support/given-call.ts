@@ -34,6 +34,7 @@ export function callInput({ request, key = 'k1', ...changes }: CallChanges = {})
     route: 'execute/webhook',
     decisionId: null,
     decisionHash: null,
+    notApproved: null,
     payer: presented?.payer ?? 'demo',
     via: null,
     ...changes,

@@ -8,6 +8,7 @@ export function demoPayments(): Payments {
     timeWindow: () => null,
     verify: async () => ({ outcome: 'valid' }),
     settle: async () => ({ outcome: 'settled', transaction: null }),
-    lookUp: async () => ({ outcome: 'unavailable' }),
+    lookUp: async () => ({ outcome: 'no_chain' }),
+    health: async () => null,
   };
 }

@@ -81,11 +81,17 @@ export function recordSettleAnswer(
   }
 }
 
-/** What the chain says of an authorization; `unavailable` where nobody can be asked. */
+/** What the chain says of an authorization. */
 export type ChainFinding =
+  /** Used, and the money of this authorization came to our payee. */
   | { readonly outcome: 'paid'; readonly transaction: string | null }
   | { readonly outcome: 'cancelled' }
+  /** Its nonce was used by another authorization of the payer: none of it came to us, and none ever will. */
+  | { readonly outcome: 'spent_elsewhere' }
   | { readonly outcome: 'unused'; readonly chainTimeSeconds: number }
+  /** No way to the chain is configured. */
+  | { readonly outcome: 'no_chain' }
+  /** It was asked and gave no usable answer. */
   | { readonly outcome: 'unavailable' };
 
 /** Seconds after `validBefore` from which an unused authorization surely stays unused. */
@@ -112,6 +118,9 @@ export function reconcile(
       return finding.chainTimeSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS
         ? rejected('unused_after_expiry')
         : null;
+    case 'spent_elsewhere':
+      return rejected('authorization_spent_elsewhere');
+    case 'no_chain':
     case 'unavailable':
       return null;
     default:
