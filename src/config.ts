@@ -78,8 +78,8 @@ export class ConfigError extends Error {
 }
 
 /** Adapters that a value may ask for and this build may lack. */
-export type Build = { readonly eventStore: boolean; readonly x402: boolean };
-const THIS_BUILD: Build = { eventStore: false, x402: false };
+export type Build = { readonly eventStore: boolean };
+const THIS_BUILD: Build = { eventStore: false };
 
 /** Throws `ConfigError`. */
 export function readConfig(env: Environment = process.env, build = THIS_BUILD): Config {
@@ -217,9 +217,6 @@ function faultsOfBuild(config: Config, build: Build): ConfigFault[] {
       variable: 'EVENTSTORE_URL',
       problem: 'is set, and this build has no EventStoreDB adapter',
     });
-  }
-  if (config.mode === 'x402' && !build.x402) {
-    faults.push({ variable: 'X402_ENABLED', problem: 'is true, and this build has no payment adapter' });
   }
   return faults;
 }

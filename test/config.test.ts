@@ -10,7 +10,7 @@ import { makeTestCa } from '#test/support/test-ca.ts';
 const folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const WHOLE = { eventStore: true, x402: true };
+const WHOLE = { eventStore: true };
 const config = (env: Environment) => readConfig(env, WHOLE);
 function faultsOf(env: Environment, build = WHOLE): string[] {
   try {
@@ -274,10 +274,9 @@ test('config: machines that share a log share their keys', () => {
 });
 
 test('config: what this build has no adapter for is refused by name', () => {
-  const none = { eventStore: false, x402: false };
+  const none = { eventStore: false };
   const EVENTSTORE_URL = 'kurrentdb+discover://log.example:2113';
   assert.deepEqual(faultsOf({ EVENTSTORE_URL, SIGNING_KEYS_FILE: 'keys.json' }, none), ['EVENTSTORE_URL']);
-  assert.deepEqual(faultsOf(PAID, none), ['X402_ENABLED']);
 });
 
 test('config: the base of links is PUBLIC_BASE_URL, or else where the service listens', () => {
