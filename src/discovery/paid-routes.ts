@@ -1,0 +1,65 @@
+// What the documents tell of the two paid routes: purpose, body, and examples that fit the schemas the routes enforce.
+// It leaves prices to the configuration and envelopes to whoever publishes them.
+import type { Route } from '../domain/event-fields.ts';
+import { GuidedRequest } from '../domain/guided-request.ts';
+import { WebhookRequest } from '../domain/webhook-request.ts';
+
+export type PaidRouteFacts = {
+  readonly path: string;
+  /** At most 450 characters. */
+  readonly description: string;
+  /** JSON Schema of the body, without references. */
+  readonly inputSchema: typeof WebhookRequest | typeof GuidedRequest;
+  readonly inputExample: WebhookRequest | GuidedRequest;
+  readonly outputExample: Readonly<Record<string, unknown>>;
+};
+
+const JOB = 'job_5nv9ky01m5kpd17vfh4594a4hh';
+const RECEIPT = 'rcpt_57511t2hgk42624th4s0cxrb5w';
+const DECISION = 'dec_492x9vxap1wmxyfmf30nvbka09';
+
+const ACTION: WebhookRequest = {
+  url: 'https://example.com/hook',
+  method: 'POST',
+  body: { event: 'order.paid', order: 17 },
+  idempotencyKey: 'order-17',
+};
+
+const executed = (decisionId: string | null) => ({
+  mode: 'x402',
+  idempotentReplay: false,
+  job: {
+    id: JOB,
+    status: 'succeeded',
+    attempts: 1,
+    decisionId,
+    responseStatus: 200,
+    errorCategory: null,
+    createdAt: '2026-01-02T03:04:06.000Z',
+    completedAt: '2026-01-02T03:04:06.312Z',
+  },
+  receipt: { id: RECEIPT, replay: false },
+});
+
+export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
+  'execute/webhook': {
+    path: '/api/execute/webhook',
+    description:
+      'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
+      'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
+      'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+    inputSchema: WebhookRequest,
+    inputExample: ACTION,
+    outputExample: executed(null),
+  },
+  'execute/guided-webhook': {
+    path: '/api/execute/guided-webhook',
+    description:
+      'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
+      'a signed receipt that names the decision. Settled before the call; charged once, never for a refusal or a ' +
+      'replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+    inputSchema: GuidedRequest,
+    inputExample: { decisionId: DECISION, action: ACTION },
+    outputExample: executed(DECISION),
+  },
+};
