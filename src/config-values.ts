@@ -142,6 +142,17 @@ export const evmAddress: Parse<string> = (text) => {
   return text;
 };
 
+/** Order of secp256k1 (SEC 2, 2.4.1): a private key is less. */
+const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+export const privateKey: Parse<`0x${string}`> = (text) => {
+  const digits = /^0x([0-9a-fA-F]{64})$/.exec(text)?.[1];
+  const number = digits === undefined ? 0n : BigInt(`0x${digits}`);
+  if (number === 0n || number >= CURVE_ORDER)
+    throw new Problem('must be a private key of 0x and 64 hex digits');
+  return `0x${digits}`;
+};
+
 /** US dollars, `$0.003` or `0.003`, at most six places (USDC has no more); without the sign. */
 export const usdPrice: Parse<string> = (text) => {
   const amount = text.replace(/^\$/, '');

@@ -131,6 +131,17 @@ export function readConfig(env: Environment = process.env, build = THIS_BUILD): 
   return frozen(config);
 }
 
+/**
+ * The wallet key that `relay pay` signs with, from RELAY_BUYER_PRIVATE_KEY: `0x` and 64 hex digits; null where it is
+ * unset. No part of `Config`: a service holds nobody's key. Throws `ConfigError`.
+ */
+export function readBuyerKey(env: Environment = process.env): `0x${string}` | null {
+  const faults: ConfigFault[] = [];
+  const key = reader(env, faults)('RELAY_BUYER_PRIVATE_KEY', null, values.privateKey);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return key;
+}
+
 /** `boundPort`: the one the service listens on, where PORT was 0. */
 export function baseUrl({ publicBaseUrl, listen }: Config, boundPort: number): string {
   const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseCidr } from '#src/adapters/outbound/addresses.ts';
-import { baseUrl, ConfigError, type Environment, readConfig } from '#src/config.ts';
+import { baseUrl, ConfigError, type Environment, readBuyerKey, readConfig } from '#src/config.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
@@ -283,4 +283,21 @@ test('config: the base of links is PUBLIC_BASE_URL, or else where the service li
   assert.equal(baseUrl(config({}), 3402), 'http://127.0.0.1:3402');
   assert.equal(baseUrl(config({ PORT: '0', HOST: '::1' }), 40123), 'http://[::1]:40123');
   assert.equal(baseUrl(config({ PUBLIC_BASE_URL: 'https://relay.example' }), 1), 'https://relay.example');
+});
+
+test('config: the key of a buyer is its own variable, and a fault never shows it', () => {
+  const key = `0x${'1f'.repeat(32)}`;
+  assert.equal(readBuyerKey({ RELAY_BUYER_PRIVATE_KEY: key }), key);
+  assert.equal(readBuyerKey({}), null);
+  const zero = `0x${'0'.repeat(64)}`;
+  const order = '0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141';
+  for (const wrong of [key.slice(2), key.slice(0, -1), `${key}0`, `${key.slice(0, -1)}g`, zero, order]) {
+    assert.throws(
+      () => readBuyerKey({ RELAY_BUYER_PRIVATE_KEY: wrong }),
+      (error: unknown) =>
+        error instanceof ConfigError &&
+        error.message.includes('RELAY_BUYER_PRIVATE_KEY') &&
+        !error.message.includes(wrong.slice(2)),
+    );
+  }
 });
