@@ -1,6 +1,10 @@
 // The trust score: measured facts only, each weighed; what has no data yet is left out and the other weights share its
 // place. It leaves the measuring to the read models and the attention rule to attention.ts.
-import { PRICE } from './limits.ts';
+import type { Mode } from './event-fields.ts';
+import { LIMITS, PRICE } from './limits.ts';
+
+/** Recent is: finished within this, ms. */
+export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
 
 export type TrustFacts = {
   /** Payment is enforced: no execution without a settled payment. */
@@ -25,6 +29,24 @@ export type TrustFacts = {
     readonly consistent: boolean;
   } | null;
 };
+
+/** What the score is made of: how the service runs, jobs finished within `TRUST_WINDOW_MS`, receipts ever signed. */
+export function trustFacts(
+  runs: { readonly mode: Mode; readonly storage: TrustFacts['storage'] },
+  jobs: Pick<TrustFacts, 'recentSucceeded' | 'recentFailed'>,
+  signed: { readonly receipts: number; readonly verified: number },
+): TrustFacts {
+  return {
+    paymentEnforced: runs.mode === 'x402',
+    storage: runs.storage,
+    recentSucceeded: jobs.recentSucceeded,
+    recentFailed: jobs.recentFailed,
+    windowMs: TRUST_WINDOW_MS,
+    receipts: signed.receipts,
+    receiptsVerified: signed.verified,
+    checkpoint: null,
+  };
+}
 
 export type TrustComponentName =
   | 'payment_enforced'

@@ -2,12 +2,10 @@
 
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { type ExecutionStats, windowStart } from '#projections/monitoring/query.ts';
-import type { ReceiptTrust } from '#projections/trust/query.ts';
-import { LIMITS } from '#src/domain/limits.ts';
-import { type TrustFacts, trustScore, trustSignals } from '#src/domain/trust.ts';
+import { windowStart } from '#projections/monitoring/query.ts';
+import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/domain/trust.ts';
 import { json } from './answer.ts';
-import type { HttpDeps, HttpSettings } from './deps.ts';
+import type { HttpDeps } from './deps.ts';
 import { JobStats, measure, Status } from './monitoring.ts';
 import { describe } from './operation.ts';
 import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
@@ -40,8 +38,6 @@ export const TrustResponse = Closed({
   trustSignals: Type.Array(Type.String()),
 });
 
-const WINDOW_MS = LIMITS.monitoringWindowMs.default;
-
 export function trustRoutes(deps: HttpDeps) {
   return new Elysia().get('/api/trust', async () => json(200, await summaryOf(deps)), describe(operation));
 }
@@ -50,18 +46,18 @@ async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
   const { reads, settings } = deps;
   const { scheme, network, price } = settings.offer;
   const [{ status, stats, failureRate }, receipts, counts] = await Promise.all([
-    measure(deps, WINDOW_MS),
-    reads.trust.receipts(windowStart(deps.clock.now(), WINDOW_MS)),
+    measure(deps, TRUST_WINDOW_MS),
+    reads.trust.receipts(windowStart(deps.clock.now(), TRUST_WINDOW_MS)),
     reads.store.counts(),
   ]);
-  const facts = factsOf(settings, stats, receipts);
+  const facts = trustFacts(settings, stats, receipts);
   const { score, components } = trustScore(facts);
   return {
     ok: true,
     status,
     x402: { enabled: facts.paymentEnforced, scheme, network, price },
     storage: { ...settings.storage, jobs: counts.jobs, receipts: counts.receipts },
-    execution: { windowMs: WINDOW_MS, recentFailureRate: failureRate, stats },
+    execution: { windowMs: TRUST_WINDOW_MS, recentFailureRate: failureRate, stats },
     proofExamples: {
       recentVerifiedProofs: receipts.recentVerified,
       latestVerifiedProofAt: receipts.latestVerifiedAt,
@@ -69,19 +65,6 @@ async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
     trustScore: score,
     trustComponents: [...components],
     trustSignals: [...trustSignals(facts)],
-  };
-}
-
-function factsOf(settings: HttpSettings, stats: ExecutionStats, receipts: ReceiptTrust): TrustFacts {
-  return {
-    paymentEnforced: settings.mode === 'x402',
-    storage: settings.storage,
-    recentSucceeded: stats.recentSucceeded,
-    recentFailed: stats.recentFailed,
-    windowMs: WINDOW_MS,
-    receipts: receipts.receipts,
-    receiptsVerified: receipts.verified,
-    checkpoint: null,
   };
 }
 
