@@ -1,14 +1,14 @@
 // What some suites need of the machine. Where it is missing they are skipped, by name and never in silence; with
-// CI=true a missing PostgreSQL or Chromium is a failure.
+// CI=true a missing PostgreSQL, Chromium or anvil is a failure.
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 
-export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB';
+export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB' | 'anvil';
 
-/** What the CI script installs. */
-const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium'];
+/** What the CI script installs, and what comes with the packages where there is a build for the platform. */
+const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium', 'anvil'];
 
 /**
  * Options for a test of node:test (Bun drops a skipped `describe` without a trace): `test('…', needs, async () => …)`.

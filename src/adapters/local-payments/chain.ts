@@ -1,0 +1,123 @@
+// The local chain: Base's id, the token at USDC's address, coins for whoever asks, and its clock in the caller's hand.
+import {
+  type Address,
+  createTestClient,
+  defineChain,
+  encodeFunctionData,
+  type Hex,
+  http,
+  parseAbi,
+  publicActions,
+  walletActions,
+} from 'viem';
+import { mnemonicToAccount } from 'viem/accounts';
+import { startAnvil } from './anvil-process.ts';
+import contracts from './contracts.json' with { type: 'json' };
+
+/** Base's: clients and facilitators only take chains that they know. */
+const CHAIN_ID = 8453;
+/** USDC on Base (https://developers.circle.com/stablecoins/usdc-contract-addresses). */
+export const TOKEN: Address = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+/** Multicall3 on every chain; facilitators ask through it why a transfer would fail. */
+const MULTICALL: Address = '0xcA11bde05977b3631167028862bE2a173976CA11';
+
+const tokenAbi = parseAbi([
+  'function mint(address to, uint256 value)',
+  'function balanceOf(address owner) view returns (uint256)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)',
+]);
+const multicallAbi = parseAbi([
+  'struct Call { address target; bytes callData; }',
+  'struct Result { bool success; bytes returnData; }',
+  'function tryAggregate(bool requireSuccess, Call[] calls) payable returns (Result[] results)',
+]);
+const walletAbi = parseAbi(['function own(address first)']);
+
+/** Of anvil's own word list, known to everybody; each has 10,000 worthless ether. */
+export const devAccount = (index: number) =>
+  mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: index });
+/** Pays for what the laboratory itself does on the chain; the facilitator has its own. */
+const CLERK = devAccount(1);
+
+/** Amounts in atomic units (6 decimals), times in Unix seconds of the chain's clock. */
+export type LocalChain = {
+  /** JSON-RPC, as X402_RPC_URL takes it. */
+  readonly url: string;
+  balanceOf(owner: Address): Promise<bigint>;
+  /** New coins for each of them, in one transaction. */
+  mint(owners: readonly Address[], amount: bigint): Promise<void>;
+  /** Whether the authorization was used or cancelled. */
+  isSpent(authorizer: Address, nonce: Hex): Promise<boolean>;
+  /** Cancels by the authorizer's signature over CancelAuthorization; rejects where the token refuses it. */
+  cancel(authorizer: Address, nonce: Hex, signature: Hex): Promise<void>;
+  /** Puts a contract wallet (ERC-1271) of this owner at an address. */
+  placeWallet(at: Address, owner: Address): Promise<void>;
+  time(): Promise<number>;
+  /** Sets the chain's clock forward, with a block. */
+  advance(seconds: number): Promise<void>;
+  /** Blocks as transactions come (as at the start), or only by `mine`. */
+  automine(on: boolean): Promise<void>;
+  mine(): Promise<void>;
+  /** Ends the chain and all that was on it. */
+  stop(): Promise<void>;
+};
+
+/** A chain of one's own. Rejects where anvil is missing: `anvilPath()` tells before. */
+export async function startLocalChain(): Promise<LocalChain> {
+  const anvil = await startAnvil(CHAIN_ID);
+  const client = chainClient(anvil.url);
+  const done = async (sent: Promise<Hex>) => {
+    const { status } = await client.waitForTransactionReceipt({ hash: await sent });
+    if (status !== 'success') throw new Error('the local chain refused the transaction');
+  };
+  await client.setCode({ address: TOKEN, bytecode: contracts.LocalDollar as Hex });
+  await client.setCode({ address: MULTICALL, bytecode: contracts.LocalMulticall as Hex });
+  const token = { address: TOKEN, abi: tokenAbi } as const;
+  return {
+    url: anvil.url,
+    balanceOf: (owner) => client.readContract({ ...token, functionName: 'balanceOf', args: [owner] }),
+    mint(owners, amount) {
+      const calls = owners.map((to) => ({
+        target: TOKEN,
+        callData: encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [to, amount] }),
+      }));
+      const aggregate = { address: MULTICALL, abi: multicallAbi, functionName: 'tryAggregate' } as const;
+      return done(client.writeContract({ ...aggregate, args: [true, calls] }));
+    },
+    isSpent: (...args) => client.readContract({ ...token, functionName: 'authorizationState', args }),
+    cancel: (...args) => done(client.writeContract({ ...token, functionName: 'cancelAuthorization', args })),
+    async placeWallet(at, owner) {
+      await client.setCode({ address: at, bytecode: contracts.LocalWallet as Hex });
+      await done(client.writeContract({ address: at, abi: walletAbi, functionName: 'own', args: [owner] }));
+    },
+    time: async () => Number((await client.getBlock()).timestamp),
+    async advance(seconds) {
+      await client.increaseTime({ seconds });
+      await client.mine({ blocks: 1 });
+    },
+    automine: (on) => client.setAutomine(on),
+    mine: () => client.mine({ blocks: 1 }),
+    stop: anvil.stop,
+  };
+}
+
+/** How viem is to see the chain at an address. */
+export const viemChain = (url: string) =>
+  defineChain({
+    id: CHAIN_ID,
+    name: 'local Base',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: { default: { http: [url] } },
+  });
+
+const chainClient = (url: string) =>
+  createTestClient({
+    mode: 'anvil',
+    account: CLERK,
+    chain: viemChain(url),
+    transport: http(url),
+    pollingInterval: 50,
+  })
+    .extend(publicActions)
+    .extend(walletActions);

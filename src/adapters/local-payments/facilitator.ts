@@ -1,0 +1,88 @@
+// The stock x402 facilitator (@x402/core, @x402/evm) over HTTP, for both versions of the protocol.
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { x402Facilitator } from '@x402/core/facilitator';
+import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
+import { toFacilitatorEvmSigner } from '@x402/evm';
+import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
+import { createWalletClient, http, publicActions } from 'viem';
+import { createNonceManager, jsonRpc } from 'viem/nonce';
+import { devAccount, viemChain } from './chain.ts';
+
+export type LocalFacilitator = {
+  /** As X402_FACILITATOR_URL takes it. */
+  readonly url: string;
+  stop(): Promise<void>;
+};
+
+type Asked = { readonly paymentPayload: PaymentPayload; readonly paymentRequirements: PaymentRequirements };
+
+/** `rpcUrl`: the chain on which it settles, with gas of its own. */
+export async function startLocalFacilitator({
+  rpcUrl,
+}: {
+  readonly rpcUrl: string;
+}): Promise<LocalFacilitator> {
+  const facilitator = makeFacilitator(rpcUrl);
+  const answer = async (request: IncomingMessage): Promise<unknown> => {
+    if (request.url === '/supported') return facilitator.getSupported();
+    const { paymentPayload, paymentRequirements }: Asked = JSON.parse(await text(request));
+    if (request.url === '/verify') return facilitator.verify(paymentPayload, paymentRequirements);
+    if (request.url === '/settle') return facilitator.settle(paymentPayload, paymentRequirements);
+    throw new Error('unknown path');
+  };
+  const server = createServer(async (request, response) => {
+    const [status, body] = await answer(request).then(
+      (said) => [200, said] as const,
+      (error: unknown) => [500, { error: String(error) }] as const,
+    );
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () => closed(server),
+  };
+}
+
+function makeFacilitator(rpcUrl: string): x402Facilitator {
+  // A nonce manager of its own: without one, transactions sent at once take one number; the library's shared one keeps
+  // numbers by address and chain id, which every local chain has in common.
+  const account = { ...devAccount(0), nonceManager: createNonceManager({ source: jsonRpc() }) };
+  const client = createWalletClient({
+    account,
+    chain: viemChain(rpcUrl),
+    transport: http(rpcUrl),
+    pollingInterval: 50,
+  }).extend(publicActions);
+  const signer = toFacilitatorEvmSigner({
+    address: account.address,
+    readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
+    // The library types what is signed more loosely than viem does.
+    verifyTypedData: (args) => client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
+    async writeContract(args) {
+      // Estimated before a number is taken: a transaction that never gets sent would leave a gap that blocks the rest.
+      const gas = args.gas ?? (await client.estimateContractGas({ ...args, account }));
+      return client.writeContract({ ...args, gas });
+    },
+    sendTransaction: (args) => client.sendTransaction(args),
+    waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
+    getCode: (args) => client.getCode(args),
+  });
+  return registerExactEvmScheme(new x402Facilitator(), { signer, networks: 'eip155:8453' });
+}
+
+async function text(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
