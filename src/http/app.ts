@@ -9,6 +9,7 @@ import type { HttpDeps } from './deps.ts';
 import { faultAnswer, refusalAnswer } from './errors.ts';
 import { executeRoutes } from './execute.ts';
 import { type Fetch, frontDoor } from './front-door.ts';
+import { guidedRoutes } from './guided.ts';
 import { healthRoutes } from './health.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
@@ -41,6 +42,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
   let document: Promise<string> | undefined;
   const groups: readonly AnyElysia[] = [
     executeRoutes(deps),
+    guidedRoutes(deps),
     policyRoutes(deps),
     jobRoutes(deps),
     verifyRoutes(deps),

@@ -4,6 +4,8 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 /** `path`: JSON pointer (RFC 6901) into the body, or `/name` of a query parameter. */
 export type InputFault = { readonly path: string; readonly message: string };
 
+export type InvalidRequest = Refused<'invalid_request'> & { readonly details: readonly InputFault[] };
+
 /** Whoever looks for faults stops at so many. */
 export const MAX_FAULTS = 32;
 
@@ -15,10 +17,10 @@ export function pointerPart(name: string): string {
 }
 
 /** A caller's own long names are not sent back to it many times over. */
-export function invalidRequest(faults: readonly InputFault[]): Refused<'invalid_request'> {
+export function invalidRequest(faults: readonly InputFault[]): InvalidRequest {
   const details = faults.map(({ path, message }) => ({
     path: path.length > MAX_PATH ? `${path.slice(0, MAX_PATH).replace(/[\ud800-\udbff]$/, '')}…` : path,
     message,
   }));
-  return refused('invalid_request', 'The request does not match its schema: see details.', { details });
+  return { ...refused('invalid_request', 'The request does not match its schema: see details.'), details };
 }

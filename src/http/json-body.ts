@@ -1,11 +1,11 @@
 // From bytes to a value that fits its schema, or the refusal that says why not (contract: strict, never repaired).
 import type { Static, TSchema } from '@sinclair/typebox';
 import { type Refused, refused } from '#src/domain/refusal.ts';
-import { invalidRequest } from './input-fault.ts';
+import { type InvalidRequest, invalidRequest } from './input-fault.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import { parseStrictJson } from './strict-json.ts';
 
-export type BodyRefused = Refused<'invalid_json' | 'invalid_request' | 'unsupported_media_type'>;
+export type BodyRefused = InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'>;
 
 export type Body<T> = { readonly value: T } | BodyRefused;
 

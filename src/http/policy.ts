@@ -10,7 +10,6 @@ import { ErrorBody, refusalAnswer } from './errors.ts';
 import { takeIn } from './intake.ts';
 import { linksFrom } from './links.ts';
 import { describe } from './operation.ts';
-import { nobodyPays } from './payment-gate.ts';
 import { rateRule } from './rate-limit.ts';
 import { schemaCheck } from './schema-check.ts';
 import { Closed, Count, Link, Nullable } from './schema-parts.ts';
@@ -62,7 +61,7 @@ export function policyRoutes(deps: HttpDeps) {
   return new Elysia().post(
     '/api/policy/check',
     async ({ request }) => {
-      const taken = await takeIn(deps, request, { rate, check, gate: nobodyPays });
+      const taken = await takeIn(deps, request, { rate, check });
       if (isRefused(taken)) return refusalAnswer(taken);
       const found = await deps.checkPolicy({ request: taken.body });
       if (isRefused(found)) return refusalAnswer(found);

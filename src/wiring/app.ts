@@ -11,7 +11,6 @@ import { toJwk } from '../domain/receipt/keys.ts';
 import { isInside } from '../domain/target/addresses.ts';
 import { type App, createApp } from '../http/app.ts';
 import type { HttpDeps, HttpSettings } from '../http/deps.ts';
-import { nobodyPays } from '../http/payment-gate.ts';
 import { checkPolicy } from '../usecases/check-policy.ts';
 import { executeWebhook } from '../usecases/execute-webhook.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
@@ -58,7 +57,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     progress: runner,
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner),
-    paymentGate: nobodyPays,
+    payments: null,
     quota,
     settings: settingsOf(parts, targets),
   });

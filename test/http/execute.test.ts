@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
-import type { ExecutionResponse } from '#src/http/execute.ts';
+import type { ExecutionResponse } from '#src/http/execution-answer.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
 

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refused } from '#src/domain/refusal.ts';
-import { createApp } from '#src/http/app.ts';
 import { letPass, manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
@@ -241,33 +239,6 @@ test('an absent body stays absent, null stays null, an international host passes
     world.executed.map(({ request }) => request),
     [REQUEST, { ...REQUEST, body: null }, { url: 'https://bücher.example/ö' }],
   );
-});
-
-test('rate comes first, then the body’s size, then payment, then the media type and the schema', async () => {
-  const steps: string[] = [];
-  const quota = countingQuota(3);
-  const world = fakeWorld({
-    quota,
-    paymentGate: async () => {
-      steps.push('gate');
-      return refused('payment_required', 'pay first');
-    },
-  });
-  // Not by `clientOf`: 402 is described together with payment enforcement.
-  const app = createApp(world);
-  const statuses: number[] = [];
-  const tooLarge = 'x'.repeat(128 * KB + 1);
-  for (const init of [
-    send(tooLarge),
-    send(undefined, { 'content-type': 'text/plain' }),
-    send('{'),
-    send(tooLarge),
-  ]) {
-    const request = new Request('http://localhost/api/execute/webhook', init);
-    statuses.push((await app.fetch(request, { clientAddress: '198.51.100.7' })).status);
-  }
-  assert.deepEqual(statuses, [413, 402, 402, 429]);
-  assert.deepEqual(steps, ['gate', 'gate']);
 });
 
 test('over the rate: rate_limited with Retry-After and RateLimit headers, each route for itself', async () => {

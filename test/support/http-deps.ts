@@ -7,13 +7,14 @@ import { PRICE } from '#src/domain/limits.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
-import { nobodyPays } from '#src/http/payment-gate.ts';
 import type { Quota } from '#src/ports/quota.ts';
+import type { Decided, Guided, GuidedInput } from '#src/usecases/decided.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
-import { at, commitment } from './given-events.ts';
+import { presentedPayment } from './fakes-payments.ts';
+import { at, commitment, decisionRecorded } from './given-events.ts';
 import { payloadOf } from './given-receipt.ts';
 
 export const JOB = 'job_0000000000000000000000000a';
@@ -42,6 +43,24 @@ export const execution = (changes: Partial<Execution> = {}): Execution => ({
   position: '5',
   ...changes,
 });
+
+/** What the sample payment of fakes-payments.ts bought. */
+export const paidExecution = (changes: Partial<Execution> = {}): Execution => {
+  const { scheme, network, asset, amount, payTo, payer, payloadHash } = presentedPayment();
+  const payment = { scheme, network, asset, amount, payTo, payer, transaction: '0xabc', payloadHash };
+  return execution({ mode: 'x402', payment, ...changes });
+};
+
+export const decided = (): Decided => ({ decision: decisionRecorded().data, position: '6' });
+
+export const guided = (changes: Partial<Execution> = {}): Guided => {
+  const { decisionId, recommendation, confidence } = decided().decision;
+  const approved = { ...execution().job, decisionId };
+  return {
+    execution: execution({ job: approved, ...changes }),
+    decision: { decisionId, recommendation, confidence },
+  };
+};
 
 export const job = (changes: Partial<JobRecord> = {}): JobRecord => ({
   id: JOB,
@@ -193,6 +212,7 @@ const settings: HttpSettings = {
 
 export type FakeWorld = HttpDeps & {
   readonly executed: readonly ExecuteInput[];
+  readonly executedGuided: readonly GuidedInput[];
   readonly log: CollectingLogger;
 };
 
@@ -205,11 +225,14 @@ type Changes = Omit<Partial<HttpDeps>, 'settings' | 'reads' | 'progress'> & {
 /** One job with its receipt, one proof, and everything in order. */
 export function fakeWorld(changes: Changes = {}): FakeWorld {
   const executed: ExecuteInput[] = [];
+  const executedGuided: GuidedInput[] = [];
   const log = collectingLogger();
-  const { execute = async () => execution(), ...rest } = changes;
+  const { execute = async () => execution(), executeGuided = async () => guided(), ...rest } = changes;
   return {
     executed,
+    executedGuided,
     log,
+    decide: async () => decided(),
     checkPolicy: async () => policyCheck(),
     verifyJob: async (id) => (id === JOB ? report() : refused('job_not_found', 'no such job')),
     verifyReceipt: async (id) =>
@@ -221,7 +244,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       projections: { ok: true },
       facilitator: null,
     }),
-    paymentGate: nobodyPays,
+    payments: null,
     quota: countingQuota(),
     clock: systemClock(),
     entropy: seededEntropy(),
@@ -230,6 +253,10 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     execute(input) {
       executed.push(input);
       return execute(input);
+    },
+    executeGuided(input) {
+      executedGuided.push(input);
+      return executeGuided(input);
     },
     reads: { ...reads, ...changes.reads },
     progress: {

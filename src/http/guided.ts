@@ -1,0 +1,32 @@
+// Paid execution of what a decision approved.
+import { GuidedRequest } from '#src/domain/guided-request.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { HttpDeps } from './deps.ts';
+import { GuidedResponse, guidedShown } from './execution-answer.ts';
+import { paidRoute } from './paid-route.ts';
+import { schemaCheck } from './schema-check.ts';
+
+const check = schemaCheck(GuidedRequest);
+
+export function guidedRoutes(deps: HttpDeps) {
+  return paidRoute(deps, {
+    route: 'execute/guided-webhook',
+    check,
+    async execute({ decisionId, action }, caller) {
+      const guided = await deps.executeGuided({ decisionId, action, ...caller });
+      if (isRefused(guided)) return guided;
+      return { execution: guided.execution, shown: (links) => guidedShown(guided, links) };
+    },
+    operation: {
+      summary: 'Execute what a decision approved',
+      answers: {
+        200: ['The last attempt answered 2xx.', GuidedResponse],
+        502: ['The target failed: a recorded, receipted outcome.', GuidedResponse],
+      },
+      errors: {
+        404: 'There is no such decision.',
+        409: 'The decision does not approve this call, or its key or payment is in use: see error.code.',
+      },
+    },
+  });
+}

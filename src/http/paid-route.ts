@@ -1,0 +1,87 @@
+// A paid route on the wire: take in, execute, answer 200 or 502 with the receipt, the payment header, and links that
+// work at once. What is executed, and what the body says of it, is each route's own.
+import type { Static, TSchema } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import type { Route } from '#src/domain/event-fields.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import type { Execution } from '#src/usecases/execution.ts';
+import type { ExecuteInput } from '#src/usecases/execution-call.ts';
+import { json } from './answer.ts';
+import type { HttpDeps } from './deps.ts';
+import { faultWithJobLink, statusOf, withJobLink } from './execution-answer.ts';
+import { takeInPaid } from './intake.ts';
+import { type Links, linksFrom } from './links.ts';
+import { describe, type Operation } from './operation.ts';
+import { paymentGate } from './payment-gate.ts';
+import { rateRule } from './rate-limit.ts';
+import type { SchemaCheck } from './schema-check.ts';
+
+/** Who calls, and how. */
+export type Caller = Pick<ExecuteInput, 'presented' | 'payer' | 'via'>;
+
+export type PaidRoute<S extends TSchema> = {
+  readonly route: Route;
+  readonly check: SchemaCheck<S>;
+  execute(
+    body: Static<S>,
+    caller: Caller,
+  ): Promise<{ readonly execution: Execution; shown(links: Links): unknown } | Refused>;
+  readonly operation: Pick<Operation, 'summary' | 'answers'> & { readonly errors: Operation['errors'] };
+};
+
+export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>) {
+  const { route, check } = paid;
+  const gate = paymentGate(deps, route);
+  const links = linksFrom(deps.settings.baseUrl);
+  // One rule by one name: both paid routes share a caller's rate.
+  const rate = rateRule('execute', deps.settings.rateLimitPerMinute);
+  return new Elysia().post(
+    PAID_ROUTES[route].path,
+    async ({ request }) => {
+      const taken = await takeInPaid(deps, request, { rate, check }, gate);
+      if (isRefused(taken)) return gate.refuse(taken);
+      const { body, presented, payer } = taken;
+      const caller = { presented, payer, via: request.headers.get('via') };
+      const done = await paid.execute(body, caller).catch((thrown: unknown) => {
+        throw faultWithJobLink(thrown, links);
+      });
+      if (isRefused(done)) return gate.refuse(withJobLink(done, links));
+      const { execution } = done;
+      const [headers] = await Promise.all([gate.settled(execution, presented), linksWork(deps, execution)]);
+      return json(statusOf(execution), done.shown(links), headers);
+    },
+    { parse: 'none', ...describe(operationOf(deps, paid)) },
+  );
+}
+
+/** The result stands whether or not the read models come after in time. */
+async function linksWork(deps: HttpDeps, { position }: Execution): Promise<void> {
+  try {
+    await deps.progress.caughtUp(position, LIMITS.caughtUpWaitMs);
+  } catch (cause) {
+    deps.logger.warn('read models not caught up at the answer', { cause });
+  }
+}
+
+function operationOf({ settings }: HttpDeps, { route, operation }: PaidRoute<TSchema>): Operation {
+  const { description, inputSchema } = PAID_ROUTES[route];
+  return {
+    ...operation,
+    description,
+    tag: 'execution',
+    body: inputSchema,
+    paidUsd: settings.offer.price.replace(/^\$/, ''),
+    errors: {
+      400: 'The request is invalid or its target is refused: nothing was sent.',
+      408: 'The body did not arrive in time.',
+      413: 'The body is too large.',
+      415: 'The body is not application/json.',
+      429: 'Rate limited, or too many calls in flight.',
+      503: 'A part of the service is unavailable, or the payment is unconfirmed: see error.code.',
+      508: 'The request came through this relay already.',
+      ...operation.errors,
+    },
+  };
+}
