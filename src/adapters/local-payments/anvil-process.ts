@@ -12,7 +12,7 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: '
 export function anvilPath(): string | null {
   const platform = `${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   try {
-    const wrapper = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json');
+    const wrapper = import.meta.resolve('@foundry-rs/anvil/package.json');
     const manifest = createRequire(wrapper).resolve(`@foundry-rs/anvil-${platform}/package.json`);
     const path = manifest.replace(/package\.json$/, 'bin/anvil');
     return existsSync(path) ? path : null;

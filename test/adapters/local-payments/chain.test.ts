@@ -1,5 +1,7 @@
 // The local chain: the token's own rules, and the hands on its clock and mining.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import {
   createWalletClient,
@@ -20,6 +22,7 @@ import {
   viemChain,
 } from '#src/adapters/local-payments/chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { runtimeName } from '#test/support/runtime.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const needs = needsAnvil();
@@ -201,4 +204,21 @@ test('a stopped chain answers nobody, and stopping it twice is nothing', needs, 
   await chain.stop();
   await chain.stop();
   await assert.rejects(fetch(chain.url, { method: 'POST' }));
+});
+
+test('a chain does not outlive the process that started it, however that ends', needs, async () => {
+  const script = new URL('../../support/local-chain-process.ts', import.meta.url).pathname;
+  const more = runtimeName === 'deno' ? ['run', '--allow-all', '--no-check', '--no-lock'] : [];
+  const child = spawn(process.execPath, [...more, script]);
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
+  const url = String(line).trim();
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  const answers = () =>
+    fetch(url, { method: 'POST' }).then(
+      () => true,
+      () => false,
+    );
+  assert.equal(await answers(), true);
+  child.kill('SIGKILL');
+  await waitFor('the chain is gone', async () => !(await answers()));
 });
