@@ -1,0 +1,142 @@
+// What a buyer is recommended to do, from recorded facts and its own policy alone: whoever has the event can replay it.
+// It leaves measuring the facts to the read models and the target's verdict to the target policy.
+import { microUsd, showUsd } from '../money.ts';
+import type { BuyerPolicy } from './buyer-policy.ts';
+import type { DecisionRecorded } from './events.ts';
+
+export type DecisionFacts = DecisionRecorded['facts'];
+export type Recommended = Pick<
+  DecisionRecorded,
+  'recommendation' | 'confidence' | 'blockingIssues' | 'warnings' | 'reasons'
+>;
+
+/** What executions would have to show before their failures count, and what share of them is too much. */
+export const RECENT_FAILURES = { rate: 0.25, minFinished: 20 } as const;
+
+type Finding = {
+  /** `note`: said in every case, weighs nothing. `good`: said where nothing speaks against the call. */
+  readonly weight: 'blocking' | 'warning' | 'note' | 'good';
+  readonly code: string;
+  readonly message: string;
+};
+type Check = (facts: DecisionFacts, policy: BuyerPolicy) => Finding | null;
+
+/**
+ * The same facts and policy give the same answer, in the same order. Something blocking: `do_not_pay`. Warnings only:
+ * `manual_review`, the only one of less than high confidence. Nothing: `pay_and_execute`. `reasons`, never
+ * none: what led to it first, then what could not be judged.
+ */
+export function recommend(facts: DecisionFacts, policy: BuyerPolicy): Recommended {
+  const findings = CHECKS.map((check) => check(facts, policy)).filter((finding) => finding !== null);
+  const of = (weight: Finding['weight']) => findings.filter((finding) => finding.weight === weight).map(said);
+  const [blockingIssues, warnings, notes] = [of('blocking'), of('warning'), of('note')];
+  if (blockingIssues.length > 0) {
+    const reasons = [...blockingIssues, ...warnings, ...notes];
+    return { recommendation: 'do_not_pay', confidence: 'high', blockingIssues, warnings, reasons };
+  }
+  if (warnings.length > 0) {
+    const reasons = [...warnings, ...notes];
+    return { recommendation: 'manual_review', confidence: 'medium', blockingIssues, warnings, reasons };
+  }
+  const reasons = [...of('good'), ...notes];
+  return { recommendation: 'pay_and_execute', confidence: 'high', blockingIssues, warnings, reasons };
+}
+
+const said = ({ code, message }: Finding) => ({ code, message });
+
+const price: Check = (facts, policy) => {
+  const asked = microUsd(facts.price);
+  const shown = asked === null ? facts.price : showUsd(asked);
+  if (policy.maxPriceUsd === null) {
+    return {
+      weight: 'good',
+      code: 'price_accepted',
+      message: `A call costs ${shown}; no maximum was given.`,
+    };
+  }
+  const most = microUsd(policy.maxPriceUsd);
+  // What cannot be compared is not known to be within the maximum.
+  if (asked === null || most === null || asked > most) {
+    const limit = most === null ? policy.maxPriceUsd : showUsd(most);
+    const message = `A call costs ${shown}, which is not within the maximum of ${limit}.`;
+    return { weight: 'blocking', code: 'price_over_max', message };
+  }
+  const message = `A call costs ${shown}, within the maximum of ${showUsd(most)}.`;
+  return { weight: 'good', code: 'price_accepted', message };
+};
+
+const network: Check = (facts, { allowedNetworks }) => {
+  if (allowedNetworks === null) return null;
+  if (!allowedNetworks.includes(facts.network)) {
+    const message = `Payment is asked for on ${facts.network}, which is not among the allowed networks.`;
+    return { weight: 'blocking', code: 'network_not_allowed', message };
+  }
+  const message = `Payment is asked for on ${facts.network}, an allowed network.`;
+  return { weight: 'good', code: 'network_allowed', message };
+};
+
+const target: Check = ({ policyVerdict }, { requirePolicyPass }) => {
+  if (policyVerdict === 'allowed') {
+    return { weight: 'good', code: 'policy_passed', message: 'The target policy lets this action through.' };
+  }
+  const message = `As things are, an execution of this action would be refused: ${policyVerdict}.`;
+  return { weight: requirePolicyPass ? 'blocking' : 'warning', code: policyVerdict, message };
+};
+
+const idempotencyKey: Check = (facts, policy) => {
+  if (facts.idempotencyKeyPresent) {
+    const message = 'The action has an idempotencyKey: a repeat is answered with the stored result.';
+    return { weight: 'good', code: 'idempotency_key_present', message };
+  }
+  if (!policy.requireIdempotencyKey) return null;
+  const message = 'The action has no idempotencyKey, and the buyer policy requires one.';
+  return { weight: 'warning', code: 'idempotency_key_missing', message };
+};
+
+const headers: Check = ({ strippedHeaders }) => {
+  if (strippedHeaders === 0) return null;
+  const message = `Headers of the action that will not be forwarded: ${strippedHeaders}.`;
+  return { weight: 'warning', code: 'headers_stripped', message };
+};
+
+const trust: Check = ({ trustScore }, { minTrustScore }) => {
+  if (trustScore === null) {
+    const message = 'There is no trust score yet: nothing was measured that it could rest on.';
+    return { weight: 'note', code: 'trust_score_unknown', message };
+  }
+  if (trustScore < minTrustScore) {
+    const message = `The trust score is ${trustScore}, under the minimum of ${minTrustScore}.`;
+    return { weight: 'warning', code: 'trust_score_under_minimum', message };
+  }
+  const message = `The trust score is ${trustScore}, not under the minimum of ${minTrustScore}.`;
+  return { weight: 'good', code: 'trust_score_sufficient', message };
+};
+
+const recentFailures: Check = ({ recentFailureRate, recentFinishedJobs }) => {
+  if (recentFinishedJobs < RECENT_FAILURES.minFinished) {
+    const message = `Too few jobs finished recently to judge by their failures: ${recentFinishedJobs}.`;
+    return { weight: 'note', code: 'recent_jobs_few', message };
+  }
+  const share = `${Math.round(recentFailureRate * 1000) / 10} %`;
+  const message = `Of ${recentFinishedJobs} jobs finished recently ${share} failed.`;
+  return recentFailureRate > RECENT_FAILURES.rate
+    ? { weight: 'warning', code: 'recent_failures_high', message }
+    : { weight: 'good', code: 'recent_failures_low', message };
+};
+
+const receipt: Check = (_, { requireReceipt }) => {
+  if (!requireReceipt) return null;
+  const message = 'Every execution, also one that fails, is answered with a signed receipt.';
+  return { weight: 'good', code: 'receipt_signed', message };
+};
+
+const CHECKS: readonly Check[] = [
+  price,
+  network,
+  target,
+  idempotencyKey,
+  headers,
+  trust,
+  recentFailures,
+  receipt,
+];
