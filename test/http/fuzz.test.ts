@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { fakeProtocol } from '#test/support/fakes-protocol.ts';
 import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, JOB, policyCheck, RECEIPT } from '#test/support/http-deps.ts';
+import { decided, fakeWorld, JOB, paidExecution, policyCheck, RECEIPT } from '#test/support/http-deps.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 30 });
 const url = fc.oneof(
@@ -50,25 +51,28 @@ const request = fc.oneof(
   valid,
   fc.tuple(valid, wild).map(([good, other]) => ({ ...good, ...other })),
 );
-const text = fc.oneof(
-  { weight: 6, arbitrary: request.map((body) => JSON.stringify(body)) },
-  value.map((body) => JSON.stringify(body)),
-  word,
-  // A good request with one character exchanged, put in or left away.
-  fc
-    .tuple(request, fc.nat(), fc.constantFrom('', '"', '{', '[', '\\', '1e999', '\\ud800', ',', '\u0000'))
-    .map(([body, at, put]) => {
-      const whole = JSON.stringify(body);
-      const place = at % whole.length;
-      return whole.slice(0, place) + put + whole.slice(place + 1);
-    }),
+const text = textOf(request);
+/** The same as an action of a decision. */
+const guidedText = textOf(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({ decisionId: fc.constant(decided().decision.decisionId), action: request }),
+    },
+    fc.record({ decisionId: fc.oneof(word, value), action: fc.oneof(request, value) }),
+  ),
 );
 const type = fc.oneof(
   { weight: 8, arbitrary: fc.constant('application/json') },
   fc.constantFrom('', 'text/plain', 'application/json;charset=utf-16', ';'),
 );
 
-test('any body of execution and policy check: never 500, and every answer fits its schema', async () => {
+const call = fc.oneof(
+  fc.record({ to: fc.constantFrom('/api/execute/webhook', '/api/policy/check'), body: text }),
+  fc.record({ to: fc.constant('/api/execute/guided-webhook'), body: guidedText }),
+);
+
+test('any body of executions and policy check: never 500, and every answer fits its schema', async () => {
   const statuses = new Map<number, number>();
   const world = fakeWorld({
     checkPolicy: async ({ request }) =>
@@ -81,9 +85,8 @@ test('any body of execution and policy check: never 500, and every answer fits i
       }),
   });
   const client = clientOf(world);
-  const path = fc.constantFrom('/api/execute/webhook', '/api/policy/check');
   await fc.assert(
-    fc.asyncProperty(path, text, type, async (to, body, contentType) => {
+    fc.asyncProperty(call, type, async ({ to, body }, contentType) => {
       const response = await client.post(to, body, { 'content-type': contentType });
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
       assert.ok(response.status < 500, `${response.status}`);
@@ -92,7 +95,9 @@ test('any body of execution and policy check: never 500, and every answer fits i
   );
   for (const status of [200, 400, 415])
     assert.ok((statuses.get(status) ?? 0) >= 10, `${status}: ${statuses.get(status)}`);
-  for (const { request } of world.executed) {
+  assert.ok(world.executedGuided.length >= 10);
+  const requests = world.executed.map(({ request }) => request);
+  for (const request of [...requests, ...world.executedGuided.map(({ action }) => action)]) {
     assert.deepEqual(
       Object.keys(request).filter(
         (name) =>
@@ -101,6 +106,26 @@ test('any body of execution and policy check: never 500, and every answer fits i
       [],
     );
   }
+});
+
+test('any body with any payment header, paid for or not: never 500, and every answer fits its schema', async () => {
+  const statuses = new Map<number, number>();
+  const client = clientOf(
+    fakeWorld({ payments: fakeProtocol(), execute: async () => paidExecution(), settings: { mode: 'x402' } }),
+  );
+  const header = fc.oneof(fc.constantFrom('paid', '', ' '), fc.stringMatching(/^[ -~\u00a0-\u00ff]{0,40}$/));
+  const headers = fc.record({ 'payment-signature': header, 'x-payment': header }, { requiredKeys: [] });
+  await fc.assert(
+    fc.asyncProperty(call, type, headers, async ({ to, body }, contentType, payment) => {
+      const response = await client.post(to, body, { 'content-type': contentType, ...payment });
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+      assert.ok(response.status < 500, `${response.status}`);
+      assert.equal(response.headers.has('payment-required'), response.status === 402);
+    }),
+    { numRuns: 1000 },
+  );
+  for (const status of [200, 400, 402])
+    assert.ok((statuses.get(status) ?? 0) >= 10, `${status}: ${statuses.get(status)}`);
 });
 
 test('any id, query and method of the reads: never 500, and every answer fits its schema', async () => {
@@ -169,4 +194,20 @@ function encodeSafely(text: string): string {
   } catch {
     return '%ED%A0%80';
   }
+}
+
+/** A good one as JSON, or JSON of anything, or one with a character exchanged, put in or left away. */
+function textOf(good: fc.Arbitrary<unknown>): fc.Arbitrary<string> {
+  return fc.oneof(
+    { weight: 6, arbitrary: good.map((body) => JSON.stringify(body)) },
+    value.map((body) => JSON.stringify(body)),
+    word,
+    fc
+      .tuple(good, fc.nat(), fc.constantFrom('', '"', '{', '[', '\\', '1e999', '\\ud800', ',', '\u0000'))
+      .map(([body, at, put]) => {
+        const whole = JSON.stringify(body);
+        const place = at % whole.length;
+        return whole.slice(0, place) + put + whole.slice(place + 1);
+      }),
+  );
 }

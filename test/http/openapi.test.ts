@@ -90,3 +90,24 @@ test('the request schema in it is the one that is enforced', async () => {
     assert.equal(status, check(body) ? 200 : 400, JSON.stringify(body));
   }
 });
+
+test('the paid operations tell their price as configured and the body of a 402; free ones tell neither', async () => {
+  const world = fakeWorld({
+    settings: { offer: { scheme: 'exact', network: 'eip155:84532', price: '$0.01' } },
+  });
+  const { paths } = await clientOf(world).document();
+  const paid: string[] = [];
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const { responses, ...operation } of Object.values(methods)) {
+      const info = (operation as Record<string, unknown>)['x-payment-info'];
+      const schema = responses['402']?.content?.['application/json']?.schema as { required?: string[] };
+      assert.equal(info === undefined, schema === undefined, path);
+      if (info === undefined) continue;
+      paid.push(path);
+      const price = { mode: 'fixed', currency: 'USD', amount: '0.01' };
+      assert.deepEqual(info, { price, protocols: [{ x402: {} }] });
+      assert.deepEqual(schema.required, ['x402Version', 'error', 'accepts']);
+    }
+  }
+  assert.deepEqual(paid.sort(), ['/api/execute/guided-webhook', '/api/execute/webhook']);
+});

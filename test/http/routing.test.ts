@@ -31,6 +31,7 @@ test('a method that a path does not serve is method_not_allowed and lists those 
   const cases = [
     ['/api/execute/webhook', 'GET', 'POST, OPTIONS'],
     ['/api/execute/webhook', 'HEAD', 'POST, OPTIONS'],
+    ['/api/execute/guided-webhook', 'GET', 'POST, OPTIONS'],
     ['/api/policy/check', 'PUT', 'POST, OPTIONS'],
     [`/api/jobs/${JOB}`, 'POST', 'GET, HEAD, OPTIONS'],
     ['/api/trust', 'DELETE', 'GET, HEAD, OPTIONS'],
