@@ -1,0 +1,84 @@
+// What an operator has to look after: payments that bought nothing yet, or that nobody could confirm.
+import type { EventOf, PaymentEvent } from '../events.ts';
+import { absentPayment, type BoundPayment, evolvePayment, isBound } from './state.ts';
+
+/** One payment that is not over, and how far its job has come. */
+export type LedgerEntry = {
+  readonly payment: BoundPayment;
+  /** `interrupted`: closed without anyone knowing that the target was called, or knowing that it was not. */
+  readonly job: 'absent' | 'running' | 'interrupted';
+  /** When it came to this, by the event that says so. */
+  readonly since: string;
+};
+
+export type LedgerEvent = PaymentEvent | EventOf<'JobStarted' | 'JobCompleted'>;
+
+/**
+ * Folds the events of one payment and of its job, in the log's order. null: nothing is open, because no money moved or
+ * because it bought what it was paid for (a failed target was tried, and counts).
+ */
+export function evolveEntry(entry: LedgerEntry | null, event: LedgerEvent): LedgerEntry | null {
+  switch (event.type) {
+    case 'JobStarted':
+      return isJobOf(entry, event) ? { ...entry, job: 'running', since: event.data.startedAt } : entry;
+    case 'JobCompleted': {
+      if (!isJobOf(entry, event)) return entry;
+      const { errorCategory, completedAt } = event.data;
+      const refundable = errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed';
+      return refundable ? { ...entry, job: 'interrupted', since: completedAt } : null;
+    }
+    default: {
+      const payment = evolvePayment(entry?.payment ?? absentPayment, event);
+      if (entry !== null && payment === entry.payment) return entry;
+      return isBound(payment) ? { payment, job: 'absent', since: instantOf(event) } : null;
+    }
+  }
+}
+
+const isJobOf = (
+  entry: LedgerEntry | null,
+  { data }: EventOf<'JobStarted' | 'JobCompleted'>,
+): entry is LedgerEntry => entry !== null && entry.payment.reserved.jobId === data.jobId;
+
+function instantOf({ type, data }: PaymentEvent): string {
+  switch (type) {
+    case 'PaymentReserved':
+      return data.reservedAt;
+    case 'PaymentSettled':
+      return data.settledAt;
+    case 'PaymentRejected':
+      return data.rejectedAt;
+    case 'PaymentReleased':
+      return data.releasedAt;
+    case 'SettlementUnknown':
+      return data.unknownAt;
+    case 'SettlementRetried':
+      return data.retriedAt;
+    default:
+      return type satisfies never;
+  }
+}
+
+/**
+ * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its
+ * job was interrupted or never sent. `unknown`: nobody knows whether the money moved.
+ */
+export type OpenState = 'unserved' | 'refundable' | 'unknown';
+
+/** What is younger than this may still be under way. */
+const UNDER_WAY_MS = 45_000;
+
+/** null: under way, nothing to look after. `nowMs`: Unix ms. */
+export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
+  switch (payment.status) {
+    case 'settled':
+      return job === 'absent' ? 'unserved' : job === 'interrupted' ? 'refundable' : null;
+    case 'unknown':
+      return 'unknown';
+    case 'reserved':
+    case 'retried':
+      return nowMs - Date.parse(since) > UNDER_WAY_MS ? 'unknown' : null;
+    default:
+      return payment satisfies never;
+  }
+}
