@@ -3,7 +3,13 @@
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/recorded.ts';
-import { type Checkpoint, readCheckpoint, tryProjectorLock, writeBatch } from './checkpoint.ts';
+import {
+  type Checkpoint,
+  readCheckpoint,
+  readCheckpoints,
+  tryProjectorLock,
+  writeBatch,
+} from './checkpoint.ts';
 import { foldChanges, type JudgedEvent, keysOf, planChanges } from './fold.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, loadRows, type TableShape, writeParts } from './rows.ts';
@@ -50,29 +56,40 @@ export type BatchOutcome =
 export type Projector = {
   readonly db: Db;
   readonly models: readonly ReadModel[];
+  /** Names the models' checkpoint. */
+  readonly set: string;
   readonly shapes: readonly TableShape[];
 };
 
+/** `told`: what of the models' rows stood there when the session began; their events up to it change nothing. */
 export async function projectBatch(
-  { db, models, shapes }: Projector,
+  { db, models, set, shapes }: Projector,
+  told: ReadonlyMap<string, string>,
   events: readonly JudgedEvent[],
   from: Checkpoint | null,
   to: Checkpoint,
 ): Promise<BatchOutcome> {
-  const changes = planChanges(models, events);
+  const changes = planChanges(models, events, told);
   const keys = keysOf(changes);
   try {
     return await db.transaction(async (tx) => {
       if (!(await tryProjectorLock(tx))) return { outcome: 'busy' };
+      // Later on a set's own checkpoint tells of rows that were taken back; before the first batch it has none.
+      if (from === null && !(await stillTold(tx, told))) throw new Overtaken();
       const rows = await loadRows(tx, shapes, keys);
       const parts = writeParts(shapes, foldChanges(rows, changes));
-      if (!(await writeBatch(tx, parts, from, to))) throw new Overtaken();
+      if (!(await writeBatch(tx, set, parts, from, to))) throw new Overtaken();
       return { outcome: 'projected' };
     });
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error;
-    return { outcome: 'elsewhere', checkpoint: await readCheckpoint(db) };
+    return { outcome: 'elsewhere', checkpoint: await readCheckpoint(db, set) };
   }
+}
+
+async function stillTold(tx: Db, told: ReadonlyMap<string, string>): Promise<boolean> {
+  const now = (await readCheckpoints(tx)).told;
+  return [...told].every(([model, position]) => (now.get(model) ?? '') >= position);
 }
 
 /** Rolls the transaction back. */

@@ -1,10 +1,12 @@
 // The checkpoint: up to which position of which log the rows tell. Written in the rows' own transaction.
+// Each set of models has its own: a version with a model more begins with the log's first event, for that model alone,
+// and processes of both versions can project side by side, in either order of updates.
 import { type SQL, sql } from 'drizzle-orm';
 import { pgTable, text } from 'drizzle-orm/pg-core';
 import { type Db, rowsOf } from './rows.ts';
 
-/** One row, `live`. */
 export const checkpoints = pgTable('checkpoints', {
+  /** The names of the set's models with a blank between, sorted; `live` names the set of the first release. */
   id: text().primaryKey(),
   /** Position of the last event handled, whether it changed a row or not. */
   position: text().notNull(),
@@ -17,13 +19,45 @@ export type Checkpoint = { readonly position: string; readonly origin: string };
 /** Any 64-bit number will do; this one spells `relay` and 1. */
 const PROJECTOR_LOCK = 125779768603953n;
 
-/** null: nothing was projected yet. */
-export async function readCheckpoint(db: Db): Promise<Checkpoint | null> {
-  const [row] = await rowsOf<Checkpoint>(
+const FIRST_SET = 'job monitoring proof receipt trust';
+
+export function modelSet(names: readonly string[]): string {
+  const set = [...names].sort().join(' ');
+  return set === FIRST_SET ? 'live' : set;
+}
+
+const modelsOf = (set: string) => (set === 'live' ? FIRST_SET : set).split(' ');
+
+/** null: nothing was projected for this set yet. */
+export async function readCheckpoint(db: Db, set: string): Promise<Checkpoint | null> {
+  return (await readCheckpoints(db)).own(set);
+}
+
+export type Checkpoints = {
+  own(set: string): Checkpoint | null;
+  /** Every log that some rows are of: one, or none. */
+  readonly origins: readonly string[];
+  /** Model → the position up to which its rows are told already, by whichever set. */
+  readonly told: ReadonlyMap<string, string>;
+};
+
+export async function readCheckpoints(db: Db): Promise<Checkpoints> {
+  const rows = await rowsOf<Checkpoint & { readonly id: string }>(
     db,
-    sql`select "position", "origin" from ${checkpoints} where "id" = ${'live'}`,
+    sql`select "id", "position", "origin" from ${checkpoints}`,
   );
-  return row ?? null;
+  const told = new Map<string, string>();
+  for (const { id, position } of rows) {
+    for (const model of modelsOf(id)) if ((told.get(model) ?? '') < position) told.set(model, position);
+  }
+  return {
+    own(set) {
+      const row = rows.find(({ id }) => id === set);
+      return row === undefined ? null : { position: row.position, origin: row.origin };
+    },
+    origins: [...new Set(rows.map(({ origin }) => origin))],
+    told,
+  };
 }
 
 /**
@@ -39,11 +73,12 @@ export async function tryProjectorLock(tx: Db): Promise<boolean> {
 }
 
 /**
- * Writes the rows and moves the checkpoint from `from` (null: there is none) to `to`, in one statement. False where
+ * Writes the rows and moves the set's checkpoint from `from` (null: there is none) to `to`, in one statement. False where
  * the checkpoint is elsewhere: somebody else projected, and the transaction must be rolled back.
  */
 export async function writeBatch(
   tx: Db,
+  set: string,
   rows: { readonly ctes: readonly SQL[]; readonly doc: string },
   from: Checkpoint | null,
   to: Checkpoint,
@@ -51,9 +86,9 @@ export async function writeBatch(
   const parts = [sql`doc as materialized (select ${rows.doc}::text::json as d)`, ...rows.ctes];
   const move =
     from === null
-      ? sql`insert into ${checkpoints} ("id", "position", "origin") values ('live', ${to.position}, ${to.origin})
+      ? sql`insert into ${checkpoints} ("id", "position", "origin") values (${set}, ${to.position}, ${to.origin})
           on conflict ("id") do nothing returning "position"`
-      : sql`update ${checkpoints} set "position" = ${to.position} where "id" = 'live'
+      : sql`update ${checkpoints} set "position" = ${to.position} where "id" = ${set}
           and "position" = ${from.position} and "origin" = ${to.origin} returning "position"`;
   const moved = await rowsOf(tx, sql`with ${sql.join(parts, sql`, `)} ${move}`);
   return moved.length === 1;

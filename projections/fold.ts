@@ -12,15 +12,18 @@ export type Rows = Map<string, Map<string, StoredRow | null>>;
 
 export type PlannedChange = Change & { readonly position: string };
 
-/** All changes of these events, in their order. */
+/** All changes of these events, in their order; `told`: the position up to which a model's rows stand already. */
 export function planChanges(
   models: readonly ReadModel[],
   events: readonly JudgedEvent[],
+  told: ReadonlyMap<string, string> = new Map(),
 ): readonly PlannedChange[] {
   return events.flatMap(({ position, event, facts }) =>
-    models.flatMap((model) =>
-      model.project(event, facts).map(({ table, key, apply }) => ({ position, table, key, apply })),
-    ),
+    models
+      .filter(({ name }) => position > (told.get(name) ?? ''))
+      .flatMap((model) =>
+        model.project(event, facts).map(({ table, key, apply }) => ({ position, table, key, apply })),
+      ),
   );
 }
 

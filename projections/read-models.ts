@@ -3,6 +3,7 @@
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
+import { decisionQueries } from './decision/query.ts';
 import { jobQueries } from './job/query.ts';
 import { monitoringQueries } from './monitoring/query.ts';
 import { proofQueries } from './proof/query.ts';
@@ -17,6 +18,7 @@ const QUERIES = {
   proof: proofQueries,
   monitoring: monitoringQueries,
   trust: trustQueries,
+  decision: decisionQueries,
   store: storeQueries,
 };
 
@@ -34,6 +36,7 @@ const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] }
   proof: ['recent', 'recentFailures'],
   monitoring: ['summary'],
   trust: ['receipts'],
+  decision: ['recent'],
   store: ['counts'],
 };
 

@@ -2,6 +2,8 @@
 // It leaves the order of events, batches and transactions to the runner.
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
+import { projectDecision } from './decision/project.ts';
+import { decisions } from './decision/table.ts';
 import { projectJob } from './job/project.ts';
 import { jobs } from './job/table.ts';
 import { projectMonitoring } from './monitoring/project.ts';
@@ -33,6 +35,7 @@ export type Facts = {
 };
 
 export type ReadModel = {
+  /** Letters only. Another name is another model: its rows are told anew, from the log's first event. */
   readonly name: string;
   readonly tables: readonly PgTable[];
   /** Never throws on an event that `decodeEvent` lets through. */
@@ -49,4 +52,5 @@ export const READ_MODELS: readonly ReadModel[] = [
     project: projectMonitoring,
   },
   { name: 'trust', tables: [trustTotals, trustMinutes], project: projectTrust },
+  { name: 'decision', tables: [decisions], project: projectDecision },
 ];

@@ -3,6 +3,7 @@
 
 import { LIMITS } from '#src/domain/limits.ts';
 import { makeCatchUp } from './catch-up.ts';
+import { modelSet } from './checkpoint.ts';
 import { pendingEvents } from './pending.ts';
 import { makeProgress } from './progress.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
@@ -90,8 +91,9 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   /** A store that answers, a checkpoint of this log, and a subscription from there on, until one of them fails. */
   async function runSession(): Promise<void> {
     const db: Db = await deps.store.open();
-    const projector = { db, models, shapes: tableShapes(models) };
-    const checkpoint = await checkpointOfThisLog(deps, projector);
+    const set = modelSet(models.map(({ name }) => name));
+    const projector = { db, models, set, shapes: tableShapes(models) };
+    const { checkpoint, told: stood } = await checkpointOfThisLog(deps, projector);
     const after = checkpoint?.position ?? null;
     progress.set(after);
     catchUp.begin(after, await log.head());
@@ -101,7 +103,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const { signal } = subscription;
     try {
       const pending = pendingEvents(deps, { after, capacity: 4 * batchSize, signal });
-      state.session = { projector, checkpoint, pending };
+      state.session = { projector, told: stood, checkpoint, pending };
       const told = { ...deps, batchSize, progress, catchUp, worked, signal: ending.signal };
       await projectAll(state.session, told);
     } finally {

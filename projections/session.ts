@@ -6,7 +6,13 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import { type JudgeReceipt, judgeEvents, type Projector, projectBatch } from './batch.ts';
 import type { CatchUp } from './catch-up.ts';
-import { type Checkpoint, clearRows, readCheckpoint } from './checkpoint.ts';
+import {
+  type Checkpoint,
+  type Checkpoints,
+  clearRows,
+  readCheckpoint,
+  readCheckpoints,
+} from './checkpoint.ts';
 import type { PendingEvents } from './pending.ts';
 import type { Progress } from './progress.ts';
 import type { Db } from './rows.ts';
@@ -32,6 +38,8 @@ export type SessionDeps = RunnerDeps & {
 export type Session = {
   readonly pending: PendingEvents;
   readonly projector: Projector;
+  /** Model → position up to which its rows stood when the session began. */
+  readonly told: Checkpoints['told'];
   checkpoint: Checkpoint | null;
 };
 
@@ -74,13 +82,13 @@ async function nextEvents({ pending, projector }: Session, deps: SessionDeps): P
 
 /** false: another process projects. */
 async function projectNext(session: Session, deps: SessionDeps): Promise<boolean> {
-  const { pending, projector, checkpoint } = session;
+  const { pending, projector, told, checkpoint } = session;
   const batch = pending.first(deps.batchSize);
   const [first, last] = [batch[0], batch.at(-1)];
   if (first === undefined || last === undefined) return true;
   const to = { position: last.position, origin: checkpoint?.origin ?? first.id };
   const judged = await judgeEvents(batch, deps.judgeReceipt);
-  const result = await projectBatch(projector, judged, checkpoint, to);
+  const result = await projectBatch(projector, told, judged, checkpoint, to);
   if (result.outcome === 'projected') moveTo(session, deps, to, batch.length);
   if (result.outcome === 'elsewhere') moveTo(session, deps, result.checkpoint, 0);
   return result.outcome === 'projected';
@@ -96,7 +104,7 @@ async function follow(session: Session, deps: SessionDeps): Promise<void> {
       movedAt = clock.monotonic();
     }
     await clock.sleep(FOLLOW_MS, signal);
-    const checkpoint = await readCheckpoint(session.projector.db);
+    const checkpoint = await readCheckpoint(session.projector.db, session.projector.set);
     if (checkpoint?.position === session.checkpoint?.position) continue;
     moveTo(session, deps, checkpoint, 0);
     movedAt = clock.monotonic();
@@ -126,20 +134,24 @@ async function gathered(pending: PendingEvents): Promise<void> {
   }
 }
 
-/** The stored checkpoint. Rows of another log are cleared where the store is disposable, and refused elsewhere. */
+/**
+ * The stored checkpoint, and what stands of each model. Rows of another log are cleared where the store is disposable,
+ * and refused elsewhere.
+ */
 export async function checkpointOfThisLog(
   { log, store, logger }: RunnerDeps,
-  { db, shapes }: Projector,
-): Promise<Checkpoint | null> {
-  const checkpoint = await readCheckpoint(db);
-  if (checkpoint === null) return null;
+  { db, set, shapes }: Projector,
+): Promise<Pick<Session, 'checkpoint' | 'told'>> {
+  const stored = await readCheckpoints(db);
+  const found = { checkpoint: stored.own(set), told: stored.told };
+  if (stored.origins.length === 0) return found;
   const [first] = await log.readAll({ after: null, max: 1 });
-  if (first?.id === checkpoint.origin) return checkpoint;
+  if (stored.origins.every((origin) => origin === first?.id)) return found;
   if (!store.disposable) throw new Error('the read models are of another event log: rebuild them');
   logger.warn('the read models are of another event log: replaying them');
   await clearRows(
     db,
     shapes.map((shape) => shape.name),
   );
-  return null;
+  return { checkpoint: null, told: new Map() };
 }

@@ -5,10 +5,13 @@ import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
 import {
   appendAll,
+  decisionAppend,
+  decisionIdOf,
   type JobPlan,
   jobAppends,
   jobIdOf,
   PLAN,
+  type PlannedAppend,
   receiptIdOf,
   recorded,
 } from '#test/support/job-histories.ts';
@@ -28,7 +31,7 @@ const keys = (rows: Rows, table: string) =>
 const T = (ms: number) => new Date(PLAN.startedAtMs + ms).toISOString();
 
 test('job: a job that succeeded at its second attempt', async () => {
-  const rows = await given({ seed: 7, answers: [503, 201], paid: true, decided: true });
+  const rows = await given({ seed: 7, answers: [503, 201], paid: true, decision: 7 });
   const found = row(rows, 'jobs', jobIdOf(7)) as Record<string, unknown>;
   const { payment, decisionId, targetCommitment, requestHash, responseHash, ...rest } = found;
   assert.deepEqual(rest, {
@@ -233,4 +236,105 @@ test('trust: receipts, those that verify, and the newest of these', async () => 
   });
   const minute = T(70_000).slice(0, 16);
   assert.deepEqual(row(rows, 'trust_minutes', minute), { minute, receipts: 2, verified: 1 });
+});
+
+/** Appends in the order of the log, then the row of decision 0. */
+async function decision(...appends: readonly PlannedAppend[]): Promise<Record<string, unknown> | null> {
+  const log = memoryLog();
+  await appendAll(log, appends);
+  return row(await rowsAfter(recorded(log)), 'decisions', decisionIdOf(0)) as Record<string, unknown> | null;
+}
+
+const outcomeOf = (found: Record<string, unknown> | null) => {
+  const { outcomeStatus, jobId, receiptId, receiptVerified, responseStatus, errorCategory, attempts } =
+    found ?? {};
+  return { outcomeStatus, jobId, receiptId, receiptVerified, responseStatus, errorCategory, attempts };
+};
+
+const PENDING = {
+  outcomeStatus: 'pending_execution',
+  jobId: null,
+  receiptId: null,
+  receiptVerified: false,
+  responseStatus: null,
+  errorCategory: null,
+  attempts: 0,
+};
+
+test('decision: what the record shows, and nothing of the buyer policy or of the facts that are not shown', async () => {
+  const found = await decision(decisionAppend(0));
+  const { actionHash, policyHash, ...rest } = found ?? {};
+  assert.deepEqual(rest, {
+    decisionId: decisionIdOf(0),
+    recommendation: 'pay_and_execute',
+    confidence: 'high',
+    blockingIssues: [],
+    warnings: [],
+    reasons: [{ code: 'because_pay_and_execute', message: 'So it is.' }],
+    facts: {
+      price: '$0.003',
+      network: 'eip155:8453',
+      payTo: '0x1111111111111111111111111111111111111111',
+      trustScore: 93.5,
+      recentFailureRate: 0.25,
+      policyVerdict: 'allowed',
+    },
+    createdAt: T(0),
+    expiresAt: T(86_400_000),
+    ...PENDING,
+  });
+  assert.match(String(actionHash), /^[0-9a-f]{64}$/);
+  assert.match(String(policyHash), /^[0-9a-f]{64}$/);
+  assert.notEqual(actionHash, policyHash);
+});
+
+test('decision: its outcome follows the job that names it, from its start to its receipt', async () => {
+  const appends = jobAppends({ ...PLAN, seed: 3, decision: 0, answers: [500, 404], receiptGood: false });
+  const [started, tried, ended] = appends;
+  assert.ok(started && tried && ended);
+  const running = { ...PENDING, outcomeStatus: 'running', jobId: jobIdOf(3) };
+  assert.deepEqual(outcomeOf(await decision(decisionAppend(0), started)), running);
+  assert.deepEqual(outcomeOf(await decision(decisionAppend(0), started, tried)), running);
+  const failed = {
+    outcomeStatus: 'failed',
+    jobId: jobIdOf(3),
+    receiptId: receiptIdOf(3),
+    receiptVerified: false,
+    responseStatus: 404,
+    errorCategory: 'target_client_error',
+    attempts: 2,
+  };
+  assert.deepEqual(outcomeOf(await decision(decisionAppend(0), ...appends)), failed);
+  const good = jobAppends({ ...PLAN, seed: 4, decision: 0, answers: [201] });
+  assert.deepEqual(outcomeOf(await decision(decisionAppend(0), ...good)), {
+    outcomeStatus: 'succeeded',
+    jobId: jobIdOf(4),
+    receiptId: receiptIdOf(4),
+    receiptVerified: true,
+    responseStatus: 201,
+    errorCategory: null,
+    attempts: 1,
+  });
+});
+
+test('decision: of several jobs the one that was started last is shown, however late the others end', async () => {
+  const job = (seed: number, answer: number) => jobAppends({ ...PLAN, seed, decision: 0, answers: [answer] });
+  const [firstStart, firstEnd] = job(1, 500);
+  const [lastStart, lastEnd] = job(2, 200);
+  assert.ok(firstStart && firstEnd && lastStart && lastEnd);
+  const overtaken = await decision(decisionAppend(0), firstStart, lastStart, lastEnd, firstEnd);
+  assert.deepEqual([overtaken?.jobId, overtaken?.outcomeStatus], [jobIdOf(2), 'succeeded']);
+  assert.deepEqual([overtaken?.receiptId, overtaken?.responseStatus], [receiptIdOf(2), 200]);
+  const again = await decision(decisionAppend(0), lastStart, lastEnd, firstStart);
+  assert.deepEqual(outcomeOf(again), { ...PENDING, outcomeStatus: 'running', jobId: jobIdOf(1) });
+});
+
+test('decision: a job that names a decision that is not there makes no row, nor does one that names none', async () => {
+  assert.equal(await decision(...jobAppends({ ...PLAN, decision: 0 })), null);
+  const other = await decision(
+    decisionAppend(0),
+    ...jobAppends({ ...PLAN, decision: 1 }),
+    ...jobAppends(PLAN),
+  );
+  assert.deepEqual(outcomeOf(other), PENDING);
 });

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { toHex, utf8 } from '#src/domain/bytes.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import type { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { DomainEvent, JobEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -31,7 +32,8 @@ export type JobPlan = {
   readonly end: 'completed' | 'running' | 'interrupted_unknown' | 'not_executed';
   readonly attemptMs: number;
   readonly paid: boolean;
-  readonly decided: boolean;
+  /** The seed of the decision that the job names; several jobs may name one. null: none. */
+  readonly decision: number | null;
   /** Whether the receipt's signature is good, in the eyes of `judgeBySignature`. */
   readonly receiptGood: boolean;
 };
@@ -46,7 +48,7 @@ export const PLAN: JobPlan = {
   end: 'completed',
   attemptMs: 250,
   paid: false,
-  decided: false,
+  decision: null,
   receiptGood: true,
 };
 
@@ -57,6 +59,7 @@ export async function judgeBySignature(receipt: { readonly jws: string }): Promi
 
 export const jobIdOf = (seed: number) => makeId('job', bytesOf(`job ${seed}`));
 export const receiptIdOf = (seed: number) => makeId('rcpt', bytesOf(`receipt ${seed}`));
+export const decisionIdOf = (seed: number) => makeId('dec', bytesOf(`decision ${seed}`));
 
 function bytesOf(text: string): Uint8Array {
   const bytes = new Uint8Array(16);
@@ -108,6 +111,48 @@ export function jobAppends(plan: JobPlan): readonly PlannedAppend[] {
   return appends;
 }
 
+export const RECOMMENDATIONS = ['pay_and_execute', 'manual_review', 'do_not_pay'] as const;
+
+/** The one append that a decision makes. */
+export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): PlannedAppend {
+  const recommendation = RECOMMENDATIONS[seed % 3] ?? 'pay_and_execute';
+  const reason = { code: `because_${recommendation}`, message: 'So it is.' };
+  const data: DecisionRecorded = {
+    v: 1,
+    decisionId: decisionIdOf(seed),
+    recommendation,
+    confidence: recommendation === 'manual_review' ? 'medium' : 'high',
+    blockingIssues: recommendation === 'do_not_pay' ? [reason] : [],
+    warnings: recommendation === 'manual_review' ? [reason] : [],
+    reasons: [reason],
+    actionHash: hex(`action ${seed}`),
+    policyHash: hex(`policy ${seed}`),
+    buyerPolicy: {
+      maxPriceUsd: '0.5',
+      requireReceipt: true,
+      requirePolicyPass: true,
+      requireIdempotencyKey: true,
+      minTrustScore: 55,
+      allowedNetworks: ['eip155:8453'],
+    },
+    facts: {
+      price: '$0.003',
+      network: 'eip155:8453',
+      payTo: '0x1111111111111111111111111111111111111111',
+      trustScore: 93.5,
+      recentFailureRate: 0.25,
+      recentFinishedJobs: 8,
+      policyVerdict: 'allowed',
+      method: 'POST',
+      idempotencyKeyPresent: true,
+      strippedHeaders: 1,
+    },
+    createdAt: instant(createdAtMs),
+    expiresAt: instant(createdAtMs + 86_400_000),
+  };
+  return { stream: STREAM.decision(data.decisionId), events: [{ type: 'DecisionRecorded', data }] };
+}
+
 function accepted<T extends object>(outcome: T | RefusedCommand): T {
   if (isRefusedCommand(outcome)) throw new Error(`the plan is not valid: ${outcome.refusedCommand}`);
   return outcome as T;
@@ -118,7 +163,7 @@ function startFacts(plan: JobPlan): Parameters<typeof startJob>[0] {
   return {
     jobId: jobIdOf(seed),
     mode: plan.paid ? 'x402' : 'demo',
-    route: plan.decided ? 'execute/guided-webhook' : 'execute/webhook',
+    route: plan.decision !== null ? 'execute/guided-webhook' : 'execute/webhook',
     method: (['POST', 'PUT', 'PATCH', 'DELETE'] as const)[seed % 4] ?? 'POST',
     fingerprint: hex(`fingerprint ${seed}`),
     payment: plan.paid
@@ -135,8 +180,8 @@ function startFacts(plan: JobPlan): Parameters<typeof startJob>[0] {
       : null,
     paymentStream: plan.paid ? STREAM.payment(hex(`payment ${seed}`)) : null,
     claimStream: null,
-    decisionId: plan.decided ? makeId('dec', bytesOf(`decision ${seed}`)) : null,
-    decisionHash: plan.decided ? hex(`decision ${seed}`) : null,
+    decisionId: plan.decision === null ? null : decisionIdOf(plan.decision),
+    decisionHash: plan.decision === null ? null : hex(`decision ${plan.decision}`),
     attemptsAllowed: plan.answers.length,
     backoffMs: 250,
     timeoutMs: 12_000,
@@ -239,15 +284,23 @@ export const jobPlan: fc.Arbitrary<Omit<JobPlan, 'seed'>> = fc.record({
   ),
   attemptMs: fc.integer({ min: 0, max: 90_000 }),
   paid: fc.boolean(),
-  decided: fc.boolean(),
+  decision: fc.option(fc.nat({ max: 4 })),
   receiptGood: fc.boolean(),
 });
 
-/** Many jobs at once: each in its order, all of them interleaved, with events between that no read model knows. */
+/**
+ * Many jobs and decisions at once: each in its order, all of them interleaved, with events between that no read model
+ * knows. Several jobs name one decision, and some one that is recorded late or never.
+ */
 export const histories: fc.Arbitrary<readonly PlannedAppend[]> = fc
-  .tuple(fc.array(jobPlan, { maxLength: 12 }), fc.array(fc.nat(), { maxLength: 64 }))
-  .map(([plans, picks]) => {
+  .tuple(
+    fc.array(jobPlan, { maxLength: 12 }),
+    fc.uniqueArray(fc.nat({ max: 4 })),
+    fc.array(fc.nat(), { maxLength: 64 }),
+  )
+  .map(([plans, decisions, picks]) => {
     const waiting = plans.map((plan, seed) => [...jobAppends({ ...plan, seed })]);
+    waiting.unshift(...decisions.map((seed) => [decisionAppend(seed)]));
     waiting.push([...noise]);
     const order: PlannedAppend[] = [];
     for (let turn = 0; ; turn++) {
