@@ -45,6 +45,7 @@ export function replayContract(harness: ReadStoreHarness): void {
         () => models.trust.receipts('2026'),
         () => models.store.counts(),
         () => models.receipt.countUnverified(),
+        () => models.decision.recent(5),
       ];
       assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
       const unavailable = (error: unknown) =>

@@ -9,18 +9,22 @@ import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/recorded.ts';
 import {
   appendAll,
+  decisionAppend,
+  decisionIdOf,
   histories,
   type JobPlan,
   jobAppends,
   jobIdOf,
   newEvent,
   PLAN,
+  type PlannedAppend,
   receiptIdOf,
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
+import { versionsContract } from './read-model-versions.contract.ts';
 import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
 
 /** Only a hanging test meets it. */
@@ -31,6 +35,7 @@ export function readModelContract(harness: ReadStoreHarness): void {
   after(() => harness.end());
   runnerContract(harness);
   replayContract(harness);
+  versionsContract(harness);
   queryContract(harness);
 }
 
@@ -82,9 +87,10 @@ function runnerContract(harness: ReadStoreHarness): void {
         fc.constantFrom(0, 1, 3, 1e300, Number.MAX_SAFE_INTEGER, 2 ** 31, null),
       );
       const log = memoryLog();
-      const plans = Array.from({ length: 6 }, (_, seed) =>
-        jobAppends({ ...PLAN, seed, answers: [500, 200], paid: true }),
-      );
+      const plans = Array.from({ length: 6 }, (_, seed) => [
+        decisionAppend(seed),
+        ...jobAppends({ ...PLAN, seed, decision: seed, answers: [500, 200], paid: true }),
+      ]);
       const values = fc.sample(fc.tuple(odd, fc.nat(), fc.nat()), 8000);
       let decoded = 0;
       for (const [value, pick, field] of values) {
@@ -198,10 +204,13 @@ function runnerContract(harness: ReadStoreHarness): void {
 function queryContract(harness: ReadStoreHarness): void {
   const { name } = harness;
 
-  async function given(...plans: readonly Partial<JobPlan>[]) {
+  const given = (...plans: readonly Partial<JobPlan>[]) =>
+    givenAppends(plans.flatMap((plan, seed) => jobAppends({ ...PLAN, seed, ...plan })));
+
+  async function givenAppends(appends: readonly PlannedAppend[]) {
     const store = await harness.fresh();
     const log = memoryLog();
-    for (const [seed, plan] of plans.entries()) await appendAll(log, jobAppends({ ...PLAN, seed, ...plan }));
+    await appendAll(log, appends);
     const runner = runnerOver(log, store);
     const head = await log.head();
     if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
@@ -295,6 +304,58 @@ function queryContract(harness: ReadStoreHarness): void {
         publicFieldsOnly: true,
       });
       assert.equal(await models.proof.find('job_none'), null);
+    },
+  );
+
+  test(
+    `${name}: decisions newest first, as many as asked; a list tells no hash`,
+    options(harness),
+    async () => {
+      const at = (minutes: number) => PLAN.startedAtMs + minutes * 60_000;
+      const { models } = await givenAppends([
+        decisionAppend(1, at(2)),
+        decisionAppend(2, at(1)),
+        decisionAppend(3, at(3)),
+        ...jobAppends({ ...PLAN, seed: 5, decision: 3, startedAtMs: at(4), answers: [503] }),
+      ]);
+      const recent = await models.decision.recent(10);
+      assert.deepEqual(
+        recent.map(({ decisionId }) => decisionId),
+        [3, 1, 2].map(decisionIdOf),
+      );
+      assert.deepEqual(await models.decision.recent(1), recent.slice(0, 1));
+      const found = await models.decision.find(decisionIdOf(3));
+      const { actionHash, policyHash, ...summary } = found ?? {};
+      assert.deepEqual(summary, recent[0]);
+      assert.deepEqual(summary, {
+        decisionId: decisionIdOf(3),
+        recommendation: 'pay_and_execute',
+        confidence: 'high',
+        blockingIssues: [],
+        warnings: [],
+        reasons: [{ code: 'because_pay_and_execute', message: 'So it is.' }],
+        facts: {
+          price: '$0.003',
+          network: 'eip155:8453',
+          payTo: '0x1111111111111111111111111111111111111111',
+          trustScore: 93.5,
+          recentFailureRate: 0.25,
+          policyVerdict: 'allowed',
+        },
+        createdAt: new Date(at(3)).toISOString(),
+        expiresAt: new Date(at(3) + 86_400_000).toISOString(),
+        outcome: {
+          status: 'failed',
+          jobId: jobIdOf(5),
+          receiptId: receiptIdOf(5),
+          receiptVerified: true,
+          responseStatus: 503,
+          errorCategory: 'target_server_error',
+          attempts: 1,
+        },
+      });
+      assert.match(`${actionHash} ${policyHash}`, /^[0-9a-f]{64} [0-9a-f]{64}$/);
+      assert.equal(await models.decision.find('dec_none'), null);
     },
   );
 

@@ -1,0 +1,111 @@
+// Stores as the first release left them: its one migration, its models, its checkpoint at the log's head.
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/postgres-js';
+import { migrate } from 'drizzle-orm/postgres-js/migrator';
+import postgres from 'postgres';
+import { READ_MODELS } from '#projections/registry.ts';
+import { type Db, rowsOf } from '#projections/rows.ts';
+import { MIGRATIONS_FOLDER, schemaVersion } from '#src/adapters/read-store/migrations.ts';
+import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
+import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { ReadStore } from '#src/ports/read-store.ts';
+import { recorded } from '#test/support/job-histories.ts';
+import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
+import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
+import { decidedLog, FIRST_MODELS, projectWith } from '#test/support/read-model-versions.contract.ts';
+import { allRows, silent } from '#test/support/read-store.ts';
+
+const needs = { ...needsPostgres(), timeout: 120_000 };
+
+/** The migrations of the first release alone. */
+function firstMigrations(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-migrations-'));
+  cpSync(MIGRATIONS_FOLDER, folder, { recursive: true });
+  const path = join(folder, 'meta', '_journal.json');
+  const journal = JSON.parse(readFileSync(path, 'utf8')) as { entries: unknown[] };
+  writeFileSync(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, 1) }));
+  return folder;
+}
+
+const tablesOf = async (db: Db) =>
+  (
+    await rowsOf<{ name: string }>(
+      db,
+      sql`select table_name as name from information_schema.tables where table_schema = 'public'`,
+    )
+  ).map(({ name }) => name);
+
+test(
+  'postgres: a database of the first release is migrated and its new model told from the beginning',
+  needs,
+  async () => {
+    const server = await postgresServer();
+    const migrations = firstMigrations();
+    try {
+      const url = await server.newDatabase();
+      const client = postgres(url, { max: 2, onnotice: () => undefined });
+      const db = drizzle(client);
+      await migrate(db, { migrationsFolder: migrations });
+      assert.ok(!(await tablesOf(db)).includes('decisions'));
+      const log = await decidedLog();
+      const before: ReadStore<Db> = {
+        driver: 'postgres',
+        disposable: false,
+        open: async () => db,
+        health: async () => ({ ok: true }),
+        close: async () => undefined,
+      };
+      await projectWith(FIRST_MODELS, log, before);
+      assert.equal((await rowsOf(db, sql`select from checkpoints where id = 'live'`)).length, 1);
+      await client.end({ timeout: 5 });
+
+      const store = postgresReadStore({ url });
+      await projectWith(READ_MODELS, log, store);
+      assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+      await store.close();
+    } finally {
+      rmSync(migrations, { recursive: true, force: true });
+      await server.remove();
+    }
+  },
+);
+
+test('pglite: files of another schema are thrown away, and everything is replayed', {
+  timeout: 120_000,
+}, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'relay-upgrade-'));
+  const migrations = firstMigrations();
+  const warnings: string[] = [];
+  const logger: Logger = { ...silent, warn: (message) => void warnings.push(message) };
+  try {
+    const log = await decidedLog();
+    const first = pgliteReadStore({ directory, logger });
+    await projectWith(FIRST_MODELS, log, first);
+    await first.close();
+    assert.notEqual(schemaVersion(migrations), schemaVersion());
+    const state = new DatabaseSync(join(directory, 'lock.sqlite'));
+    const marked = state
+      .prepare("update whole set schema = ? where part = 'files'")
+      .run(schemaVersion(migrations));
+    state.close();
+    assert.equal(Number(marked.changes), 1, 'closed in order');
+
+    const store = pgliteReadStore({ directory, logger });
+    const checkpoints = await rowsOf(await store.open(), sql`select from checkpoints`);
+    assert.equal(checkpoints.length, 0, 'nothing of the earlier files is left');
+    await projectWith(READ_MODELS, log, store);
+    assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+    await store.close();
+    assert.deepEqual(warnings, [], 'an update is nothing to worry about');
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+    rmSync(migrations, { recursive: true, force: true });
+  }
+});
