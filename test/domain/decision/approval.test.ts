@@ -1,0 +1,35 @@
+// What a decision approves: one recommended action, for a day.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { judgeApproval } from '#src/domain/decision/approval.ts';
+import { decisionRecorded, hex, T0 } from '#test/support/given-events.ts';
+
+const { data: decision } = decisionRecorded();
+const END = T0 + 86_400_000;
+const asked = { actionHash: decision.actionHash, nowMs: T0 };
+const codeOf = (...args: Parameters<typeof judgeApproval>) => judgeApproval(...args)?.refused ?? null;
+
+test('a recommended action is approved until the decision expires, not a millisecond longer', () => {
+  assert.equal(codeOf(decision, asked), null);
+  assert.equal(codeOf(decision, { ...asked, nowMs: END - 1 }), null);
+  assert.equal(codeOf(decision, { ...asked, nowMs: END }), 'decision_expired');
+});
+
+test('decision_expired: where nobody can read until when it holds', () => {
+  const { data } = decisionRecorded({ expiresAt: '2026-99-99T00:00:00.000Z' });
+  assert.equal(codeOf(data, asked), 'decision_expired');
+});
+
+test('decision_not_found: where there is none', () => {
+  assert.equal(codeOf(null, asked), 'decision_not_found');
+});
+
+for (const recommendation of ['manual_review', 'do_not_pay'] as const) {
+  test(`decision_not_approved: ${recommendation}`, () => {
+    assert.equal(codeOf(decisionRecorded({ recommendation }).data, asked), 'decision_not_approved');
+  });
+}
+
+test('decision_action_mismatch: another action', () => {
+  assert.equal(codeOf(decision, { ...asked, actionHash: hex('0') }), 'decision_action_mismatch');
+});
