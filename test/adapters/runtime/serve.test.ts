@@ -5,7 +5,9 @@ import type { Listening } from '#src/adapters/runtime/listening.ts';
 import { serve } from '#src/adapters/runtime/serve.ts';
 import { createApp } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { execution, fakeWorld } from '#test/support/http-deps.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import { fakeProtocol } from '#test/support/fakes-protocol.ts';
+import { countingQuota, execution, fakeWorld } from '#test/support/http-deps.ts';
 import { type RawClient, rawClient } from '#test/support/http-socket.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 
@@ -137,6 +139,43 @@ test('a body in pieces, and one announced with Expect, are taken', async () => {
     assert.equal((await expecting.answer()).status, 100);
     expecting.send(BODY);
     assert.equal((await expecting.answer()).status, 200);
+  });
+});
+
+const withHeader = (bytes: number) =>
+  post('r1').replace('\r\n', `\r\nPayment-Signature: ${'p'.repeat(bytes)}\r\n`);
+
+test('16 kB of one header are taken; more than a server takes is answered, and ends no other call', async () => {
+  const sizes: number[] = [];
+  const quota = countingQuota();
+  const payments: PaymentProtocol = {
+    ...fakeProtocol(),
+    isPresented(header) {
+      sizes.push(header('payment-signature')?.length ?? 0);
+      return true;
+    },
+  };
+  await served({ quota, payments }, async (_, open) => {
+    for (const bytes of [12 * 1024, 16 * 1024]) {
+      const client = await open();
+      client.send(withHeader(bytes));
+      // Read and found to be no payment.
+      assert.equal((await client.answer()).status, 402);
+    }
+    assert.deepEqual(sizes, [12 * 1024, 16 * 1024]);
+    for (const bytes of [40 * 1024, 1024 * 1024]) {
+      const client = await open();
+      client.send(withHeader(bytes));
+      // Deno takes 40 kB; over its own limit the runtime answers by itself, or only closes the connection.
+      const status = await client.answer().then(
+        (answer) => answer.status,
+        () => 'closed',
+      );
+      assert.ok([402, 400, 431, 'closed'].includes(status), `${bytes}: ${status}`);
+    }
+    const next = await open();
+    next.send(live('r2'));
+    assert.equal((await next.answer()).status, 200);
   });
 });
 
