@@ -7,6 +7,7 @@ import { addDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitOf, oneLine } from './exit.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
+import { addPayments } from './payments.ts';
 import { addServe } from './serve.ts';
 import { complain, surviveClosedPipe } from './terminal.ts';
 import { addVerify } from './verify.ts';
@@ -29,12 +30,14 @@ async function run(args: readonly string[]): Promise<ExitCode> {
       'A relay that makes one outbound HTTPS request and answers with a receipt anyone can verify.',
     )
     .version(SERVICE.version)
+    // A command's options stand behind its name, so that one and its parts may each have a --json.
+    .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
     .configureOutput({
       outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
-  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys]) add(program, end);
+  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys, addPayments]) add(program, end);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exit;

@@ -1,11 +1,12 @@
 // Which payments an operator has to look after, from the log alone, read once from its beginning.
-import type { DomainEvent } from '../domain/events.ts';
+import type { DomainEvent, PaymentEvent } from '../domain/events.ts';
 import {
   evolveEntry,
   type LedgerEntry,
   type LedgerEvent,
   type OpenState,
   openState,
+  reopenedEntry,
 } from '../domain/payment/ledger.ts';
 import { decodeEvent, type RecordedEvent } from '../domain/recorded.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -44,10 +45,10 @@ export async function listPayments(
   { log, clock }: ListPaymentsDeps,
   states: ReadonlySet<OpenState>,
 ): Promise<readonly OpenPayment[]> {
-  const open = openPayments();
+  const open = openPayments(log);
   for (let after: string | null = null; ; ) {
     const page = await log.readAll({ after, max: PAGE, filter: { types: TYPES } });
-    for (const recorded of page) open.add(recorded);
+    for (const recorded of page) await open.add(recorded);
     after = page.at(-1)?.position ?? null;
     if (page.length < PAGE) break;
   }
@@ -59,28 +60,40 @@ export async function listPayments(
   return rows.sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
 }
 
-function openPayments() {
+function openPayments(log: EventLog) {
   const entries = new Map<string, LedgerEntry>();
   /** A job's later events name the job alone. */
   const streams = new Map<string, string>();
+  const put = (stream: string, before: LedgerEntry | null, entry: LedgerEntry | null) => {
+    if (before !== null) streams.delete(before.payment.reserved.jobId);
+    if (entry === null) entries.delete(stream);
+    else {
+      entries.set(stream, entry);
+      streams.set(entry.payment.reserved.jobId, stream);
+    }
+  };
   return {
     entries,
-    add(recorded: RecordedEvent): void {
+    async add(recorded: RecordedEvent): Promise<void> {
       const event = ledgerEvent(recorded);
-      const { jobId } = event.data;
-      const stream = event.type.startsWith('Job') ? streams.get(jobId) : recorded.stream;
+      const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
+      const stream = ofJob ? streams.get(event.data.jobId) : recorded.stream;
       if (stream === undefined) return;
       const before = entries.get(stream) ?? null;
-      const entry = evolveEntry(before, event);
-      if (entry === before) return;
-      if (before !== null) streams.delete(before.payment.reserved.jobId);
-      if (entry === null) entries.delete(stream);
-      else {
-        entries.set(stream, entry);
-        streams.set(entry.payment.reserved.jobId, stream);
-      }
+      // What ended was forgotten: a settlement that came to light later is rare, and read from its stream.
+      const late = before === null && event.type === 'PaymentSettled';
+      const entry = late ? reopenedEntry(await historyOf(log, recorded)) : evolveEntry(before, event);
+      if (entry !== before) put(stream, before, entry);
     },
   };
+}
+
+/** The payment's events up to this one. */
+async function historyOf(log: EventLog, { stream, revision }: RecordedEvent): Promise<PaymentEvent[]> {
+  const events = await log.readStream(stream, { max: Number(revision) + 1 });
+  return events
+    .map(ledgerEvent)
+    .filter((event) => event.type !== 'JobStarted' && event.type !== 'JobCompleted');
 }
 
 function ledgerEvent(recorded: RecordedEvent): LedgerEvent {

@@ -3,7 +3,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
 
-const COMMANDS = [['serve'], ['demo'], ['verify'], ['migrate'], ['keys'], ['keys', 'init']] as const;
+const COMMANDS = [
+  ['serve'],
+  ['demo'],
+  ['verify'],
+  ['migrate'],
+  ['keys'],
+  ['keys', 'init'],
+  ['payments'],
+  ['payments', 'resolve'],
+] as const;
 
 describe('relay', () => {
   for (const command of [[], ...COMMANDS]) {
@@ -43,6 +52,8 @@ describe('relay', () => {
     ['demo', '--port', 'eighty'],
     ['demo', '--port', '65536'],
     ['keys', 'bogus'],
+    ['payments', 'bogus'],
+    ['payments', '--bogus'],
     ['verify', 'a', '--proof', 'b'],
     ['verify', 'a', '--disclose', 'b'],
   ];

@@ -100,6 +100,21 @@ test('a payment that ended without money moving is not listed', async () => {
   assert.deepEqual(await stateOf([paymentReserved(), paymentReleased()]), []);
 });
 
+test('money that came to light after the payment had ended is unserved', async () => {
+  const late = paymentSettled({ evidence: 'chain', settledAt: at(77) });
+  const ended = [paymentReserved(), settlementUnknown(), paymentRejected()];
+  assert.deepEqual(await stateOf([...ended, late]), [['unserved', at(77), TRANSACTION]]);
+  assert.deepEqual(await stateOf([...ended, late], [paidJob(), jobCompleted()]), []);
+});
+
+test('a settlement told twice, the second time after its job, opens nothing', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, ...settled);
+  await given(it, JOB_STREAM, paidJob(), jobCompleted());
+  await given(it, PAYMENT_STREAM, paymentSettled());
+  assert.deepEqual(await listPayments(it.deps, new Set(ALL)), []);
+});
+
 test('reserved anew for another job, it is that job’s payment', async () => {
   const again = [
     paymentReserved(),

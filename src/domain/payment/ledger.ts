@@ -35,6 +35,19 @@ export function evolveEntry(entry: LedgerEntry | null, event: LedgerEvent): Ledg
   }
 }
 
+/**
+ * A settlement that came to light after its payment had ended: `history` is the payment's stream up to it. null: it
+ * says nothing new.
+ */
+export function reopenedEntry(history: readonly PaymentEvent[]): LedgerEntry | null {
+  const settlement = history.at(-1);
+  if (settlement === undefined) return null;
+  const before = history.slice(0, -1).reduce(evolvePayment, absentPayment);
+  const payment = evolvePayment(before, settlement);
+  if (payment === before || !isBound(payment)) return null;
+  return { payment, job: 'absent', since: instantOf(settlement) };
+}
+
 const isJobOf = (
   entry: LedgerEntry | null,
   { data }: EventOf<'JobStarted' | 'JobCompleted'>,
