@@ -323,6 +323,11 @@ test('health is 503 only when the log is gone; other parts show inside a 200', a
   );
   const gone = await asked({ eventLog: { ok: false } });
   assert.deepEqual([gone.status, (gone.body as { ok: boolean }).ok], [503, false]);
+  const unfacilitated = await asked({ facilitator: { ok: false, url: '/canary' } }, { mode: 'x402' });
+  assert.deepEqual(
+    [unfacilitated.status, unfacilitated.body],
+    [200, { ok: false, ...base, mode: 'x402', checks: { ...parts, facilitator: { ok: false } } }],
+  );
   const exempted = await asked({}, { egressExemption: true });
   assert.equal((exempted.body as { egressExemption: boolean }).egressExemption, true);
 });
