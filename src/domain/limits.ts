@@ -16,6 +16,11 @@ export const LIMITS = {
   responseBodyBytes: 64 * 1024,
   responseHeaderBytes: 16 * 1024,
   policyDnsMs: 2000,
+  decideBodyBytes: 16 * 1024,
+  /** Of one client address: each decision is an event for ever. */
+  decidesPerMinute: 10,
+  decidesPerDay: 200,
+  decisions: { min: 1, max: 50, default: 10 },
   proofs: { min: 1, max: 50, default: 10 },
   monitoringWindowMs: { min: 60_000, max: 30 * 86_400_000, default: 86_400_000 },
   recentFailures: 10,
@@ -28,6 +33,10 @@ export const LIMITS = {
   verifiesInFlight: 16,
   jobsInFlightPerPayer: 4,
   jobsPerMinutePerPayer: 30,
+  /** Calls a minute of one address whose signature only its contract could judge. */
+  contractWalletPerMinute: 5,
+  /** After so many requests that a payment was not made for, it is not compared with any for so long. */
+  mismatches: { max: 10, closedMs: 3_600_000 },
   /** How long an answer waits for the read models before it goes out without them. */
   caughtUpWaitMs: 1000,
 } as const;

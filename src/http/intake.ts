@@ -16,7 +16,8 @@ import type { SchemaCheck } from './schema-check.ts';
 export type IntakeDeps = Pick<HttpDeps, 'quota' | 'clock'>;
 
 export type IntakeRules<S extends TSchema> = {
-  readonly rate: QuotaRule;
+  /** Every one of them has to let the call through. */
+  readonly rates: readonly QuotaRule[];
   readonly check: SchemaCheck<S>;
   /** Of the body; LIMITS.requestBodyBytes where it is absent. */
   readonly maxBytes?: number;
@@ -55,10 +56,10 @@ export async function takeInPaid<S extends TSchema>(
 async function takeBytes(
   deps: IntakeDeps,
   request: Request,
-  { rate, maxBytes = LIMITS.requestBodyBytes }: Omit<IntakeRules<TSchema>, 'check'>,
+  { rates, maxBytes = LIMITS.requestBodyBytes }: Omit<IntakeRules<TSchema>, 'check'>,
 ): Promise<Uint8Array | Refused> {
   const call = callOf(request);
-  const limited = await limitRate(deps.quota, rate, call);
+  const limited = await limitRate(deps.quota, rates, call);
   if (limited !== null) return limited;
   return readBody(request, call, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs });
 }

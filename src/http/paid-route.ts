@@ -4,7 +4,6 @@ import type { Static, TSchema } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
-import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import type { ExecuteInput } from '#src/usecases/execution-call.ts';
@@ -16,6 +15,7 @@ import { type Links, linksFrom } from './links.ts';
 import { describe, type Operation } from './operation.ts';
 import { paymentGate } from './payment-gate.ts';
 import { rateRule } from './rate-limit.ts';
+import { linksWork } from './read.ts';
 import type { SchemaCheck } from './schema-check.ts';
 
 /** Who calls, and how. */
@@ -36,11 +36,11 @@ export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>)
   const gate = paymentGate(deps, route);
   const links = linksFrom(deps.settings.baseUrl);
   // One rule by one name: both paid routes share a caller's rate.
-  const rate = rateRule('execute', deps.settings.rateLimitPerMinute);
+  const rates = [rateRule(route as 'execute', deps.settings.rateLimitPerMinute)];
   return new Elysia().post(
     PAID_ROUTES[route].path,
     async ({ request }) => {
-      const taken = await takeInPaid(deps, request, { rate, check }, gate);
+      const taken = await takeInPaid(deps, request, { rates, check }, gate);
       if (isRefused(taken)) return gate.refuse(taken);
       const { body, presented, payer } = taken;
       const caller = { presented, payer, via: request.headers.get('via') };
@@ -54,15 +54,6 @@ export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>)
     },
     { parse: 'none', ...describe(operationOf(deps, paid)) },
   );
-}
-
-/** The result stands whether or not the read models come after in time. */
-async function linksWork(deps: HttpDeps, { position }: Execution): Promise<void> {
-  try {
-    await deps.progress.caughtUp(position, LIMITS.caughtUpWaitMs);
-  } catch (cause) {
-    deps.logger.warn('read models not caught up at the answer', { cause });
-  }
 }
 
 function operationOf({ settings }: HttpDeps, { route, operation }: PaidRoute<TSchema>): Operation {

@@ -57,11 +57,11 @@ const check = schemaCheck(WebhookRequest);
 
 export function policyRoutes(deps: HttpDeps) {
   const { settings } = deps;
-  const rate = rateRule('policy-check', settings.rateLimitPerMinute);
+  const rates = [rateRule('policy-check', settings.rateLimitPerMinute)];
   return new Elysia().post(
     '/api/policy/check',
     async ({ request }) => {
-      const taken = await takeIn(deps, request, { rate, check });
+      const taken = await takeIn(deps, request, { rates, check });
       if (isRefused(taken)) return refusalAnswer(taken);
       const found = await deps.checkPolicy({ request: taken.body });
       if (isRefused(found)) return refusalAnswer(found);

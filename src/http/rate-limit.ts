@@ -1,28 +1,48 @@
-// How many calls a minute one client address may make to the routes that cost something.
+// How often one client address may call the routes that cost something.
 import { type Refused, refused } from '#src/domain/refusal.ts';
-import type { Quota, QuotaRule } from '#src/ports/quota.ts';
+import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Call } from './call.ts';
 import { countedAs } from './client-address.ts';
 
 /** Each route counts for itself: free checks do not use up paid calls. */
-export function rateRule(route: 'execute' | 'policy-check', maxRequests: number): QuotaRule {
-  return { name: `client-${route}`, windowMs: 60_000, maxRequests };
+export function rateRule(
+  route: 'execute' | 'policy-check' | 'decide' | 'decide-daily',
+  maxRequests: number,
+  windowMs = 60_000,
+): QuotaRule {
+  return { name: `client-${route}`, windowMs, maxRequests };
 }
 
-/** Takes one call; the answer, whatever it will be, tells how many are left. */
+/**
+ * Takes one call of each rule, in their order, up to the first that has none left. The answer, whatever it will be,
+ * tells how many are left of the rule that is nearest to its end.
+ */
 export async function limitRate(
   quota: Quota,
-  rule: QuotaRule,
+  rules: readonly QuotaRule[],
   call: Call,
 ): Promise<Refused<'rate_limited'> | null> {
-  const { allowed, limit, remaining, resetMs } = await quota.take(rule, countedAs(call.client));
-  const resetSeconds = Math.max(1, Math.ceil(resetMs / 1000));
-  call.headers.set('ratelimit-limit', String(limit));
-  call.headers.set('ratelimit-remaining', String(Math.max(0, remaining)));
-  call.headers.set('ratelimit-reset', String(resetSeconds));
-  call.headers.set('ratelimit-policy', `${limit};w=${rule.windowMs / 1000}`);
-  if (allowed) return null;
-  return refused('rate_limited', 'Too many calls from this address. Come again later.', {
-    retryAfterSeconds: resetSeconds,
-  });
+  let nearest: QuotaState | null = null;
+  for (const rule of rules) {
+    const state = await quota.take(rule, countedAs(call.client));
+    if (!state.allowed) {
+      tell(call.headers, rule, state);
+      return refused('rate_limited', 'Too many calls from this address. Come again later.', {
+        retryAfterSeconds: secondsToReset(state),
+      });
+    }
+    if (nearest !== null && nearest.remaining <= state.remaining) continue;
+    nearest = state;
+    tell(call.headers, rule, state);
+  }
+  return null;
 }
+
+function tell(headers: Headers, rule: QuotaRule, state: QuotaState): void {
+  headers.set('ratelimit-limit', String(state.limit));
+  headers.set('ratelimit-remaining', String(Math.max(0, state.remaining)));
+  headers.set('ratelimit-reset', String(secondsToReset(state)));
+  headers.set('ratelimit-policy', `${state.limit};w=${rule.windowMs / 1000}`);
+}
+
+const secondsToReset = ({ resetMs }: QuotaState) => Math.max(1, Math.ceil(resetMs / 1000));

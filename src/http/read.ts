@@ -1,6 +1,8 @@
-// A miss is a miss only when the read models have seen all that the log held at the request: else wait, look once more.
+// What read models that come after the log mean for an answer: a miss is a miss only once they have seen all that the
+// log held at the request, and what was just written is waited for so that its links work at once.
+import { LIMITS } from '#src/domain/limits.ts';
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { Progress } from './deps.ts';
+import type { HttpDeps, Progress } from './deps.ts';
 
 /** `find` answers null, or a refusal that a later event may turn round (`receipt_not_ready`). */
 export async function findForSure<T extends object, R extends Refused>(
@@ -19,4 +21,16 @@ export async function findForSure<T extends object, R extends Refused>(
     });
   }
   return second ?? missing;
+}
+
+/** `position`: of what was written. The result stands whether or not the read models come after in time. */
+export async function linksWork(
+  { progress, logger }: Pick<HttpDeps, 'progress' | 'logger'>,
+  { position }: { readonly position: string },
+): Promise<void> {
+  try {
+    await progress.caughtUp(position, LIMITS.caughtUpWaitMs);
+  } catch (cause) {
+    logger.warn('read models not caught up at the answer', { cause });
+  }
 }
