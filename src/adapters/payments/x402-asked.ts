@@ -1,0 +1,44 @@
+// What is asked for of each paid route, made once: resource, requirements, what catalogues may publish.
+import type { PaymentRequired } from '@x402/core/types';
+import type { PaymentRequirementsV1 } from '@x402/core/types/v1';
+import type { Route } from '../../domain/event-fields.ts';
+import { SERVICE } from '../../domain/limits.ts';
+import { type Discovery, describeRoute } from './x402-discovery.ts';
+import { acceptsV1, type PaidRoute, type PaidRoutes, resourceOf, type Terms } from './x402-terms.ts';
+
+export type AskedRoute = {
+  /** Version 2, without what changes from answer to answer: `error` and the signed offer. */
+  readonly required: PaymentRequired;
+  readonly acceptsV1: readonly PaymentRequirementsV1[];
+  readonly discovery: Discovery;
+};
+
+export type Asked = {
+  readonly terms: Terms;
+  readonly routes: Readonly<Record<Route, AskedRoute>>;
+  /** The route that a payer says it pays for; the plain one where it names none of ours. */
+  routeOf(resourceUrl: string | null): AskedRoute;
+};
+
+export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): Asked {
+  const ask = (route: PaidRoute): AskedRoute => {
+    const resource = resourceOf(baseUrl, route, SERVICE.name);
+    const discovery = describeRoute(route);
+    return {
+      required: { x402Version: 2, resource, accepts: [terms.requirements] },
+      acceptsV1: acceptsV1(terms, resource, discovery.outputSchemaV1),
+      discovery,
+    };
+  };
+  const routes = {
+    'execute/webhook': ask(paid['execute/webhook']),
+    'execute/guided-webhook': ask(paid['execute/guided-webhook']),
+  };
+  return {
+    terms,
+    routes,
+    routeOf: (resourceUrl) =>
+      Object.values(routes).find(({ required }) => required.resource.url === resourceUrl) ??
+      routes['execute/webhook'],
+  };
+}

@@ -1,0 +1,77 @@
+// Payments by x402, schemes exact on EVM chains, versions 1 and 2: the two ports, made of one configuration.
+// The order of the calls, what is stored and what a buyer is told are the use cases'.
+import type { Clock } from '../../ports/clock.ts';
+import type { Logger } from '../../ports/logger.ts';
+import type { PaymentProtocol } from '../../ports/payment-protocol.ts';
+import type { Payments } from '../../ports/payments.ts';
+import { whatIsAsked } from './x402-asked.ts';
+import { type Chain, chainBy } from './x402-chain.ts';
+import { challenger } from './x402-challenge.ts';
+import { httpExchange } from './x402-exchange.ts';
+import { facilitator } from './x402-facilitator.ts';
+import { facilitatorHealth } from './x402-health.ts';
+import { type OfferKey, signedOffers } from './x402-offers.ts';
+import { isPresented, readPayment } from './x402-present.ts';
+import { settlementHeaders } from './x402-settlement.ts';
+import { type PaidRoutes, paymentTerms, type X402Settings } from './x402-terms.ts';
+import { judgeTimeWindow } from './x402-time-window.ts';
+
+export type X402Options = {
+  readonly x402: X402Settings;
+  /** An origin, without a slash at its end. */
+  readonly baseUrl: string;
+  readonly routes: PaidRoutes;
+  readonly offerKey: OfferKey;
+  readonly clock: Clock;
+  readonly logger: Logger;
+};
+
+export type X402 = { readonly payments: Payments; readonly protocol: PaymentProtocol };
+
+/** No network call: the service starts and answers 402 while facilitator and chain are away. Throws on bad settings. */
+export async function x402Payments(options: X402Options): Promise<X402> {
+  const { x402, baseUrl, routes, offerKey, clock, logger } = options;
+  const terms = await paymentTerms(x402);
+  const asked = whatIsAsked(terms, baseUrl, routes);
+  const offers = signedOffers(offerKey);
+  const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
+  const exchange = httpExchange;
+  const health = facilitatorHealth({ terms, exchange, facilitatorUrl, clock, logger });
+  const chain = x402.rpcUrl === null ? null : chainBy({ terms, rpcUrl: x402.rpcUrl, clock, logger });
+  if (chain === null) {
+    logger.warn('X402_RPC_URL is not set: settlements of unknown fate rest on the operator');
+  }
+  const tellOtherChain = chain === null ? async () => {} : otherChainTold(chain, logger);
+  return {
+    payments: {
+      mode: 'x402',
+      timeWindow: judgeTimeWindow,
+      ...facilitator({ asked, exchange, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
+      lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
+      async health() {
+        void tellOtherChain();
+        return health();
+      },
+    },
+    protocol: {
+      isPresented,
+      read: (header) => readPayment(terms, header),
+      challenge: challenger({ asked, offers, clock }),
+      settled: (settlement) => settlementHeaders({ asked, offers }, settlement),
+    },
+  };
+}
+
+/** Asks until the chain has once said which it is, and warns where it is not ours: no look-up will find anything. */
+function otherChainTold(chain: Chain, logger: Logger): () => Promise<void> {
+  let known = false;
+  let asking = false;
+  return async () => {
+    if (known || asking) return;
+    asking = true;
+    const ours = await chain.isOurs();
+    asking = false;
+    known = ours !== null;
+    if (ours === false) logger.warn('X402_RPC_URL leads to another chain than X402_NETWORK: it is of no use');
+  };
+}

@@ -1,0 +1,172 @@
+// A configured x402 adapter, a wallet that pays it, and headers as the protocol writes them.
+import { randomBytes } from 'node:crypto';
+import { decodePaymentRequiredHeader } from '@x402/core/http';
+import type { PaymentRequired } from '@x402/core/types';
+import { authorizationTypes } from '@x402/evm';
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import { type X402, x402Payments } from '#src/adapters/payments/x402.ts';
+import type { X402Settings } from '#src/adapters/payments/x402-terms.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { ReadHeader } from '#src/ports/payment-protocol.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import { testKey } from '#test/support/primitives.ts';
+
+export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+export const PAY_TO = '0x1111111111111111111111111111111111111111';
+export const BASE_URL = 'https://relay.example';
+export const NOBODY = 'http://127.0.0.1:9';
+
+export type Line = { readonly level: string; readonly message: string; readonly fields: unknown };
+
+export function linesLogger(): Logger & { readonly lines: Line[] } {
+  const lines: Line[] = [];
+  const at = (level: string) => (message: string, fields?: unknown) =>
+    void lines.push({ level, message, fields });
+  return { lines, info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+export const offerKey = testKey();
+export const KEY_URL = `did:web:relay.example#${offerKey.keyId}`;
+
+export type LabOptions = { readonly x402?: Partial<X402Settings>; readonly clock?: Clock };
+
+export async function lab(options: LabOptions = {}): Promise<X402 & { readonly lines: readonly Line[] }> {
+  const logger = linesLogger();
+  const x402 = await x402Payments({
+    x402: {
+      payTo: PAY_TO,
+      facilitatorUrl: NOBODY,
+      network: 'eip155:8453',
+      priceUsd: '0.003',
+      asset: null,
+      rpcUrl: null,
+      facilitatorTimeoutMs: 5000,
+      ...options.x402,
+    },
+    baseUrl: BASE_URL,
+    routes: PAID_ROUTES,
+    offerKey: { signer: offerKey, keyUrl: KEY_URL },
+    clock: options.clock ?? systemClock(),
+    logger,
+  });
+  return { ...x402, lines: logger.lines };
+}
+
+export type Authorization = {
+  from: string;
+  to: string;
+  value: string;
+  validAfter: string;
+  validBefore: string;
+  nonce: string;
+};
+
+export const wallet = (): PrivateKeyAccount => privateKeyToAccount(generatePrivateKey());
+export const randomNonce = (): string => `0x${randomBytes(32).toString('hex')}`;
+
+/** A good authorization of `account`, with some fields changed. */
+export function authorizationOf(
+  account: PrivateKeyAccount,
+  changes: Partial<Authorization> = {},
+): Authorization {
+  const now = Math.floor(Date.now() / 1000);
+  return {
+    from: account.address,
+    to: PAY_TO,
+    value: '3000',
+    validAfter: String(now - 600),
+    validBefore: String(now + 120),
+    nonce: randomNonce(),
+    ...changes,
+  };
+}
+
+export type Domain = { name: string; version: string; chainId: number; verifyingContract: `0x${string}` };
+
+export async function signatureOf(
+  account: PrivateKeyAccount,
+  authorization: Authorization,
+  domain: Partial<Domain> = {},
+): Promise<string> {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return account.signTypedData({
+    domain: { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: USDC, ...domain },
+    types: authorizationTypes,
+    primaryType: 'TransferWithAuthorization',
+    message: {
+      from: from as `0x${string}`,
+      to: to as `0x${string}`,
+      value: BigInt(value),
+      validAfter: BigInt(validAfter),
+      validBefore: BigInt(validBefore),
+      nonce: nonce as `0x${string}`,
+    },
+  });
+}
+
+export type Payload = { authorization: Authorization; signature: string };
+
+export async function payloadOf(
+  account: PrivateKeyAccount,
+  changes: Partial<Authorization> = {},
+): Promise<Payload> {
+  const authorization = authorizationOf(account, changes);
+  return { authorization, signature: await signatureOf(account, authorization) };
+}
+
+export const ACCEPTED = {
+  scheme: 'exact',
+  network: 'eip155:8453',
+  amount: '3000',
+  asset: USDC,
+  payTo: PAY_TO,
+  maxTimeoutSeconds: 120,
+  extra: { name: 'USD Coin', version: '2', paymentFlow: 'upfront' },
+};
+
+export const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64');
+
+export const v2 = (payload: unknown, accepted: object = ACCEPTED, more: object = {}): ReadHeader =>
+  headers({ 'PAYMENT-SIGNATURE': base64({ x402Version: 2, accepted, payload, ...more }) });
+
+export const v1 = (payload: unknown, more: object = {}): ReadHeader =>
+  headers({ 'X-PAYMENT': base64({ x402Version: 1, scheme: 'exact', network: 'base', payload, ...more }) });
+
+/** By name in any case. */
+export function headers(values: Readonly<Record<string, string>>): ReadHeader {
+  const held = new Headers();
+  for (const [name, value] of Object.entries(values)) held.set(name, value);
+  return (name) => held.get(name);
+}
+
+/** The payment that `header` presents; fails where it is refused. */
+export async function presented({ protocol }: X402, header: ReadHeader): Promise<PresentedPayment> {
+  const read = await protocol.read(header);
+  if (isRefused(read)) throw new Error(`refused: ${JSON.stringify(read)}`);
+  return read;
+}
+
+/** The code of the refusal; fails where the payment is taken. */
+export async function refusalOf({ protocol }: X402, header: ReadHeader): Promise<unknown> {
+  const read = await protocol.read(header);
+  if (!isRefused(read)) throw new Error('it was taken');
+  return (read.details as { reason: unknown }).reason;
+}
+
+export async function challenged(
+  { protocol }: X402,
+  ask: Partial<Parameters<X402['protocol']['challenge']>[0]> = {},
+): Promise<{ readonly required: PaymentRequired; readonly body: unknown; readonly header: string }> {
+  const answer = await protocol.challenge({
+    route: 'execute/webhook',
+    reason: 'payment_required',
+    hints: [],
+    ...ask,
+  });
+  const header = answer.headers['PAYMENT-REQUIRED'] ?? '';
+  return { required: decodePaymentRequiredHeader(header), body: answer.body, header };
+}

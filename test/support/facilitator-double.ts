@@ -1,0 +1,177 @@
+// A facilitator on loopback that a test drives: money moves once per nonce, and any call may go wrong as scripted.
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { PaymentPayloadV2Schema } from '@x402/core/schemas';
+
+export type FacilitatorCall = {
+  readonly nonce: string;
+  readonly payer: string;
+  readonly network: string;
+  /** The parsed request. */
+  readonly body: unknown;
+};
+
+export type Reply = {
+  readonly status: number;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** `never`: the call hangs. `cut`: the connection is closed without an answer. */
+export type Outcome = Reply | 'never' | 'cut';
+
+/** `move`: lets the money move, as a settle that worked does; gives the transaction. */
+export type Behaviour = (call: FacilitatorCall, move: () => string) => Outcome;
+
+export type FacilitatorDouble = AsyncDisposable & {
+  readonly url: string;
+  readonly calls: { verify: number; settle: number; supported: number };
+  /** Nonces whose money has moved, with their transaction. */
+  readonly ledger: ReadonlyMap<string, string>;
+  /** What the last verify or settle was asked. */
+  lastCall(): FacilitatorCall | null;
+  /** Each answers one call, in order; then the ledger answers again. */
+  scriptVerify(...behaviours: readonly Behaviour[]): void;
+  scriptSettle(...behaviours: readonly Behaviour[]): void;
+  scriptSupported(...behaviours: readonly Behaviour[]): void;
+  close(): Promise<void>;
+};
+
+const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
+
+export const json = (value: unknown, status = 200): Reply => ({
+  status,
+  body: JSON.stringify(value),
+  headers: { 'content-type': 'application/json' },
+});
+
+export const verified = ({ payer }: FacilitatorCall): Reply => json({ isValid: true, payer });
+export const invalid =
+  (invalidReason: string, status = 200): Behaviour =>
+  ({ payer }) =>
+    json({ isValid: false, invalidReason, payer }, status);
+/** `success: false`, with nothing moved. */
+export const unsettled =
+  (errorReason: string | undefined, status = 200): Behaviour =>
+  ({ payer, network }) =>
+    json({ success: false, errorReason, transaction: '', network, payer }, status);
+export const settled = ({ payer, network }: FacilitatorCall, transaction: string): Reply =>
+  json({ success: true, transaction, network, payer });
+
+/** Ways to go wrong that serve every operation. */
+export const faults = {
+  html500: () => ({ status: 500, body: '<h1>Internal Server Error</h1>' }),
+  html200: () => ({ status: 200, body: '<h1>Welcome</h1>', headers: { 'content-type': 'text/html' } }),
+  notJson200: () => ({ status: 200, body: 'ok', headers: { 'content-type': 'application/json' } }),
+  empty200: () => ({ status: 200, body: '' }),
+  jsonError500: () => json({ error: 'the database is gone' }, 500),
+  tooMany: () => json({ error: 'slow down' }, 429),
+  never: () => 'never',
+  cut: () => 'cut',
+} as const satisfies Readonly<Record<string, Behaviour>>;
+
+/** The money moves, and nobody hears of it. */
+export const settledAnswerLost: Behaviour = (_call, move) => {
+  move();
+  return 'cut';
+};
+/** The transaction is sent, and not yet mined when the facilitator answers. */
+export const pending: Behaviour = (call, move) =>
+  json({ ...failed(call, 'settlement_pending'), transaction: move() });
+
+const failed = ({ payer, network }: FacilitatorCall, errorReason: string) => ({
+  success: false,
+  errorReason,
+  transaction: '',
+  network,
+  payer,
+});
+
+type Operation = 'verify' | 'settle' | 'supported';
+
+export async function facilitatorDouble(networks = ['eip155:8453']): Promise<FacilitatorDouble> {
+  const calls = { verify: 0, settle: 0, supported: 0 };
+  const ledger = new Map<string, string>();
+  const scripts: Record<Operation, Behaviour[]> = { verify: [], settle: [], supported: [] };
+  let last: FacilitatorCall | null = null;
+
+  const move = (call: FacilitatorCall): string => {
+    const { nonce } = call;
+    if (ledger.has(nonce)) throw new Error('the money moved twice');
+    const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;
+    ledger.set(nonce, transaction);
+    return transaction;
+  };
+  const usual: Record<Operation, Behaviour> = {
+    supported: () =>
+      json({
+        kinds: networks.map((network) => ({ x402Version: 2, scheme: 'exact', network })),
+        extensions: [],
+      }),
+    verify: (call, _move) => (ledger.has(call.nonce) ? invalid(NONCE_USED)(call, _move) : verified(call)),
+    settle: (call, doMove) =>
+      ledger.has(call.nonce) ? json(failed(call, NONCE_USED)) : settled(call, doMove()),
+  };
+
+  const server = http.createServer((request, response) => {
+    void respond(request, response);
+  });
+  async function respond(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const operation = (request.url ?? '').slice(1) as Operation;
+    if (!(operation in calls)) return send(response, { status: 404, body: 'no such operation' });
+    calls[operation]++;
+    const call = callOf(await textOf(request));
+    if (operation !== 'supported') {
+      last = call;
+      if (call.nonce === '') return send(response, json({ error: 'no version 2 payment' }, 400));
+    }
+    const behaviour = scripts[operation].shift() ?? usual[operation];
+    const outcome = behaviour(call, () => move(call));
+    if (outcome === 'cut') request.socket.destroy();
+    else if (outcome !== 'never') send(response, outcome);
+  }
+
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const close = () =>
+    new Promise<void>((closed) => {
+      server.close(() => closed());
+      server.closeAllConnections();
+    });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    ledger,
+    lastCall: () => last,
+    scriptVerify: (...more) => void scripts.verify.push(...more),
+    scriptSettle: (...more) => void scripts.settle.push(...more),
+    scriptSupported: (...more) => void scripts.supported.push(...more),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function send(response: http.ServerResponse, { status, body, headers = {} }: Reply): void {
+  response.writeHead(status, headers);
+  response.end(body);
+}
+
+async function textOf(request: http.IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  return text;
+}
+
+function callOf(text: string): FacilitatorCall {
+  const body: unknown = text === '' ? null : JSON.parse(text);
+  const payment = PaymentPayloadV2Schema.safeParse(
+    (body as { paymentPayload?: unknown } | null)?.paymentPayload,
+  );
+  if (!payment.success) return { nonce: '', payer: '', network: '', body };
+  const authorization = payment.data.payload['authorization'] as { from: string; nonce: string };
+  return {
+    nonce: authorization.nonce,
+    payer: authorization.from,
+    network: payment.data.accepted.network,
+    body,
+  };
+}
