@@ -21,8 +21,11 @@ const PROJECTOR_LOCK = 125779768603953n;
 
 const FIRST_SET = 'job monitoring proof receipt trust';
 
-export function modelSet(names: readonly string[]): string {
-  const set = [...names].sort().join(' ');
+export function modelSet(models: readonly { readonly name: string }[]): string {
+  const set = models
+    .map(({ name }) => name)
+    .sort()
+    .join(' ');
   return set === FIRST_SET ? 'live' : set;
 }
 

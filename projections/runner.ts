@@ -91,7 +91,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   /** A store that answers, a checkpoint of this log, and a subscription from there on, until one of them fails. */
   async function runSession(): Promise<void> {
     const db: Db = await deps.store.open();
-    const set = modelSet(models.map(({ name }) => name));
+    const set = modelSet(models);
     const projector = { db, models, set, shapes: tableShapes(models) };
     const { checkpoint, told: stood } = await checkpointOfThisLog(deps, projector);
     const after = checkpoint?.position ?? null;

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { projectBatch } from '#projections/batch.ts';
-import { readCheckpoint, tryProjectorLock } from '#projections/checkpoint.ts';
+import { modelSet, readCheckpoint, tryProjectorLock } from '#projections/checkpoint.ts';
 import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { rowsOf, tableShapes } from '#projections/rows.ts';
@@ -21,6 +21,9 @@ import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows, runnerOver } from '#test/support/read-store.ts';
+
+const SET = modelSet(READ_MODELS);
+const NOTHING_TOLD = new Map<string, string>();
 
 const PATIENCE_MS = 30_000;
 const needs = { ...needsPostgres(), timeout: 120_000 };
@@ -109,7 +112,7 @@ test(
     ];
     const store = postgresReadStore({ url, connections: 3 });
     const db = await store.open();
-    await until('some rows', async () => (await readCheckpoint(db)) !== null);
+    await until('some rows', async () => (await readCheckpoint(db, SET)) !== null);
     const filling = fill(150, 220);
     processes[0]?.child.kill('SIGKILL');
     await processes[0]?.ended;
@@ -117,7 +120,7 @@ test(
     const head = await log.head();
     await until(
       'the other process to reach the head',
-      async () => (await readCheckpoint(db))?.position === head,
+      async () => (await readCheckpoint(db, SET))?.position === head,
     );
     const events = await log.readAll({ after: null, max: 1_000_000 });
     assert.deepEqual(await allRows(db), asStored(await rowsAfter(events)));
@@ -157,21 +160,25 @@ test(
     const url = await (await server()).newDatabase();
     const store = postgresReadStore({ url, connections: 3 });
     const db = await store.open();
-    const projector = { db, models: READ_MODELS, shapes: tableShapes(READ_MODELS) };
+    const projector = { db, models: READ_MODELS, set: SET, shapes: tableShapes(READ_MODELS) };
     const at = (position: string) => ({ position, origin: 'first' });
     const held = await db.transaction(async (other) => {
       assert.equal(await tryProjectorLock(other), true);
-      return projectBatch(projector, [], null, at('1'));
+      return projectBatch(projector, NOTHING_TOLD, [], null, at('1'));
     });
     assert.deepEqual(held, { outcome: 'busy' });
-    assert.deepEqual(await projectBatch(projector, [], null, at('1')), { outcome: 'projected' });
-    assert.deepEqual(await projectBatch(projector, [], at('1'), at('5')), { outcome: 'projected' });
+    assert.deepEqual(await projectBatch(projector, NOTHING_TOLD, [], null, at('1')), {
+      outcome: 'projected',
+    });
+    assert.deepEqual(await projectBatch(projector, NOTHING_TOLD, [], at('1'), at('5')), {
+      outcome: 'projected',
+    });
     const [started] = jobAppends(PLAN);
     const event = started?.events[0];
     assert.ok(event);
     const late = [{ position: '2', event, facts: { receiptVerified: false } }];
     for (const from of [null, at('1'), { position: '5', origin: 'another log' }]) {
-      const outcome = await projectBatch(projector, late, from, {
+      const outcome = await projectBatch(projector, NOTHING_TOLD, late, from, {
         position: '2',
         origin: from?.origin ?? 'first',
       });
