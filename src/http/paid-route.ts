@@ -36,7 +36,7 @@ export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>)
   const gate = paymentGate(deps, route);
   const links = linksFrom(deps.settings.baseUrl);
   // One rule by one name: both paid routes share a caller's rate.
-  const rates = [rateRule(route as 'execute', deps.settings.rateLimitPerMinute)];
+  const rates = [rateRule('execute', deps.settings.rateLimitPerMinute)];
   return new Elysia().post(
     PAID_ROUTES[route].path,
     async ({ request }) => {

@@ -245,6 +245,7 @@ test('demo mode: a payment header is not looked at, and no answer tells of payme
 test('a job that was not paid for is answered without a payment header', async () => {
   const { client, payments } = paidWorld(() => paidExecution({ payment: null }));
   const response = await client.post(PATH, REQUEST, PAID[2]);
+  assert.equal(response.status, 200);
   assert.equal(response.headers.get('payment-response'), null);
   assert.equal(payments.settlements.length, 0);
 });
