@@ -2,22 +2,47 @@
 import { LIMITS } from '../domain/limits.ts';
 import { Fault, type Refused, refused } from '../domain/refusal.ts';
 import { isOwnLoop } from '../domain/target/outbound-headers.ts';
-import type { Clock } from '../ports/clock.ts';
-import type { EventLog } from '../ports/event-log.ts';
 import type { Payments } from '../ports/payments.ts';
+import type { QuotaRule } from '../ports/quota.ts';
 import type { Call } from './execution-call.ts';
 import { type JudgeDeps, judgeRequest, takeQuota } from './judge-request.ts';
-import { findKnown } from './known-job.ts';
-import type { Slot, Slots } from './slots.ts';
+import { findKnown, type Known, type KnownDeps } from './known-job.ts';
+import { type PaidSlotDeps, takePaidSlot } from './paid-slot.ts';
+import type { Slot } from './slots.ts';
 
-export type AdmissionDeps = JudgeDeps & {
-  readonly log: EventLog;
-  readonly clock: Clock;
-  readonly payments: Payments;
-  readonly slots: Slots;
-  /** What stands in our Via. */
-  readonly pseudonym: string;
-};
+export type AdmissionDeps = JudgeDeps &
+  KnownDeps &
+  PaidSlotDeps & {
+    readonly payments: Payments;
+    /** What stands in our Via. */
+    readonly pseudonym: string;
+  };
+
+const MINUTE_MS = 60_000;
+
+/**
+ * A signature that only a contract could judge may be anybody's, and each try costs us look-ups: few a minute for each
+ * address, taken before the first of them.
+ */
+export async function paceContract(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
+  if (call.presented?.signer !== 'contract') return null;
+  const maxRequests = LIMITS.contractWalletPerMinute;
+  return pace(deps, { name: 'contract-wallet', windowMs: MINUTE_MS, maxRequests }, call.payer);
+}
+
+/**
+ * What is known by its key alone is the payer's, and a contract wallet's payer is anybody's word until the facilitator
+ * has verified the payment: it comes first, then the streams are read again. null: the answer may be given.
+ */
+export async function proveContract(
+  deps: AdmissionDeps,
+  call: Call,
+  known: Known,
+): Promise<Refused | 'again' | null> {
+  if (known.kind === 'new' || known.by === 'payment') return null;
+  if (call.presented?.signer !== 'contract' || call.verified) return null;
+  return (await verify(deps, call)) ?? 'again';
+}
 
 /** For new requests only: what was accepted once is not judged again. */
 export async function judgeNew(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
@@ -28,20 +53,26 @@ export async function judgeNew(deps: AdmissionDeps, call: Call): Promise<Refused
   return window ?? call.notApproved ?? judgeRequest(deps, call.read.target, call.payer);
 }
 
-const MINUTE_MS = 60_000;
-
 /** A slot in flight; per payer where somebody pays (in demo mode all callers are one payer). */
-export async function admit(deps: AdmissionDeps, call: Call): Promise<Slot | Refused> {
-  if (call.presented === null) return deps.slots.take(call.payer, null);
-  const slot = deps.slots.take(call.payer, LIMITS.jobsInFlightPerPayer);
+export async function admit(deps: AdmissionDeps, call: Call, known: Known): Promise<Slot | Refused> {
+  const { account } = call;
+  const { paymentStream } = call.lookup;
+  if (paymentStream === null) return deps.slots.take(account, null);
+  const slot = await takePaidSlot(deps, account, paymentStream, known);
   if (typeof slot !== 'function') return slot;
   const rule = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.jobsPerMinutePerPayer };
-  const rate = await deps.quota.take(rule, call.payer).catch((cause: unknown) => {
+  const tooFast = await pace(deps, rule, account).catch((cause: unknown) => {
     slot();
     throw cause;
   });
-  if (rate.allowed) return slot;
+  if (tooFast === null) return slot;
   slot();
+  return tooFast;
+}
+
+async function pace(deps: AdmissionDeps, rule: QuotaRule, account: string): Promise<Refused | null> {
+  const rate = await deps.quota.take(rule, account);
+  if (rate.allowed) return null;
   return refused('rate_limited', 'Too many paid calls in this minute.', {
     retryAfterSeconds: Math.max(1, Math.ceil(rate.resetMs / 1000)),
   });
@@ -49,24 +80,32 @@ export async function admit(deps: AdmissionDeps, call: Call): Promise<Slot | Ref
 
 /** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
 export async function accept(deps: AdmissionDeps, call: Call): Promise<Refused | 'again' | null> {
-  if (call.presented !== null) {
-    const slot = deps.slots.takeVerify();
-    if (typeof slot !== 'function') return slot;
-    const verified = await deps.payments.verify(call.presented).finally(slot);
-    if (verified.outcome === 'unavailable') {
-      throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
-        retryAfterSeconds: 5,
-      });
-    }
-    if (verified.outcome === 'invalid') return invalidPayment(deps, call, verified.reason);
-  }
+  const refusal = await verify(deps, call);
+  if (refusal !== null) return refusal;
   call.accepted = true;
   return takeQuota(deps, call.read.target, call.payer);
+}
+
+/** Once a call. */
+async function verify(deps: AdmissionDeps, call: Call): Promise<Refused | 'again' | null> {
+  if (call.presented === null || call.verified) return null;
+  const slot = deps.slots.takeVerify();
+  if (typeof slot !== 'function') return slot;
+  const verified = await deps.payments.verify(call.presented).finally(slot);
+  if (verified.outcome === 'unavailable') {
+    throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
+      retryAfterSeconds: 5,
+    });
+  }
+  if (verified.outcome === 'invalid') return invalidPayment(deps, call, verified.reason);
+  call.verified = true;
+  return null;
 }
 
 /** A copy that came later fails because the first one has settled: then the stream knows it, and it is no 402. */
 async function invalidPayment(deps: AdmissionDeps, call: Call, reason: string): Promise<Refused | 'again'> {
   const known = await findKnown(deps, call.lookup);
-  if (known.kind !== 'new') return 'again';
+  const proven = call.presented?.signer !== 'contract';
+  if (known.kind !== 'new' && (proven || known.by === 'payment')) return 'again';
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
 }

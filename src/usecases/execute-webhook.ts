@@ -3,7 +3,7 @@ import { makeId } from '../domain/ids.ts';
 import { isRefused, type Refused, refused } from '../domain/refusal.ts';
 import { buildOutboundHeaders } from '../domain/target/outbound-headers.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
-import { type AdmissionDeps, accept, admit, judgeNew } from './admission.ts';
+import { type AdmissionDeps, accept, admit, judgeNew, paceContract, proveContract } from './admission.ts';
 import { logUnavailable, startPatience } from './answer-budget.ts';
 import { type CollectDeps, collectPayment } from './collect-payment.ts';
 import { discloseRequest, type RequestDisclosures } from './disclosures.ts';
@@ -43,8 +43,13 @@ const MAX_ROUNDS = 10;
 async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refused> {
   let release: (() => void) | null = null;
   try {
+    const tooFast = await paceContract(deps, call);
+    if (tooFast !== null) return tooFast;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const known = await findKnown(deps, call.lookup);
+      const unproven = await proveContract(deps, call, known);
+      if (unproven === 'again') continue;
+      if (unproven !== null) return unproven;
       if (known.kind === 'refused') return known.refusal;
       if (known.kind === 'completed') return replay(deps, call, known);
       if (known.kind === 'new' && !call.accepted) {
@@ -52,7 +57,7 @@ async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refuse
         if (refusal !== null) return refusal;
       }
       if (release === null) {
-        const slot = await admit(deps, call);
+        const slot = await admit(deps, call, known);
         if (typeof slot !== 'function') return slot;
         release = slot;
       }
@@ -81,6 +86,7 @@ async function proceed(deps: ExecuteDeps, call: Call, known: Open): Promise<Exec
     jobId,
     fingerprint: call.lookup.fingerprint,
     claimStream: call.lookup.claimStream,
+    account: call.account,
     presented: call.presented,
     paymentStream: call.lookup.paymentStream,
     streams: known.streams,

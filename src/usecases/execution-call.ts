@@ -30,9 +30,13 @@ export type ExecuteInput = {
 export type Call = ExecuteInput & {
   readonly read: ReadRequest;
   readonly lookup: Lookup;
+  /** Whose slots, pace and open payments this call counts among. */
+  readonly account: string;
   readonly patience: Patience;
   /** Exact bytes on the wire; null: no body. */
   readonly body: Uint8Array | null;
+  /** The facilitator has found the payment valid in this very call. */
+  verified: boolean;
   /** Judged and verified: not again, however often another moves a stream first. */
   accepted: boolean;
   /** The job whose payment this call reserved, so that its settle call is the first. */
@@ -51,16 +55,22 @@ export function newCall(
   const { request } = read;
   // One decision approves one execution per payer: without a key of its own the decision is the key.
   const key = request.idempotencyKey === null ? input.decisionId : `key:${request.idempotencyKey}`;
-  const scope = key === null ? null : toHex(deps.keyedHash.mac('claim', JSON.stringify([input.payer, key])));
+  const { presented, payer } = input;
+  const contract = presented?.signer === 'contract';
+  const scope = key === null ? null : toHex(deps.keyedHash.mac('claim', JSON.stringify([payer, key])));
   return {
     ...input,
     read,
     lookup: {
-      paymentStream: input.presented === null ? null : STREAM.payment(input.presented.hash),
+      paymentStream: presented === null ? null : STREAM.payment(presented.hash),
       claimStream: scope === null ? null : STREAM.claim(scope),
       fingerprint: fingerprint(deps.keyedHash, request, input.route, input.decisionId),
+      payloadHash: contract ? presented.payloadHash : null,
     },
+    // Anybody can name a contract wallet that did not sign: that must not use up what the address has by its own key.
+    account: contract ? `contract ${payer}` : payer,
     body: request.body === undefined ? null : utf8(JSON.stringify(request.body)),
+    verified: false,
     accepted: false,
     reservedFor: null,
     startedJobId: null,

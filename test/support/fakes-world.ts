@@ -7,6 +7,8 @@ import type { TargetRules } from '#src/domain/target/policy.ts';
 import type { Target } from '#src/domain/target/url.ts';
 import type { ExecuteDeps } from '#src/usecases/execute-webhook.ts';
 import { loadJob } from '#src/usecases/journal.ts';
+import { mismatchGuard } from '#src/usecases/mismatch-guard.ts';
+import { openUnknowns } from '#src/usecases/open-unknowns.ts';
 import type { JobPlan } from '#src/usecases/run-job.ts';
 import { streamWatch } from '#src/usecases/stream-watch.ts';
 import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
@@ -88,7 +90,10 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     signer: key,
     payments,
     owner,
+    exclusive: false,
     watch: streamWatch(clock),
+    unknowns: openUnknowns(),
+    mismatches: mismatchGuard(clock),
     rules: targetRules,
     readers: { parse: parseUrl, describe: describeAddress },
     resolver,
@@ -99,7 +104,8 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     baseUrl: 'https://relay.example',
     ...changes,
   };
-  return { ...common, common, owner, clock, outbound, logger, resolver, quota, slots, deps };
+  const { unknowns } = deps;
+  return { ...common, common, owner, clock, outbound, logger, resolver, quota, slots, unknowns, deps };
 }
 
 export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {

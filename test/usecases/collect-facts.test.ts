@@ -4,10 +4,14 @@ import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, KEY_STREAM } from '#test/support/given-call.ts';
+import { DEMO, execute, KEY_STREAM, lookupOf } from '#test/support/given-call.ts';
 import {
+  hex,
+  keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentRejected,
+  paymentReleased,
   paymentSettled,
   settlementRetried,
   settlementUnknown,
@@ -82,6 +86,92 @@ test('Settled stands: nothing is appended after it, and its facts are the answer
   assert.ok(collected.kind === 'ran');
   assert.equal(collected.execution.payment?.transaction, paymentSettled().data.transaction);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
+});
+
+const firstJob = (it: World) => String(it.log.events[0]?.data.jobId);
+const THEIRS = `payment-${hex('4')}`;
+
+for (const [why, end] of [
+  ['rejected', (jobId: string) => paymentRejected({ jobId })],
+  ['released', (jobId: string) => paymentReleased({ jobId })],
+] as const) {
+  test(`settled, and the stream says ${why} meanwhile: the fact is appended, and the same call executes`, async () => {
+    const it = world();
+    whileSettling(it, { outcome: 'settled', transaction }, async () => {
+      await given(it, PAYMENT_STREAM, end(firstJob(it)));
+      await given(it, KEY_STREAM, keyReleased({ jobId: firstJob(it) }));
+    });
+    const answer = await execute(it);
+    assert.ok(answer.kind === 'ran');
+    assert.equal(answer.execution.job.id, firstJob(it));
+    assert.equal(answer.execution.payment?.transaction, transaction);
+    assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentSettled']);
+    assert.equal(it.payments.calls.settle, 1);
+  });
+
+  test(`an unknown or a terminal no, and the stream says ${why} meanwhile: nothing is appended over it`, async () => {
+    for (const answer of [unknown, rejected]) {
+      const it = world();
+      whileSettling(it, answer, () => given(it, PAYMENT_STREAM, end(firstJob(it))));
+      assert.equal((await execute(it)).kind, 'ran');
+      assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
+    }
+  });
+}
+
+test('settled, and reserved anew for another job of the same request meanwhile: the fact is appended, that job goes on', async () => {
+  const it = world();
+  whileSettling(it, { outcome: 'settled', transaction }, () =>
+    given(
+      it,
+      PAYMENT_STREAM,
+      paymentRejected({ jobId: firstJob(it) }),
+      paymentReserved({ jobId: OTHER_JOB_ID, owner: 'gone' }),
+    ),
+  );
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'ran');
+  assert.deepEqual([answer.execution.job.id, answer.execution.replay], [OTHER_JOB_ID, false]);
+  assert.equal((await paymentTypes(it)).at(-1), 'PaymentSettled');
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test('settled, and reserved anew for another request meanwhile: the fact is appended, and the money is that one’s', async () => {
+  const it = world();
+  const other = lookupOf({ request: { body: 'other' } }).fingerprint;
+  whileSettling(it, { outcome: 'settled', transaction }, () =>
+    given(
+      it,
+      PAYMENT_STREAM,
+      paymentRejected({ jobId: firstJob(it) }),
+      paymentReserved({ jobId: OTHER_JOB_ID, fingerprint: other, owner: 'gone' }),
+    ),
+  );
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'refused');
+  assert.equal(answer.refusal.refused, 'payment_reused');
+  assert.equal((await paymentTypes(it)).at(-1), 'PaymentSettled');
+  const theirs = await execute(it, { request: { body: 'other' } });
+  assert.ok(theirs.kind === 'ran');
+  assert.deepEqual([theirs.execution.job.id, it.payments.calls.settle], [OTHER_JOB_ID, 1]);
+});
+
+test('settled after all, and its key went to another: 409 naming the holder at once, and the money stays on record', async () => {
+  const it = world();
+  whileSettling(it, { outcome: 'settled', transaction }, async () => {
+    await given(it, PAYMENT_STREAM, paymentRejected({ jobId: firstJob(it) }));
+    const theirs = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: THEIRS });
+    await given(it, KEY_STREAM, keyReleased({ jobId: firstJob(it) }), theirs);
+    await given(it, THEIRS, paymentReserved({ jobId: OTHER_JOB_ID }));
+  });
+  for (let i = 0; i < 2; i++) {
+    const answer = await execute(it);
+    assert.ok(answer.kind === 'refused');
+    assert.equal(answer.refusal.refused, 'idempotency_in_progress');
+    assert.deepEqual(answer.refusal.details, { jobId: OTHER_JOB_ID });
+  }
+  assert.deepEqual((await paymentTypes(it)).slice(1), ['PaymentRejected', 'PaymentSettled']);
+  assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length, it.slots.inFlight()], [1, 0, 0]);
 });
 
 test('the log goes away just when the money has moved: the fact waits for it, however long, behind the answer', async () => {

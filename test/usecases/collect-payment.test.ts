@@ -5,7 +5,13 @@ import { gate, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { typesIn, world } from '#test/support/fakes-world.ts';
 import { DEMO, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM, paymentSettled, settlementUnknown, T0 } from '#test/support/given-events.ts';
+import {
+  PAYMENT_STREAM,
+  paymentSettled,
+  settlementRetried,
+  settlementUnknown,
+  T0,
+} from '#test/support/given-events.ts';
 import {
   isUnconfirmed,
   meets,
@@ -13,6 +19,7 @@ import {
   paymentReserved,
   paymentTypes,
   rejected,
+  SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
 
@@ -257,5 +264,60 @@ for (const step of ['first', 'retry'] as const) {
     const answer = await execute(it);
     assert.ok(answer.kind === 'refused');
     assert.deepEqual(answer.refusal.details, { reason: 'authorization_cancelled' });
+  });
+}
+
+for (const step of ['first', 'retry'] as const) {
+  const meeting = async () => {
+    if (step === 'first') return world();
+    const it = await meets(settlementUnknown());
+    it.payments.scriptLookUp({ outcome: 'unavailable' });
+    return it;
+  };
+
+  test(`nonce used, to the ${step} call, and on chain it was used for something else: rejected, 402`, async () => {
+    const it = await meeting();
+    it.payments.scriptSettle({ outcome: 'nonce_used' });
+    it.payments.scriptLookUp({ outcome: 'spent_elsewhere' });
+    const answer = await execute(it);
+    assert.ok(answer.kind === 'refused');
+    assert.deepEqual(
+      [answer.refusal.refused, answer.refusal.details],
+      ['payment_required', { reason: 'authorization_spent_elsewhere' }],
+    );
+    assert.equal((await typesIn(it, KEY_STREAM)).at(-1), 'KeyReleased');
+  });
+
+  for (const finding of [
+    { outcome: 'unavailable' },
+    { outcome: 'unused', chainTimeSeconds: T0 / 1000 },
+  ] as const) {
+    test(`nonce used, to the ${step} call, and the chain is ${finding.outcome}: nothing is guessed, 503, found out later`, async () => {
+      const it = await meeting();
+      it.payments.scriptSettle({ outcome: 'nonce_used' });
+      it.payments.scriptLookUp(finding);
+      await assert.rejects(execute(it), isUnconfirmed);
+      const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
+      assert.deepEqual([last?.type, last?.data.cause], ['SettlementUnknown', 'nonce_used']);
+      it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xseen' });
+      const answer = await execute(it);
+      assert.ok(answer.kind === 'ran');
+      assert.equal(answer.execution.payment?.transaction, '0xseen');
+      assert.equal(it.payments.calls.settle, 1);
+    });
+  }
+}
+
+for (const [status, events] of [
+  ['reserved', []],
+  ['retried', [settlementUnknown(), settlementRetried({ owner: 'gone' })]],
+] as const) {
+  test(`${status} by one that is gone, and a terminal no to the retry: it counts as sent before, so it is no 402`, async () => {
+    const it = await meets(...events);
+    await execute(it);
+    it.clock.advance(SETTLEMENT_WATCH);
+    it.payments.scriptSettle(rejected);
+    await assert.rejects(execute(it), isUnconfirmed);
+    assert.equal((await paymentTypes(it)).includes('PaymentRejected'), false);
   });
 }

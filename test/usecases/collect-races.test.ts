@@ -70,6 +70,34 @@ for (const [status, events] of [
   });
 }
 
+for (const [status, events] of [
+  ['reserved', []],
+  ['retried', [settlementUnknown(), settlementRetried({ owner: 'gone' })]],
+] as const) {
+  test(`${status} by another owner where a lock proves that no other process lives: taken over at once, recorded before it acts`, async () => {
+    const it = world(shared(), { exclusive: true });
+    await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }), ...events);
+    await given(it, KEY_STREAM, keyClaimed());
+    assert.equal((await execute(it)).kind, 'ran');
+    const from = it.trace.indexOf('lookUp');
+    assert.deepEqual(it.trace.slice(from, from + 3), ['lookUp', 'SettlementRetried', 'settle']);
+  });
+}
+
+test('retried by this very process: waited for, also where no other process lives, whoever reserved it', async () => {
+  const it = world(shared(), { exclusive: true });
+  const retried = settlementRetried({ owner: it.owner });
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }), settlementUnknown(), retried);
+  await given(it, KEY_STREAM, keyClaimed());
+  for (const wait of [0, SETTLEMENT_WATCH - 1]) {
+    it.clock.advance(wait);
+    assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  }
+  assert.equal(it.payments.calls.settle, 0);
+  it.clock.advance(1);
+  assert.equal((await execute(it)).kind, 'ran');
+});
+
 test('a wall clock an hour ahead makes no settlement look old', async () => {
   const it = await meets();
   await execute(it);
@@ -211,7 +239,11 @@ test('a reservation that never held its key is released when it comes back, and 
   assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
 });
 
-const FIRST_ROUND = { reservedHere: false, patiently: <T>(append: Promise<T>) => append };
+const FIRST_ROUND = {
+  account: presentedPayment().payer,
+  reservedHere: false,
+  patiently: <T>(append: Promise<T>) => append,
+};
 
 test('a key lost in demo: look again, and nothing is collected', async () => {
   const it = world();
@@ -249,20 +281,21 @@ for (const [why, payment] of [
   });
 }
 
-test('the payment was given up and reserved anew for another job meanwhile: settled only after it was reserved for ours again', async () => {
+test('the payment was given up and reserved anew for another job meanwhile: that job goes on, once its reserver is surely gone', async () => {
   const it = world();
   it.log.onNext('KeyClaimed', async (store) => {
     const answer = await store();
     const released = paymentReleased({ jobId: firstJob(it) });
-    await given(it, PAYMENT_STREAM, released, paymentReserved({ jobId: OTHER_JOB_ID }));
+    await given(it, PAYMENT_STREAM, released, paymentReserved({ jobId: OTHER_JOB_ID, owner: 'gone' }));
     return answer;
   });
-  assert.equal((await execute(it)).kind, 'ran');
-  assert.deepEqual((await paymentTypes(it)).slice(3), [
-    'PaymentReleased',
-    'PaymentReserved',
-    'PaymentSettled',
-  ]);
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 0);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  it.clock.advance(SETTLEMENT_WATCH);
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.id, OTHER_JOB_ID);
   assert.equal(it.payments.calls.settle, 1);
 });
 

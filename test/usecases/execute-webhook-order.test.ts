@@ -203,3 +203,28 @@ test('a call that loses races goes in rounds, yet is judged, verified and counte
   for (const rule of ['payer', 'target', 'target-per-payer']) assert.equal(it.quota.taken(rule), 1);
   assert.equal(it.slots.inFlight(), 0);
 });
+
+// ── a decision's approval ───────────────────────────────────────────────────────────────────────────────
+
+const notApproved = refused('decision_expired', 'Too old.');
+
+test('a decision that does not approve: after loop and time window, before policy and DNS; nothing is charged', async () => {
+  const it = world(shared(), { rules: blocking });
+  const late = refused('payment_required', 'Too late.', { details: { reason: 'expired' } });
+  it.payments.scriptWindow(late);
+  const loop = { notApproved, via: '1.1 relay.example' };
+  assert.equal(outcomeOf(await execute(it, loop)), 'relay_loop');
+  assert.equal(outcomeOf(await execute(it, { notApproved })), 'payment_required');
+  it.steps.length = 0;
+  assert.equal(outcomeOf(await execute(it, { notApproved })), 'decision_expired');
+  assert.deepEqual(it.steps, ['window']);
+});
+
+test('a decision that has expired since locks nobody out: its replay and its resume do not ask it', async () => {
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it), isUnconfirmed);
+  assert.equal(outcomeOf(await execute(it, { notApproved })), 'ran');
+  assert.equal(outcomeOf(await execute(it, { notApproved })), 'replayed');
+  assert.equal(outcomeOf(await execute(it, paidWith(otherPayment(), { notApproved }))), 'replayed');
+});

@@ -24,7 +24,12 @@ import {
 } from '#test/support/given-events.ts';
 
 const WEEK = 7 * 86_400_000;
-const whole: Lookup = { paymentStream: PAYMENT_STREAM, claimStream: CLAIM_STREAM, fingerprint: hex('f') };
+const whole: Lookup = {
+  paymentStream: PAYMENT_STREAM,
+  claimStream: CLAIM_STREAM,
+  fingerprint: hex('f'),
+  payloadHash: null,
+};
 const byKey: Lookup = { ...whole, paymentStream: null };
 const byPayment: Lookup = { ...whole, claimStream: null };
 const otherPayment: Lookup = { ...whole, paymentStream: `payment-${hex('4')}` };
@@ -261,4 +266,99 @@ test('a repeat is told when to come again', async () => {
   const known = await findKnown(it.deps, whole);
   assert.ok(known.kind === 'refused');
   assert.equal(known.refusal.retryAfterSeconds, 2);
+});
+
+// ── a payment whose key another job holds ───────────────────────────────────────────────────────────────
+
+const THEIRS = `payment-${hex('3')}`;
+const theirs = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: THEIRS });
+const theirJob = async (it: World, ...events: Parameters<typeof given>[2][]) =>
+  given(it, `job-${OTHER_JOB_ID}`, ...events.map(ofTheirs));
+const ofTheirs = ({ type, data }: Parameters<typeof given>[2]) => ({
+  type,
+  data: { ...data, jobId: OTHER_JOB_ID },
+});
+
+for (const [status, events] of [
+  ['unknown', [settlementUnknown()]],
+  ['retried', [settlementUnknown(), settlementRetried()]],
+  ['settled', [paymentSettled()]],
+  ['settled after it was rejected', [paymentRejected(), paymentSettled()]],
+] as const) {
+  const lost = async (claim = theirs) => {
+    const it = world();
+    await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
+    await given(it, CLAIM_STREAM, claim);
+    await given(it, THEIRS, paymentReserved({ jobId: OTHER_JOB_ID }));
+    return it;
+  };
+
+  test(`${status}, and the key is another job's by now: idempotency_in_progress by that job until it is completed`, async () => {
+    const it = await lost();
+    await knows(it, whole, ['idempotency_in_progress', { jobId: OTHER_JOB_ID }]);
+    await theirJob(it, ...running);
+    await knows(it, whole, ['idempotency_in_progress', { jobId: OTHER_JOB_ID }]);
+  });
+
+  test(`${status}, and the key is by now another's for another request, or for a completed job: idempotency_conflict`, async () => {
+    await knows(await lost(keyClaimed({ ...theirs.data, ...otherRequest })), whole, [
+      'idempotency_conflict',
+      null,
+    ]);
+    const it = await lost();
+    await theirJob(it, ...completed);
+    await knows(it, whole, ['idempotency_conflict', null]);
+  });
+
+  test(`${status}, and the key's other holder has ended: it resumes, taking the key`, async () => {
+    const it = await lost();
+    await theirJob(it, ...completed);
+    it.clock.skew(WEEK + 60_000);
+    const known = await findKnown(it.deps, whole);
+    assert.ok(known.kind === 'resume');
+    assert.deepEqual([known.jobId, known.streams.release], [JOB_ID, 'retention_over']);
+    const other = await lost();
+    await given(other, THEIRS, paymentRejected({ jobId: OTHER_JOB_ID }));
+    const free = await findKnown(other.deps, whole);
+    assert.ok(free.kind === 'resume');
+    assert.equal(free.streams.release, 'payment_rejected');
+  });
+}
+
+test('reserved, and the key is another job’s: it goes on, to give itself up', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved());
+  await given(it, CLAIM_STREAM, theirs);
+  await given(it, THEIRS, paymentReserved({ jobId: OTHER_JOB_ID }), paymentSettled({ jobId: OTHER_JOB_ID }));
+  const known = await findKnown(it.deps, whole);
+  assert.ok(known.kind === 'resume');
+  assert.equal(known.streams.release, null);
+});
+
+// ── what it was found by ────────────────────────────────────────────────────────────────────────────────
+
+test('what is found by its payment is told apart from what is found by its key', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved());
+  await given(it, CLAIM_STREAM, keyClaimed());
+  const foundBy = async (lookup: Lookup) => {
+    const known = await findKnown(it.deps, lookup);
+    return known.kind === 'new' ? null : known.by;
+  };
+  assert.equal(await foundBy(whole), 'payment');
+  assert.equal(await foundBy({ ...whole, ...otherRequest }), 'payment');
+  assert.equal(await foundBy(otherPayment), 'key');
+  assert.equal(await foundBy({ ...otherPayment, ...otherRequest }), 'key');
+  await given(it, PAYMENT_STREAM, paymentSettled());
+  await job(it, [...completed]);
+  assert.equal(await foundBy(whole), 'payment');
+  assert.equal(await foundBy(otherPayment), 'key');
+});
+
+test('payment_reused: a known payment whose signed payload must be the same, and is not', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved());
+  const { payloadHash } = paymentReserved().data;
+  await knows(it, { ...whole, payloadHash }, ['resume', JOB_ID]);
+  await knows(it, { ...whole, payloadHash: hex('0') }, ['payment_reused', null]);
 });

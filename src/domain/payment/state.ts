@@ -4,8 +4,15 @@ import type { PaymentReserved, PaymentSettled } from './events.ts';
 
 export type Payment =
   | { readonly status: 'absent' }
-  /** A settle call may have been made: a crash after `reserved` may have hidden it. */
-  | { readonly status: 'reserved' | 'unknown' | 'retried'; readonly reserved: PaymentReserved }
+  /**
+   * A settle call may have been made: a crash after `reserved` may have hidden it. `owner`: the process that reserved
+   * or retried last.
+   */
+  | {
+      readonly status: 'reserved' | 'unknown' | 'retried';
+      readonly reserved: PaymentReserved;
+      readonly owner: string;
+    }
   | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
   /** Ended without money moving: the same authorization may be reserved anew. */
   | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
@@ -21,21 +28,22 @@ export function isBound(payment: Payment): payment is BoundPayment {
 
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (event.type === 'PaymentReserved') {
-    return isBound(payment) ? payment : { status: 'reserved', reserved: event.data };
+    return isBound(payment) ? payment : { status: 'reserved', reserved: event.data, owner: event.data.owner };
   }
-  if (!isBound(payment) || payment.status === 'settled') return payment;
+  if (payment.status === 'absent' || payment.status === 'settled') return payment;
   const { reserved } = payment;
+  // The money of this authorization is in, whatever was concluded before and whichever job's call moved it.
+  if (event.type === 'PaymentSettled') return { status: 'settled', reserved, settled: event.data };
+  if (!isBound(payment)) return payment;
   switch (event.type) {
-    case 'PaymentSettled':
-      return { status: 'settled', reserved, settled: event.data };
     case 'PaymentRejected':
       return { status: 'rejected', reserved };
     case 'PaymentReleased':
       return { status: 'released', reserved };
     case 'SettlementUnknown':
-      return { status: 'unknown', reserved };
+      return { status: 'unknown', reserved, owner: payment.owner };
     case 'SettlementRetried':
-      return { status: 'retried', reserved };
+      return { status: 'retried', reserved, owner: event.data.owner };
     default:
       return event satisfies never;
   }
@@ -48,17 +56,18 @@ export type SettleAnswer =
   | { readonly outcome: 'nonce_used' }
   | { readonly outcome: 'unknown'; readonly cause: string };
 
+/** `first`: it is the first and only settle call ever made for this reservation. */
+export type SettleCall = { readonly first: boolean; readonly jobId: string; readonly at: string };
+
+export type SettleFact = EventOf<'PaymentSettled' | 'PaymentRejected' | 'SettlementUnknown'>;
+
 /**
- * What a settle call's answer makes of the payment. `first`: it is the first and only settle call ever made for this
- * reservation. A terminal "no" counts only then; after a lost answer it may be the echo of our own success.
+ * What a settle call's answer makes of the payment. A terminal "no" counts only for the first and only call; after a
+ * lost answer it may be the echo of our own success.
  */
-export function recordSettleAnswer(
-  answer: SettleAnswer,
-  call: { readonly first: boolean; readonly jobId: string; readonly at: string },
-): EventOf<'PaymentSettled' | 'PaymentRejected' | 'SettlementUnknown'> {
+export function recordSettleAnswer(answer: SettleAnswer, call: SettleCall): SettleFact {
   const { jobId, at } = call;
-  const unknown = (cause: string) =>
-    ({ type: 'SettlementUnknown', data: { v: 1, jobId, cause, unknownAt: at } }) as const;
+  const unknown = (cause: string) => settlementUnknown(cause, call);
   const settled = (transaction: string | null, evidence: PaymentSettled['evidence']) =>
     ({ type: 'PaymentSettled', data: { v: 1, jobId, transaction, evidence, settledAt: at } }) as const;
   const rejected = (reason: string) =>
@@ -79,6 +88,10 @@ export function recordSettleAnswer(
     default:
       return answer satisfies never;
   }
+}
+
+function settlementUnknown(cause: string, { jobId, at }: SettleCall): EventOf<'SettlementUnknown'> {
+  return { type: 'SettlementUnknown', data: { v: 1, jobId, cause, unknownAt: at } };
 }
 
 /** What the chain says of an authorization. */
@@ -126,4 +139,14 @@ export function reconcile(
     default:
       return finding satisfies never;
   }
+}
+
+/**
+ * What the answer "nonce used" makes of the payment: the chain tells a transfer to us from one elsewhere and from a
+ * cancellation, and nothing is guessed where it was asked in vain or has not seen the use yet. The answer alone counts
+ * only where there is no chain to ask.
+ */
+export function recordSpentNonce(finding: ChainFinding, payment: BoundPayment, call: SettleCall): SettleFact {
+  if (finding.outcome === 'no_chain') return recordSettleAnswer({ outcome: 'nonce_used' }, call);
+  return reconcile(finding, payment, call.at) ?? settlementUnknown('nonce_used', call);
 }

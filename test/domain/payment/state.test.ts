@@ -9,6 +9,7 @@ import {
   type Payment,
   reconcile,
   recordSettleAnswer,
+  recordSpentNonce,
 } from '#src/domain/payment/state.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {
@@ -65,8 +66,8 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
     'retried',
   ),
   settled: to({}, 'settled'),
-  rejected: to({ PaymentReserved: 'reserved' }, 'rejected'),
-  released: to({ PaymentReserved: 'reserved' }, 'released'),
+  rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
+  released: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'released'),
 };
 const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
   PaymentReserved: again,
@@ -124,6 +125,27 @@ test('any sequence: settled is for ever, and a bound payment never changes its j
     ),
     { numRuns: 2000 },
   );
+});
+
+test('the money of an authorization is in, whichever job asked for it: settled for the job it is reserved for now', () => {
+  const settled = paymentSettled();
+  for (const end of [paymentRejected(), paymentReleased()]) {
+    const { state } = givenPayment(paymentReserved(), end, again, settled);
+    assert.deepEqual(state, { status: 'settled', reserved: again.data, settled: settled.data });
+  }
+});
+
+test('the owner is who reserved or retried last; an unknown answer changes nothing in that', () => {
+  const ownerAfter = (...events: readonly PaymentEvent[]) => {
+    const { state } = givenPayment(paymentReserved({ owner: 'a' }), ...events);
+    return 'owner' in state ? state.owner : null;
+  };
+  const retried = settlementRetried({ owner: 'b' });
+  assert.equal(ownerAfter(), 'a');
+  assert.equal(ownerAfter(settlementUnknown()), 'a');
+  assert.equal(ownerAfter(settlementUnknown(), retried), 'b');
+  assert.equal(ownerAfter(settlementUnknown(), retried, settlementUnknown()), 'b');
+  assert.equal(ownerAfter(paymentReleased(), paymentReserved({ owner: 'c' })), 'c');
 });
 
 test('bound means reserved and not ended', () => {
@@ -206,7 +228,38 @@ for (const status of ['reserved', 'unknown', 'retried'] as const) {
     const expected = paymentRejected({ reason: 'unused_after_expiry', evidence: 'chain' });
     assert.deepEqual(says({ outcome: 'unused', chainTimeSeconds: validBefore + 61 }), expected);
   });
-  test(`${status}, and nobody can be asked: nothing is final`, () => {
-    assert.equal(says({ outcome: 'unavailable' }), null);
+  test(`${status}, and its nonce was used by another authorization: rejected`, () => {
+    assert.deepEqual(
+      says({ outcome: 'spent_elsewhere' }),
+      paymentRejected({ reason: 'authorization_spent_elsewhere', evidence: 'chain' }),
+    );
   });
+  test(`${status}, and nobody can be asked or answers: nothing is final`, () => {
+    assert.equal(says({ outcome: 'unavailable' }), null);
+    assert.equal(says({ outcome: 'no_chain' }), null);
+  });
+  for (const call of [first, later]) {
+    const spent = (finding: Parameters<typeof reconcile>[0]) => recordSpentNonce(finding, state, call);
+    const which = call.first ? 'the first call' : 'a later call';
+
+    test(`${status}, and to ${which} its nonce is used: what the chain says of it counts`, () => {
+      for (const finding of [
+        { outcome: 'paid', transaction },
+        { outcome: 'cancelled' },
+        { outcome: 'spent_elsewhere' },
+        { outcome: 'unused', chainTimeSeconds: validBefore + 61 },
+      ] as const) {
+        assert.deepEqual(spent(finding), says(finding));
+      }
+    });
+    test(`${status}, and to ${which} its nonce is used, and the chain gives no answer or has not seen it: unknown`, () => {
+      const unused = { outcome: 'unused', chainTimeSeconds: validBefore } as const;
+      for (const finding of [{ outcome: 'unavailable' } as const, unused]) {
+        assert.deepEqual(spent(finding), settlementUnknown({ cause: 'nonce_used' }));
+      }
+    });
+    test(`${status}, and to ${which} its nonce is used, and there is no chain to ask: the answer alone counts`, () => {
+      assert.deepEqual(spent({ outcome: 'no_chain' }), recordSettleAnswer({ outcome: 'nonce_used' }, call));
+    });
+  }
 }

@@ -1,0 +1,181 @@
+// Contract wallets: who signed is not known before the facilitator has said so, and nobody's word is taken for it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Fault } from '#src/domain/refusal.ts';
+import { quiet, succeeding } from '#test/support/fakes.ts';
+import { gate } from '#test/support/fakes-log.ts';
+import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { shared, world } from '#test/support/fakes-world.ts';
+import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
+import { hex } from '#test/support/given-events.ts';
+import { isUnconfirmed, outcomeOf, unknown } from '#test/support/given-payment.ts';
+
+const contract = { signer: 'contract' } as const;
+/** The contract wallet's own payment, and another payment that merely names the same wallet. */
+const own = paidWith(presentedPayment(contract));
+const spoofed = (digit = '4', more: CallChanges = {}) =>
+  paidWith({ ...otherPayment(digit), ...contract, payloadHash: hex('0') }, more);
+const invalid = { outcome: 'invalid', reason: 'invalid_signature' } as const;
+
+/** A process that has not been asked yet, beside the one that executed. */
+async function afterOwn() {
+  const common = shared();
+  assert.equal(outcomeOf(await execute(world(common), own)), 'ran');
+  common.steps.length = 0;
+  return world(common);
+}
+
+// ── its own payment ─────────────────────────────────────────────────────────────────────────────────────
+
+test('a known payment with the same signed payload replays, and nobody is asked', async () => {
+  const it = await afterOwn();
+  it.payments.scriptVerify({ outcome: 'unavailable' });
+  assert.equal(outcomeOf(await execute(it, own)), 'replayed');
+  assert.deepEqual(it.steps, ['take contract-wallet']);
+});
+
+test('an unconfirmed payment with the same signed payload resumes without a second verify', async () => {
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it, own), isUnconfirmed);
+  assert.equal(outcomeOf(await execute(it, own)), 'ran');
+  assert.equal(it.payments.calls.verify, 1);
+});
+
+test('payment_reused: a known payment with another signed payload, completed or not; it counts as a wrong guess', async () => {
+  const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it, own), isUnconfirmed);
+  assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
+  assert.equal(outcomeOf(await execute(it, own)), 'ran');
+  const { mismatches } = it.deps;
+  for (let i = 0; i < 9; i++) {
+    const sharing = world(it.common, { mismatches });
+    assert.equal(outcomeOf(await execute(sharing, forged)), 'payment_reused');
+  }
+  assert.equal(outcomeOf(await execute(world(it.common, { mismatches }), own)), 'payment_reused');
+  assert.equal(it.outbound.sent.length, 1);
+});
+
+test('a payer’s own key needs no equal payload: the same authorization in another wrapping replays', async () => {
+  const it = world();
+  await execute(it);
+  assert.equal(
+    outcomeOf(await execute(it, paidWith(presentedPayment({ payloadHash: hex('0') })))),
+    'replayed',
+  );
+});
+
+// ── what only its key knows ─────────────────────────────────────────────────────────────────────────────
+
+test('payment_required: a payment that only names the wallet gets nothing that its key knows: not the replay, not a conflict, not a job in progress', async () => {
+  const it = await afterOwn();
+  it.payments.scriptVerify(invalid, invalid);
+  for (const call of [spoofed(), spoofed('5', { request: { body: 'guess' } })]) {
+    const answer = await execute(it, call);
+    assert.ok(answer.kind === 'refused');
+    assert.deepEqual(
+      [answer.refusal.refused, answer.refusal.details],
+      ['payment_required', { reason: 'invalid_signature' }],
+    );
+  }
+  assert.equal(it.payments.calls.verify, 3, 'one for each, and the first one’s own');
+
+  const running = world();
+  const { frozen, open } = gate();
+  running.outbound.script(() => frozen(async () => succeeding()));
+  const first = execute(running, own);
+  await quiet();
+  running.payments.scriptVerify(invalid);
+  assert.equal(outcomeOf(await execute(running, spoofed())), 'payment_required');
+  open();
+  assert.equal(outcomeOf(await first), 'ran');
+});
+
+test('facilitator_unavailable: nor while nobody can verify it', async () => {
+  const it = await afterOwn();
+  it.payments.scriptVerify({ outcome: 'unavailable' });
+  await assert.rejects(execute(it, spoofed()), (error) => {
+    assert.ok(error instanceof Fault);
+    return error.code === 'facilitator_unavailable' && error.retryAfterSeconds === 5;
+  });
+});
+
+test('too_many_in_flight: nor while 16 others are being verified', async () => {
+  const it = await afterOwn();
+  const slots = Array.from({ length: 16 }, () => it.slots.takeVerify());
+  assert.equal(outcomeOf(await execute(it, spoofed())), 'too_many_in_flight');
+  for (const slot of slots) if (typeof slot === 'function') slot();
+  assert.equal(outcomeOf(await execute(it, spoofed())), 'replayed');
+});
+
+test('a verified payment of the wallet with a known key: the stored result, uncharged; a conflict for another request', async () => {
+  const it = await afterOwn();
+  assert.equal(outcomeOf(await execute(it, spoofed())), 'replayed');
+  assert.equal(outcomeOf(await execute(it, spoofed('5', { request: { body: 1 } }))), 'idempotency_conflict');
+  assert.deepEqual([it.payments.calls.settle, it.payments.ledger.size, it.outbound.sent.length], [1, 1, 0]);
+});
+
+test('verified once a call: where its key frees during the verify it goes on as a new one', async () => {
+  const it = await afterOwn();
+  it.payments.scriptVerify(() => {
+    it.clock.skew(8 * 86_400_000);
+    return { outcome: 'valid' };
+  });
+  const before = it.payments.calls.verify;
+  assert.equal(outcomeOf(await execute(it, spoofed())), 'ran');
+  assert.equal(it.payments.calls.verify, before + 1);
+});
+
+test('a copy of the wallet’s payment that is verified only after the first has settled: replayed, never a 402', async () => {
+  const common = shared();
+  common.payments.scriptVerify(async () => {
+    assert.equal(outcomeOf(await execute(world(common), own)), 'ran');
+    return { outcome: 'invalid', reason: 'nonce_used' };
+  });
+  assert.equal(outcomeOf(await execute(world(common), own)), 'replayed');
+});
+
+test('invalid, and the key became known meanwhile: still a 402, since only the payment itself could answer', async () => {
+  const common = shared();
+  common.payments.scriptVerify(async () => {
+    assert.equal(outcomeOf(await execute(world(common), own)), 'ran');
+    return invalid;
+  });
+  assert.equal(outcomeOf(await execute(world(common), spoofed())), 'payment_required');
+});
+
+// ── how often ───────────────────────────────────────────────────────────────────────────────────────────
+
+test('rate_limited: 5 calls a minute name one wallet, known or not, and the sixth costs no look-up', async () => {
+  const it = world();
+  for (let i = 0; i < 5; i++) assert.notEqual(outcomeOf(await execute(it, own)), 'rate_limited');
+  it.log.setAway(true);
+  const sixth = await execute(it, own);
+  assert.ok(sixth.kind === 'refused');
+  assert.deepEqual([sixth.refusal.refused, sixth.refusal.retryAfterSeconds], ['rate_limited', 60]);
+  it.log.setAway(false);
+  assert.equal(outcomeOf(await execute(it)), 'replayed', 'the same address by its own key is another matter');
+  const { payer } = presentedPayment();
+  const [first] = it.quota.calls;
+  assert.deepEqual(
+    [first?.rule, first?.key],
+    [{ name: 'contract-wallet', windowMs: 60_000, maxRequests: 5 }, payer],
+  );
+});
+
+test('whoever only names a wallet takes no slot and no pace from who signs with that address’s own key', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
+  const naming = Array.from({ length: 4 }, (_, i) => execute(it, spoofed(String(i), { key: null })));
+  await quiet();
+  assert.equal(it.slots.inFlight(), 4);
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  open();
+  for (const answer of await Promise.all(naming)) assert.equal(outcomeOf(answer), 'payment_required');
+  const { payer } = presentedPayment();
+  const paces = it.quota.calls.filter(({ rule }) => rule.name === 'payer').map(({ key }) => key);
+  assert.deepEqual(paces, [...Array(4).fill(`contract ${payer}`), payer]);
+});
