@@ -2,22 +2,27 @@
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { describeAddress } from '../adapters/outbound/addresses.ts';
-import { demoPayments } from '../adapters/payments/demo.ts';
 import { memoryQuota } from '../adapters/quota/memory.ts';
 import type { Config } from '../config.ts';
 import { ATTENTION } from '../domain/attention.ts';
-import { PRICE } from '../domain/limits.ts';
 import { toJwk } from '../domain/receipt/keys.ts';
 import { isInside } from '../domain/target/addresses.ts';
 import { type App, createApp } from '../http/app.ts';
 import type { HttpDeps, HttpSettings } from '../http/deps.ts';
+import type { Payments } from '../ports/payments.ts';
 import { checkPolicy } from '../usecases/check-policy.ts';
+import { decideWebhook } from '../usecases/decide-webhook.ts';
+import { executeGuidedWebhook } from '../usecases/execute-guided-webhook.ts';
 import { executeWebhook } from '../usecases/execute-webhook.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
 import { targetQuota } from '../usecases/judge-request.ts';
+import { mismatchGuard } from '../usecases/mismatch-guard.ts';
+import { openUnknowns } from '../usecases/open-unknowns.ts';
 import { inFlightSlots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
+import { marketFacts } from './market.ts';
+import { offerOf, wirePayments } from './payments.ts';
 import { wireReads } from './reads.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
@@ -37,36 +42,56 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const { config, baseUrl, clock, ending, stores, models, runner, directory } = parts;
   const targets = await wireTargets(config, baseUrl, clock, ending);
   const quota = memoryQuota();
-  // In demo mode it is known who will pay: the one payer that all callers are.
-  const demo = config.mode === 'demo';
+  const { payments, protocol } = await wirePayments(parts);
+  const settings = settingsOf(parts, targets);
   const execution = {
     ...parts,
     ...targets,
     quota,
-    payments: demoPayments(),
+    payments,
+    exclusive: stores.exclusive,
     slots: inFlightSlots(config.rates.maxInFlight),
     watch: streamWatch(clock),
+    unknowns: openUnknowns(),
+    mismatches: mismatchGuard(clock),
     targetQuotaPerMinute: config.rates.targetPerMinute,
+  };
+  // In demo mode it is known who will pay: the one payer that all callers are.
+  const free = {
+    ...execution,
+    resolver: targets.freeResolver,
+    payer: config.mode === 'demo' ? 'demo' : null,
+    market: marketFacts({ ...settings, models, clock }),
+    offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
   };
   return createApp({
     ...parts,
     ...wireReads({ models, log: stores.log, keys: directory, primitives: verifierPrimitives }),
     execute: (input) => executeWebhook(execution, input),
-    checkPolicy: ({ request }) =>
-      checkPolicy({ ...execution, resolver: targets.freeResolver }, request, demo ? 'demo' : null),
+    executeGuided: (input) => executeGuidedWebhook(execution, input),
+    decide: (input) => decideWebhook(free, input),
+    checkPolicy: ({ request }) => checkPolicy(free, request, free.payer),
     progress: runner,
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
-    health: () => health(stores, runner),
-    payments: null,
+    health: () => health(stores, runner, payments),
+    payments: protocol,
     quota,
-    settings: settingsOf(parts, targets),
+    settings,
   });
 }
 
-async function health({ log, readStore }: Stores, runner: ProjectionRunner): ReturnType<HttpDeps['health']> {
-  const [eventLog, rows] = await Promise.all([log.health(), readStore.health()]);
+async function health(
+  { log, readStore }: Stores,
+  runner: ProjectionRunner,
+  payments: Payments,
+): ReturnType<HttpDeps['health']> {
+  const [eventLog, rows, facilitator] = await Promise.all([
+    log.health(),
+    readStore.health(),
+    payments.health(),
+  ]);
   const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
-  return { eventLog, readModels: rows, projections, facilitator: null };
+  return { eventLog, readModels: rows, projections, facilitator };
 }
 
 function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): HttpSettings {
@@ -76,7 +101,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     baseUrl,
     mode: config.mode,
     storage: { driver: stores.driver, durable: true },
-    offer: { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display },
+    offer: offerOf(config),
     policyMode: config.policy.mode,
     targetQuota: targetQuota({ rules: targets.rules, targetQuotaPerMinute: targetPerMinute }),
     rateLimitPerMinute: clientPerMinute,

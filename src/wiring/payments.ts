@@ -1,0 +1,41 @@
+// Who takes the money: nobody in demo mode, else x402 with the configured facilitator, which is loaded only then.
+import { parseUrl } from '../adapters/outbound/addresses.ts';
+import { demoPayments } from '../adapters/payments/demo.ts';
+import type { Config } from '../config.ts';
+import { PAID_ROUTES } from '../discovery/paid-routes.ts';
+import { PRICE } from '../domain/limits.ts';
+import { didKeyId, didOf } from '../domain/receipt/did.ts';
+import type { HttpSettings } from '../http/deps.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Logger } from '../ports/logger.ts';
+import type { PaymentProtocol } from '../ports/payment-protocol.ts';
+import type { Payments } from '../ports/payments.ts';
+import type { Signer } from '../ports/signer.ts';
+
+export type PaymentParts = {
+  readonly config: Config;
+  readonly baseUrl: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signer: Signer;
+};
+
+/** `protocol` null: nobody is asked for money. */
+export async function wirePayments(
+  parts: PaymentParts,
+): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
+  const { config, baseUrl, signer } = parts;
+  const { x402 } = config;
+  if (x402 === null) return { payments: demoPayments(), protocol: null };
+  const { x402Payments } = await import('../adapters/payments/x402.ts');
+  const base = parseUrl(baseUrl);
+  if (base === null) throw new Error('the base URL was judged by the configuration');
+  const keyUrl = didKeyId(didOf(base.hostname, base.port), signer.keyId);
+  return x402Payments({ ...parts, x402, offerKey: { signer, keyUrl }, routes: PAID_ROUTES });
+}
+
+/** What a call costs; shown in demo mode too, where it is what a paid call would cost. */
+export function offerOf({ x402 }: Config): HttpSettings['offer'] {
+  if (x402 === null) return { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display };
+  return { scheme: PRICE.scheme, network: x402.network, price: `$${x402.priceUsd}` };
+}
