@@ -1,7 +1,7 @@
 // The trust score: measured facts only, each weighed; what has no data yet is left out and the other weights share its
 // place. It leaves the measuring to the read models and the attention rule to attention.ts.
 import type { Mode } from './event-fields.ts';
-import { LIMITS, PRICE } from './limits.ts';
+import { LIMITS } from './limits.ts';
 
 /** Recent is: finished within this, ms. */
 export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
@@ -111,12 +111,15 @@ function measure(facts: TrustFacts): readonly Measure[] {
 const isGood = (checkpoint: NonNullable<TrustFacts['checkpoint']>) =>
   checkpoint.consistent && checkpoint.ageMs <= checkpoint.maxAgeMs;
 
+/** What a call costs where payment is enforced. `price`: as in `$0.003`. */
+export type Offer = { readonly scheme: string; readonly network: string; readonly price: string };
+
 /** The same facts as sentences, one a component, those without data too. */
-export function trustSignals(facts: TrustFacts): readonly string[] {
+export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[] {
   const { storage, checkpoint } = facts;
   return [
     facts.paymentEnforced
-      ? `Payment is enforced: ${PRICE.display} a call by x402 (${PRICE.scheme}, ${PRICE.network}).`
+      ? `Payment is enforced: ${offer.price} a call by x402 (${offer.scheme}, ${offer.network}).`
       : 'Payment is not enforced: the service runs in demo mode.',
     storage.durable
       ? `Every event is durable before it is acknowledged (${storage.driver}).`

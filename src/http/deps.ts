@@ -1,6 +1,7 @@
 // What the HTTP room is handed: closures over use cases and read models, and the settings that answers show.
 // Refusals come back as data; faults are thrown as `Fault`. Wiring supplies all of it.
 
+import type { decisionQueries } from '#projections/decision/query.ts';
 import type { jobQueries } from '#projections/job/query.ts';
 import type { monitoringQueries } from '#projections/monitoring/query.ts';
 import type { proofQueries } from '#projections/proof/query.ts';
@@ -11,6 +12,7 @@ import type { JwkSet } from '#src/domain/receipt/keys.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import type { PolicyMode } from '#src/domain/target/policy.ts';
+import type { Offer } from '#src/domain/trust.ts';
 import type { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -29,6 +31,7 @@ export type Reads = {
   readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;
   readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary'>;
   readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts'>;
+  readonly decision: Pick<ReturnType<typeof decisionQueries>, 'find' | 'recent'>;
   /** Rows that are retained now. */
   readonly store: { counts(): Promise<{ readonly jobs: number; readonly receipts: number }> };
 };
@@ -56,7 +59,7 @@ export type HttpSettings = {
   readonly mode: Mode;
   readonly storage: { readonly driver: string; readonly durable: boolean };
   /** What one call costs where payment is enforced. */
-  readonly offer: { readonly scheme: string; readonly network: string; readonly price: string };
+  readonly offer: Offer;
   readonly policyMode: PolicyMode;
   /** The quota of one payer per target host; null where the mode has none. */
   readonly targetQuota: QuotaRule | null;

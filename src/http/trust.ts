@@ -64,7 +64,7 @@ async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
     },
     trustScore: score,
     trustComponents: [...components],
-    trustSignals: [...trustSignals(facts)],
+    trustSignals: [...trustSignals(facts, settings.offer)],
   };
 }
 

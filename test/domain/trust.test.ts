@@ -3,6 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type TrustFacts, trustScore, trustSignals } from '#src/domain/trust.ts';
 
+/** As configured, not as by default. */
+const OFFER = { scheme: 'exact', network: 'eip155:84532', price: '$0.01' };
+
 const fresh: TrustFacts = {
   paymentEnforced: true,
   storage: { driver: 'sqlite+pglite', durable: true },
@@ -122,8 +125,8 @@ test('trust: for any facts the score is whole and from 0 to 100, and the weights
 });
 
 test('trust signals: sentences from the same facts', () => {
-  assert.deepEqual(trustSignals(fresh), [
-    'Payment is enforced: $0.003 a call by x402 (exact, eip155:8453).',
+  assert.deepEqual(trustSignals(fresh, OFFER), [
+    'Payment is enforced: $0.01 a call by x402 (exact, eip155:84532).',
     'Every event is durable before it is acknowledged (sqlite+pglite).',
     'No job has finished within the last 24 hours.',
     'No receipt has been signed yet.',
@@ -139,7 +142,7 @@ test('trust signals: sentences from the same facts', () => {
     receiptsVerified: 10,
     checkpoint: { ageMs: 9, maxAgeMs: 5, consistent: true },
   };
-  assert.deepEqual(trustSignals(worse), [
+  assert.deepEqual(trustSignals(worse, OFFER), [
     'Payment is not enforced: the service runs in demo mode.',
     'Every event is durable before it is acknowledged (sqlite+pglite).',
     // Cut, not rounded: one failure must not read as 100 %.
@@ -148,11 +151,11 @@ test('trust signals: sentences from the same facts', () => {
     'The newest checkpoint of the transparency log is overdue.',
   ]);
   assert.equal(
-    trustSignals({ ...fresh, receipts: 3, receiptsVerified: 3 })[3],
+    trustSignals({ ...fresh, receipts: 3, receiptsVerified: 3 }, OFFER)[3],
     'All receipts signed so far verify (3).',
   );
   assert.equal(
-    trustSignals({ ...worse, checkpoint: { ageMs: 0, maxAgeMs: 5, consistent: false } })[4],
+    trustSignals({ ...worse, checkpoint: { ageMs: 0, maxAgeMs: 5, consistent: false } }, OFFER)[4],
     'The checkpoints of the transparency log contradict each other.',
   );
 });
