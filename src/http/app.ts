@@ -5,7 +5,10 @@ import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import { badgeRoutes } from './badge.ts';
 import { callOf } from './call.ts';
+import { decideRoutes } from './decide.ts';
+import { decisionRoutes } from './decisions.ts';
 import type { HttpDeps } from './deps.ts';
+import { didRoutes } from './did.ts';
 import { faultAnswer, refusalAnswer } from './errors.ts';
 import { executeRoutes } from './execute.ts';
 import { type Fetch, frontDoor } from './front-door.ts';
@@ -43,6 +46,8 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
   const groups: readonly AnyElysia[] = [
     executeRoutes(deps),
     guidedRoutes(deps),
+    decideRoutes(deps),
+    decisionRoutes(deps),
     policyRoutes(deps),
     jobRoutes(deps),
     verifyRoutes(deps),
@@ -53,6 +58,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
     trustRoutes(deps),
     healthRoutes(deps),
     keyRoutes(deps),
+    didRoutes(deps),
     openapiRoutes(() => {
       document ??= openapiText(groups, deps.settings);
       return document;

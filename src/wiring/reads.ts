@@ -38,8 +38,8 @@ function receiptReads(deps: ReadsDeps): Reads['receipt'] {
 }
 
 /** The read models' parts are proxies: named one by one. */
-function allOf({ job, proof, monitoring, trust, store }: ReadModels) {
-  return { job, proof, monitoring, trust, store };
+function allOf({ job, proof, monitoring, trust, decision, store }: ReadModels) {
+  return { job, proof, monitoring, trust, decision, store };
 }
 
 function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {

@@ -8,6 +8,9 @@ import { fakeWorld } from '#test/support/http-deps.ts';
 const operations = [
   ['POST', '/api/execute/webhook', [200, 400, 402, 408, 409, 413, 415, 429, 500, 502, 503, 508]],
   ['POST', '/api/execute/guided-webhook', [200, 400, 402, 404, 408, 409, 413, 415, 429, 500, 502, 503, 508]],
+  ['POST', '/api/decide/webhook', [200, 400, 408, 413, 415, 429, 500, 503]],
+  ['GET', '/api/decisions/recent', [200, 400, 500, 503]],
+  ['GET', '/api/decisions/{id}', [200, 404, 500, 503]],
   ['POST', '/api/policy/check', [200, 400, 408, 413, 415, 429, 500, 503]],
   ['GET', '/api/jobs/{id}', [200, 404, 500, 503]],
   ['GET', '/api/receipts/{id}', [200, 404, 500, 503]],

@@ -1,4 +1,5 @@
 // The HTTP room with a world behind it that answers as told: use cases and read models are fakes, the room is real.
+import type { DecisionRecord } from '#projections/decision/query.ts';
 import type { JobRecord } from '#projections/job/query.ts';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import type { ReceiptRecord } from '#projections/receipt/query.ts';
@@ -19,6 +20,7 @@ import { payloadOf } from './given-receipt.ts';
 
 export const JOB = 'job_0000000000000000000000000a';
 export const RECEIPT = 'rcpt_0000000000000000000000000a';
+export const DECISION = 'dec_0000000000000000000000000d';
 export const BASE = 'https://relay.example';
 export const JWS = 'eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl';
 const timings = { dnsMs: 1, connectMs: null, tlsMs: 3, ttfbMs: 4, totalMs: 10.5 };
@@ -52,6 +54,21 @@ export const paidExecution = (changes: Partial<Execution> = {}): Execution => {
 };
 
 export const decided = (): Decided => ({ decision: decisionRecorded().data, position: '6' });
+
+/** Executed by the sample job. */
+export const decisionRecord = (changes: Partial<DecisionRecord> = {}): DecisionRecord => ({
+  ...decisionRecorded().data,
+  outcome: {
+    status: 'succeeded',
+    jobId: JOB,
+    receiptId: RECEIPT,
+    receiptVerified: true,
+    responseStatus: 200,
+    errorCategory: null,
+    attempts: 1,
+  },
+  ...changes,
+});
 
 export const guided = (changes: Partial<Execution> = {}): Guided => {
   const { decisionId, recommendation, confidence } = decided().decision;
@@ -276,6 +293,10 @@ const reads: HttpDeps['reads'] = {
   monitoring: { summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }) },
   trust: {
     receipts: async () => ({ receipts: 8, verified: 8, recentVerified: 4, latestVerifiedAt: at(20) }),
+  },
+  decision: {
+    find: async (id) => (id === DECISION ? decisionRecord() : null),
+    recent: async () => [decisionRecord()],
   },
   store: { counts: async () => ({ jobs: 9, receipts: 8 }) },
 };

@@ -1,0 +1,78 @@
+// A decision before paying, on the wire: an action and a buyer policy in, a recorded recommendation out. A target that
+// would be refused is a decision too.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { DecisionRecord } from '#projections/decision/query.ts';
+import { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { WebhookRequest } from '#src/domain/webhook-request.ts';
+import type { Decided } from '#src/usecases/decided.ts';
+import { json } from './answer.ts';
+import { DecisionResponse, decisionShown } from './decisions.ts';
+import type { HttpDeps } from './deps.ts';
+import { refusalAnswer } from './errors.ts';
+import { takeIn } from './intake.ts';
+import { linksFrom } from './links.ts';
+import { describe } from './operation.ts';
+import { rateRule } from './rate-limit.ts';
+import { linksWork } from './read.ts';
+import { schemaCheck } from './schema-check.ts';
+import { Closed } from './schema-parts.ts';
+
+export const DecideRequest = Closed({
+  action: WebhookRequest,
+  buyerPolicy: Type.Optional(BuyerPolicyRequest),
+});
+
+const RULES = {
+  check: schemaCheck(DecideRequest),
+  rates: [
+    rateRule('decide', LIMITS.decidesPerMinute),
+    rateRule('decide-daily', LIMITS.decidesPerDay, 86_400_000),
+  ],
+  maxBytes: LIMITS.decideBodyBytes,
+};
+
+export function decideRoutes(deps: HttpDeps) {
+  const links = linksFrom(deps.settings.baseUrl);
+  return new Elysia().post(
+    '/api/decide/webhook',
+    async ({ request }) => {
+      const taken = await takeIn(deps, request, RULES);
+      if (isRefused(taken)) return refusalAnswer(taken);
+      const { action, buyerPolicy = {} } = taken.body;
+      const decided = await deps.decide({ action, buyerPolicy });
+      if (isRefused(decided)) return refusalAnswer(decided);
+      await linksWork(deps, decided);
+      return json(200, decisionShown(notExecuted(decided), links));
+    },
+    { parse: 'none', ...describe(operation) },
+  );
+}
+
+/** Nobody but this caller knows of it yet. */
+function notExecuted({ decision }: Decided): DecisionRecord {
+  const nothing = { jobId: null, receiptId: null, responseStatus: null, errorCategory: null };
+  return {
+    ...decision,
+    outcome: { status: 'pending_execution', receiptVerified: false, attempts: 0, ...nothing },
+  };
+}
+
+const operation = {
+  summary: 'Decide before paying',
+  description:
+    'Judges an action against a buyer policy, records the decision with the facts it rests on, and recommends whether to pay. Free; nothing is sent to the target.',
+  tag: 'policy' as const,
+  body: DecideRequest,
+  answers: { 200: ['The decision, whatever it recommends.', DecisionResponse] } as const,
+  errors: {
+    400: 'The request is malformed.',
+    408: 'The body did not arrive in time.',
+    413: 'The body is too large.',
+    415: 'The body is not application/json.',
+    429: 'Rate limited.',
+    503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
+  },
+};

@@ -1,0 +1,37 @@
+// The public keys once more, as a DID document (W3C DID Core 1.0, method did:web): for who resolves `kid` as a DID URL.
+import { Elysia } from 'elysia';
+import { didKeyId, didOf } from '#src/domain/receipt/did.ts';
+import type { Jwk } from '#src/domain/receipt/keys.ts';
+import { CACHE_SHORTLY, json } from './answer.ts';
+import type { HttpDeps } from './deps.ts';
+import { unlisted } from './operation.ts';
+
+export function didRoutes(deps: HttpDeps) {
+  const { hostname, port } = new URL(deps.settings.baseUrl);
+  const did = didOf(hostname, port);
+  return new Elysia().get(
+    '/.well-known/did.json',
+    async () => json(200, documentOf(did, (await deps.jwks()).keys, deps.clock.now()), CACHE_SHORTLY),
+    unlisted,
+  );
+}
+
+/** Every key there ever was, so that what it signed verifies; only those that may sign now make assertions. */
+function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
+    id: did,
+    verificationMethod: keys.map(({ kty, crv, kid, x }) => ({
+      id: didKeyId(did, kid),
+      type: 'JsonWebKey2020',
+      controller: did,
+      publicKeyJwk: { kty, crv, kid, x, use: 'sig', alg: 'EdDSA' },
+    })),
+    assertionMethod: keys.filter((key) => isActive(key, nowMs / 1000)).map(({ kid }) => didKeyId(did, kid)),
+  };
+}
+
+/** `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. */
+function isActive({ nbf = 0, exp, revokedAt }: Jwk, at: number): boolean {
+  return nbf <= at && (exp === undefined || at <= exp) && (revokedAt === undefined || at < revokedAt);
+}
