@@ -83,7 +83,7 @@ export const RecentDecisions = Closed({
   ),
 });
 
-export const DECISION_REDACTION_POLICY = {
+const DECISION_REDACTION_POLICY = {
   summary:
     'Public summaries show what was recommended, on which facts and how it ended, never what was to be sent, where, or under which buyer policy.',
   redactedFields: [

@@ -3,7 +3,15 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
 import { clientOf } from '#test/support/http-client.ts';
-import { decided, fakeWorld, JOB, paidExecution, policyCheck, RECEIPT } from '#test/support/http-deps.ts';
+import {
+  DECISION,
+  decided,
+  fakeWorld,
+  JOB,
+  paidExecution,
+  policyCheck,
+  RECEIPT,
+} from '#test/support/http-deps.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 30 });
 const url = fc.oneof(
@@ -57,9 +65,28 @@ const guidedText = textOf(
   fc.oneof(
     {
       weight: 4,
-      arbitrary: fc.record({ decisionId: fc.constant(decided().decision.decisionId), action: request }),
+      arbitrary: fc.record({ decisionId: fc.constant(DECISION), action: request }),
     },
     fc.record({ decisionId: fc.oneof(word, value), action: fc.oneof(request, value) }),
+  ),
+);
+const policy = fc.record(
+  {
+    maxPriceUsd: fc.oneof(fc.constantFrom('0.003', '1', '-1', '0.0000001'), value),
+    requireReceipt: fc.oneof(fc.boolean(), value),
+    minTrustScore: fc.oneof(fc.integer({ min: -1, max: 101 }), value),
+    allowedNetworks: fc.oneof(fc.array(word), value),
+    extra: value,
+  },
+  { requiredKeys: [] },
+);
+const decideText = textOf(
+  fc.oneof(
+    { weight: 2, arbitrary: fc.record({ action: valid, buyerPolicy: fc.constant({ minTrustScore: 60 }) }) },
+    fc.record(
+      { action: fc.oneof(request, value), buyerPolicy: fc.oneof(policy, value) },
+      { requiredKeys: [] },
+    ),
   ),
 );
 const type = fc.oneof(
@@ -70,11 +97,17 @@ const type = fc.oneof(
 const call = fc.oneof(
   fc.record({ to: fc.constantFrom('/api/execute/webhook', '/api/policy/check'), body: text }),
   fc.record({ to: fc.constant('/api/execute/guided-webhook'), body: guidedText }),
+  fc.record({ to: fc.constant('/api/decide/webhook'), body: decideText }),
 );
 
-test('any body of executions and policy check: never 500, and every answer fits its schema', async () => {
+test('any body of executions, decisions and policy check: never 500, and every answer fits its schema', async () => {
   const statuses = new Map<number, number>();
+  let decisions = 0;
   const world = fakeWorld({
+    async decide() {
+      decisions++;
+      return decided();
+    },
     checkPolicy: async ({ request }) =>
       policyCheck({
         normalized: {
@@ -96,6 +129,7 @@ test('any body of executions and policy check: never 500, and every answer fits 
   for (const status of [200, 400, 415])
     assert.ok((statuses.get(status) ?? 0) >= 10, `${status}: ${statuses.get(status)}`);
   assert.ok(world.executedGuided.length >= 10);
+  assert.ok(decisions >= 10, `${decisions}`);
   const requests = world.executed.map(({ request }) => request);
   for (const request of [...requests, ...world.executedGuided.map(({ action }) => action)]) {
     assert.deepEqual(
@@ -131,7 +165,7 @@ test('any body with any payment header, paid for or not: never 500, and every an
 test('any id, query and method of the reads: never 500, and every answer fits its schema', async () => {
   const client = clientOf(fakeWorld());
   const id = fc.oneof(
-    fc.constantFrom(JOB, RECEIPT, `${JOB}%00`, '%', '%E0%A4%A', '..', '__proto__'),
+    fc.constantFrom(JOB, RECEIPT, DECISION, `${JOB}%00`, '%', '%E0%A4%A', '..', '__proto__'),
     fc.webSegment(),
     word.map(encodeSafely),
   );
@@ -143,6 +177,7 @@ test('any id, query and method of the reads: never 500, and every answer fits it
           '/api/receipts/',
           '/api/verify/jobs/',
           '/api/verify/receipts/',
+          '/api/decisions/',
           '/proof/',
           '/',
         ),
@@ -157,6 +192,8 @@ test('any id, query and method of the reads: never 500, and every answer fits it
       '/health',
       '/health/live',
       '/.well-known/jwks.json',
+      '/.well-known/did.json',
+      '/api/decisions/recent',
       '/openapi.json',
     ),
   );
