@@ -257,6 +257,8 @@ test('a key lost in demo: look again, and nothing is collected', async () => {
 
 for (const [why, payment] of [
   ['that is settled', [paymentReserved(), paymentSettled()]],
+  ['that may be settled', [paymentReserved(), settlementUnknown()]],
+  ['that is being settled', [paymentReserved(), settlementUnknown(), settlementRetried()]],
   ['of another job', [paymentReserved({ jobId: OTHER_JOB_ID })]],
   ['that has ended', [paymentReserved(), paymentRejected()]],
 ] as const) {
