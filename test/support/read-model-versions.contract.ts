@@ -157,4 +157,23 @@ export function versionsContract(harness: ReadStoreHarness): void {
       assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
     },
   );
+
+  test(
+    `${name}: rows that another version told of another log are never continued`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      await projectWith(FIRST_MODELS, await decidedLog(), store);
+      const before = await allRows(db);
+      const other = memoryLog();
+      await appendAll(other, jobAppends({ ...PLAN, seed: 8 }));
+      const runner = runnerOver(other, store);
+      const patience = store.disposable ? PATIENCE_MS : 300;
+      assert.equal(await runner.caughtUp((await other.head()) ?? '', patience), store.disposable);
+      await runner.stop();
+      const expected = store.disposable ? asStored(await rowsAfter(recorded(other))) : before;
+      assert.deepEqual(await allRows(db), expected);
+    },
+  );
 }
