@@ -7,7 +7,7 @@ export const retention = pgTable('retention', {
   id: text().primaryKey(),
   /** Jobs (their job and proof rows) completed before this are gone: RFC 3339, UTC. */
   jobsBefore: text('jobs_before'),
-  /** Receipts signed before this are gone. */
+  /** Receipts signed, and decisions recorded, before this are gone. */
   receiptsBefore: text('receipts_before'),
   /** How many went, ever: what is in store is counted by subtraction, not by a scan. */
   jobsPurged: bigint('jobs_purged', { mode: 'number' }).notNull(),
