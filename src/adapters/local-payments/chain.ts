@@ -11,6 +11,7 @@ import {
   walletActions,
 } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
+import { createNonceManager, jsonRpc } from 'viem/nonce';
 import { startAnvil } from './anvil-process.ts';
 import contracts from './contracts.json' with { type: 'json' };
 
@@ -35,10 +36,13 @@ const multicallAbi = parseAbi([
 const walletAbi = parseAbi(['function own(address first)']);
 
 /** Of anvil's own word list, known to everybody; each has 10,000 worthless ether. */
-export const devAccount = (index: number) =>
-  mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: index });
-/** Pays for what the laboratory itself does on the chain; the facilitator has its own. */
-const CLERK = devAccount(1);
+export function devAccount(index: number) {
+  const words = 'test test test test test test test test test test test junk';
+  // A manager of its own: without one, transactions sent at once take one number; the library's shared one keeps
+  // numbers by address and chain id, which every local chain has in common.
+  const nonceManager = createNonceManager({ source: jsonRpc() });
+  return { ...mnemonicToAccount(words, { addressIndex: index }), nonceManager };
+}
 
 /** Amounts in atomic units (6 decimals), times in Unix seconds of the chain's clock. */
 export type LocalChain = {
@@ -114,7 +118,8 @@ export const viemChain = (url: string) =>
 const chainClient = (url: string) =>
   createTestClient({
     mode: 'anvil',
-    account: CLERK,
+    // Pays for what the laboratory itself does; the facilitator has its own.
+    account: devAccount(1),
     chain: viemChain(url),
     transport: http(url),
     pollingInterval: 50,

@@ -6,7 +6,6 @@ import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { createWalletClient, http, publicActions } from 'viem';
-import { createNonceManager, jsonRpc } from 'viem/nonce';
 import { devAccount, viemChain } from './chain.ts';
 
 export type LocalFacilitator = {
@@ -48,9 +47,7 @@ export async function startLocalFacilitator({
 }
 
 function makeFacilitator(rpcUrl: string): x402Facilitator {
-  // A nonce manager of its own: without one, transactions sent at once take one number; the library's shared one keeps
-  // numbers by address and chain id, which every local chain has in common.
-  const account = { ...devAccount(0), nonceManager: createNonceManager({ source: jsonRpc() }) };
+  const account = devAccount(0);
   const client = createWalletClient({
     account,
     chain: viemChain(rpcUrl),

@@ -1,0 +1,203 @@
+// The facilitator fails: before it has verified, before it has settled, after it has settled. Nobody pays twice, nobody
+// is served for nothing, and the same payment header always leads on. Without a way to the chain.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Fault } from '#test/support/fault-proxy.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { assertDelivered, assertSaid, EXECUTE, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { challenge, makePayment } from '#test/support/payer.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+
+const needs = needsAnvil();
+
+describe('a facilitator that fails', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  /** Gives a facilitator 2 s, for those that never answer: the other one must not give up on a slow machine. */
+  let hasty: Service;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+    const own = { DATA_DIR: join(paid.folder, 'hasty'), X402_FACILITATOR_TIMEOUT_MS: '2000' };
+    hasty = await paid.start(own);
+  });
+  const facing = (fault: Fault) => (fault.startsWith('hang') ? hasty : service);
+  after(() => paid?.end());
+
+  const calls = (kind: 'verify' | 'settle', { payment }: Sample) => paid.proxy.callsOf(kind, payment.nonce);
+  const moves = (sample: Sample) => calls('settle', sample).filter(({ moved }) => moved).length;
+
+  /** The first call of this kind fails, the others pass. */
+  const failFirst = (kind: 'verify' | 'settle', fault: Fault) =>
+    paid.proxy.rule((call) => (call.kind === kind && call.nth === 1 ? fault : 'pass'));
+
+  /** 503, not charged or not known to be; `Retry-After` says when to repeat. */
+  async function assertUnserved(sample: Sample, code: string, by = service): Promise<void> {
+    const sent = await sendPatiently(by, sample);
+    assertSaid(sent, 503, code);
+    assert.match(sent.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    assert.equal(paid.hits(sample), 0);
+  }
+
+  for (const fault of ['http_500', 'json_500', 'not_json', 'refuse', 'hang'] as const) {
+    test(`verify: ${fault}: 503, nothing charged; the same header works later`, needs, async () => {
+      const by = facing(fault);
+      const samples = await paid.samples(by, `verify-${fault}`);
+      failFirst('verify', fault);
+      await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable', by));
+      for (const sample of samples) assert.equal(calls('settle', sample).length, 0);
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      await each(samples, async (sample) => assertDelivered(await sendPatiently(by, sample), sample));
+      for (const sample of samples) assert.deepEqual([calls('settle', sample).length, moves(sample)], [1, 1]);
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
+  }
+
+  test(
+    'down: 402s are answered all the same, paid calls are 503, nothing charged; up: the same header works',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'down');
+      paid.proxy.rule(() => 'pass');
+      await paid.proxy.down();
+      await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable'));
+      assert.equal((await challenge(`${service.url}${EXECUTE}`)).accepts.length, 1);
+      await paid.proxy.up();
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  for (const fault of ['http_500', 'json_500', 'not_json', 'refuse', 'hang'] as const) {
+    test(
+      `settle, nothing settled: ${fault}: 503; the same header: one call, charged once`,
+      needs,
+      async () => {
+        const by = facing(fault);
+        const samples = await paid.samples(by, `settle-${fault}`, {
+          more: () => ({ idempotencyKey: 'key' }),
+        });
+        failFirst('settle', fault);
+        await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed', by));
+        await paid.assertBooks(samples, { calls: 0, charges: 0 });
+        await each(samples, async (sample) => assertDelivered(await sendPatiently(by, sample), sample));
+        for (const sample of samples)
+          assert.deepEqual([calls('settle', sample).length, moves(sample)], [2, 1]);
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  for (const fault of ['cut', 'hang_after', 'json_500_after', 'pending'] as const) {
+    test(
+      `settled, and its answer lost: ${fault}: 503; recovered by the same header: one call, charged once`,
+      needs,
+      async () => {
+        const by = facing(fault);
+        const samples = await paid.samples(by, `lost-${fault}`);
+        failFirst('settle', fault);
+        await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed', by));
+        await paid.assertBooks(samples, { calls: 0, charges: 1 });
+        await each(samples, async (sample) => {
+          // Nobody could name the transaction; from the first answer on, all say the same.
+          const first = assertDelivered(await sendPatiently(by, sample), sample, { transaction: false });
+          for (const version of [1, 2] as const) {
+            const expected = { transaction: false, replay: true, version };
+            const again = assertDelivered(await send(by, sample, { version }), sample, expected);
+            assert.deepEqual(again.job, first.job);
+          }
+        });
+        for (const sample of samples) assert.equal(moves(sample), 1);
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  for (const [title, fault, charges] of [
+    ['not settled', 'json_500', 0],
+    ['settled', 'cut', 1],
+  ] as const) {
+    test(
+      `20 concurrent retries of an unknown payment (${title}): one call, charged once`,
+      needs,
+      async () => {
+        const samples = await paid.samples(service, `unknown-${fault}`);
+        failFirst('settle', fault);
+        await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed'));
+        await paid.assertBooks(samples, { calls: 0, charges });
+        const transaction = charges === 0;
+        for (const sample of samples) {
+          const retry = (_: unknown, n: number) => send(service, sample, { version: n % 2 === 0 ? 2 : 1 });
+          const sent = await Promise.all(Array.from({ length: 20 }, retry));
+          assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
+          for (const [n, answer] of sent.entries()) {
+            const version = n % 2 === 0 ? 2 : 1;
+            if (answer.status === 200) {
+              assertDelivered(answer, sample, { version, replay: answer.body.idempotentReplay, transaction });
+            } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+            else assertSaid(answer, 429, 'too_many_in_flight');
+          }
+          assert.equal(moves(sample), 1);
+        }
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  test('a copy that is verified after the first has settled: a replay or 409, not 402', needs, async () => {
+    const samples = await paid.samples(service, 'late-copy', { count: 20 });
+    paid.proxy.rule(async ({ kind, nonce, nth }) => {
+      const seen = (what: 'verify' | 'settle') => paid.proxy.callsOf(what, nonce);
+      if (kind === 'verify' && nth === 1) await waitFor('the copy', () => seen('verify').length === 2);
+      if (kind === 'verify' && nth === 2)
+        await waitFor('the money', () => seen('settle').some(({ moved }) => moved));
+      return 'pass' as const;
+    });
+    // Two verifies each: 16 at once are the most there may be.
+    for (const some of [0, 1, 2, 3].map((n) => samples.slice(5 * n, 5 * n + 5))) {
+      await each(some, async (sample) => {
+        const pair = await Promise.all([send(service, sample), send(service, sample, { version: 1 })]);
+        assert.equal(calls('verify', sample).length, 2);
+        const served = pair.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
+        assert.equal(served.length, 1);
+        for (const [n, answer] of pair.entries()) {
+          if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+          else {
+            const replay = answer.body.idempotentReplay;
+            assertDelivered(answer, sample, { version: n === 0 ? 2 : 1, replay });
+          }
+        }
+      });
+    }
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  for (const fault of ['json_500', 'cut'] as const) {
+    test(
+      `a naive client repeats with a new payment and the same key (${fault}): 409, not charged`,
+      needs,
+      async () => {
+        const asked = await challenge(`${service.url}${EXECUTE}`);
+        const samples = await paid.samples(service, `naive-${fault}`, {
+          more: () => ({ idempotencyKey: 'key' }),
+        });
+        failFirst('settle', fault);
+        await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed'));
+        await each(samples, async (sample) => {
+          const payment = await makePayment(sample.payer, asked);
+          const repeated = await sendPatiently(service, sample, { payment });
+          assertSaid(repeated, 409, 'idempotency_in_progress');
+          assert.equal(paid.proxy.callsOf('settle', payment.nonce).length, 0);
+          const expected = { transaction: fault === 'json_500' };
+          assertDelivered(await sendPatiently(service, sample), sample, expected);
+          assertDelivered(await send(service, sample, { payment }), sample, { ...expected, replay: true });
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+});

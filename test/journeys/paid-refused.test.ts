@@ -1,0 +1,248 @@
+// What is no payment for this service is answered with what it asks, nothing called and nothing settled; and what is
+// refused for another reason is not charged either.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import {
+  assertAskedToPay,
+  assertDelivered,
+  assertSaid,
+  EXECUTE,
+  each,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import {
+  altered,
+  cancellation,
+  challenge,
+  makePayment,
+  newPayer,
+  type Payment,
+  resigned,
+} from '#test/support/payer.ts';
+import type { Service } from '#test/support/service.ts';
+import { get } from '#test/support/service-world.ts';
+
+const needs = needsAnvil();
+const seconds = () => Math.floor(Date.now() / 1000);
+
+describe('refused payments', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+  });
+  after(() => paid?.end());
+
+  /** By the payment's identity alone, since the facilitator never sees most of them. */
+  const settled = ({ nonce }: Payment) => paid.proxy.callsOf('settle', nonce).length;
+
+  async function assertRefused(
+    row: string,
+    spoil: (payment: Payment) => Promise<Payment> | Payment,
+  ): Promise<void> {
+    const samples = await paid.samples(service, row);
+    await each(samples, async (sample) => {
+      const payment = await spoil(sample.payment);
+      for (const version of [2, 1] as const) {
+        const reason = assertAskedToPay(await sendPatiently(service, sample, { payment, version }));
+        assert.notEqual(reason, 'payment_required', 'the reason is named');
+      }
+      assert.deepEqual([settled(payment), settled(sample.payment)], [0, 0]);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  }
+
+  const REFUSED: readonly (readonly [string, (payment: Payment) => Promise<Payment> | Payment])[] = [
+    [
+      'to another payee, well signed',
+      (payment) =>
+        resigned(payment, (authorization) => Object.assign(authorization, { to: newPayer().address })),
+    ],
+    [
+      'of a smaller amount, well signed',
+      (payment) => resigned(payment, (authorization) => Object.assign(authorization, { value: '2999' })),
+    ],
+    [
+      'of a larger amount, well signed',
+      (payment) => resigned(payment, (authorization) => Object.assign(authorization, { value: '3001' })),
+    ],
+    [
+      'the amount raised after the signature',
+      (payment) =>
+        altered(payment, (_, { authorization }) => Object.assign(authorization, { value: '3001' })),
+    ],
+    [
+      'another nonce than was signed',
+      (payment) =>
+        altered(payment, (_, { authorization }) =>
+          Object.assign(authorization, { nonce: `0x${'ab'.repeat(32)}` }),
+        ),
+    ],
+    [
+      'in somebody else’s name',
+      (payment) =>
+        altered(payment, (_, { authorization }) =>
+          Object.assign(authorization, { from: newPayer().address }),
+        ),
+    ],
+    [
+      'a signature of nothing',
+      (payment) =>
+        altered(payment, (_, signed) => {
+          signed.signature = `0x${'11'.repeat(64)}1b`;
+        }),
+    ],
+    [
+      'expired',
+      (payment) =>
+        resigned(payment, (authorization) =>
+          Object.assign(authorization, { validBefore: String(seconds() - 1) }),
+        ),
+    ],
+    [
+      'valid too far ahead',
+      (payment) =>
+        resigned(payment, (authorization) =>
+          Object.assign(authorization, { validBefore: String(seconds() + 400) }),
+        ),
+    ],
+    [
+      'not valid yet',
+      (payment) =>
+        resigned(payment, (authorization) =>
+          Object.assign(authorization, { validAfter: String(seconds() + 60) }),
+        ),
+    ],
+  ];
+  for (const [title, spoil] of REFUSED) {
+    test(`402, nothing called, nothing settled: ${title}`, needs, () => assertRefused(slug(title), spoil));
+  }
+
+  test(
+    '402: on another network, of another coin, by another scheme, in either version’s words',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'terms');
+      await each(samples, async (sample) => {
+        const change = (terms: Record<string, string>) =>
+          altered(sample.payment, ({ accepted }) => Object.assign(accepted, terms));
+        for (const terms of [
+          { network: 'eip155:84532' },
+          { network: 'eip155:1' },
+          { asset: newPayer().address },
+          { scheme: 'upto' },
+          { amount: '1' },
+          { payTo: newPayer().address },
+        ]) {
+          assertAskedToPay(await sendPatiently(service, sample, { payment: change(terms) }));
+        }
+        for (const terms of [{ network: 'base-sepolia' }, { network: 'eip155:8453' }, { scheme: 'upto' }]) {
+          const first = JSON.parse(
+            Buffer.from(sample.payment.headers[1]['x-payment'] ?? '', 'base64').toString(),
+          );
+          const headers = { 1: header('x-payment', { ...first, ...terms }), 2: {} };
+          const payment = { ...sample.payment, headers };
+          assertAskedToPay(await sendPatiently(service, sample, { payment, version: 1 }));
+        }
+        assert.equal(settled(sample.payment), 0);
+      });
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    },
+  );
+
+  test('402: garbage in either header', needs, async () => {
+    const samples = await paid.samples(service, 'garbage');
+    const garbage = [
+      'x',
+      '{}',
+      Buffer.from('{}').toString('base64'),
+      Buffer.from('[]').toString('base64'),
+      Buffer.from('null').toString('base64'),
+      Buffer.from('{"x402Version":2,"payload":{"authorization":{}}}').toString('base64'),
+      Buffer.from('{"x402Version":3}').toString('base64'),
+      `${'A'.repeat(8000)}=`,
+    ];
+    await each(samples, async (sample) => {
+      for (const text of garbage) {
+        const headers = { 1: { 'x-payment': text }, 2: { 'payment-signature': text } };
+        const payment = { ...sample.payment, headers };
+        for (const version of [1, 2] as const) {
+          assertAskedToPay(await sendPatiently(service, sample, { payment, version }));
+        }
+      }
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
+
+  test('402: a payer without money', needs, async () => {
+    const asked = await challenge(`${service.url}${EXECUTE}`);
+    const samples = await paid.samples(service, 'poor');
+    await each(samples, async (sample) => {
+      const payment = await makePayment(newPayer(), asked);
+      assertAskedToPay(await sendPatiently(service, sample, { payment }));
+      assert.equal(settled(payment), 0);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
+
+  test('402: an authorization that its payer has cancelled', needs, async () => {
+    const samples = await paid.samples(service, 'cancelled');
+    await each(samples, async (sample) => {
+      const { payer, nonce } = sample.payment;
+      await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
+      assertAskedToPay(await sendPatiently(service, sample));
+      assert.equal(settled(sample.payment), 0);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
+
+  test(
+    '400 with a payment and an invalid body: not charged; the same payment buys a good call',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'invalid-body');
+      await each(samples, async (sample) => {
+        for (const request of [
+          {},
+          { ...sample.request, timeoutMs: 5 },
+          { ...sample.request, more: 1 },
+          '{"url":',
+        ]) {
+          const sent = await send(service, sample, { request });
+          assertSaid(sent, 400, 'invalid_request', 'invalid_json');
+        }
+        assert.equal(settled(sample.payment), 0);
+        assertDelivered(await sendPatiently(service, sample), sample);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test('400 for a refused target: not charged; the same payment buys a good call', needs, async () => {
+    const samples = await paid.samples(service, 'refused-target');
+    await each(samples, async (sample) => {
+      const request = { ...sample.request, url: 'https://10.0.0.1/hook' };
+      assertSaid(await sendPatiently(service, sample, { request }), 400, 'unsafe_target');
+      assert.equal(settled(sample.payment), 0);
+      assertDelivered(await sendPatiently(service, sample), sample);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  test('it is in good health after all that', needs, async () => {
+    const { status, body } = await get<{ ok: boolean; mode: string }>(`${service.url}/health`);
+    assert.deepEqual([status, body.ok, body.mode], [200, true, 'x402']);
+    const bare = await fetch(`${service.url}${EXECUTE}`, { method: 'POST' });
+    assert.equal(bare.status, 402);
+  });
+});
+
+const slug = (title: string) => title.replace(/\W+/g, '-');
+const header = (name: string, value: unknown) => ({
+  [name]: Buffer.from(JSON.stringify(value)).toString('base64'),
+});

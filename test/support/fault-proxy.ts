@@ -1,0 +1,155 @@
+// A proxy in front of a facilitator that fails as it is told, and remembers every call and whether money moved.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/**
+ * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
+ * closed), `hang` (no answer until the caller gives up or the proxy ends). After it has acted: `cut` (connection
+ * closed), `hang_after`, `json_500_after`, `pending` (settlement_pending, with the transaction).
+ */
+export type Fault =
+  | 'pass'
+  | 'http_500'
+  | 'json_500'
+  | 'not_json'
+  | 'refuse'
+  | 'hang'
+  | 'cut'
+  | 'hang_after'
+  | 'json_500_after'
+  | 'pending';
+
+export type FacilitatorCall = {
+  readonly kind: 'verify' | 'settle';
+  /** Of the authorization, lower case. */
+  readonly nonce: string;
+  /** 1 for the first call of this kind for this nonce. */
+  readonly nth: number;
+  /** `pass` until the rule has spoken. */
+  fault: Fault;
+  /** The facilitator has moved the money in this very call. */
+  moved: boolean;
+};
+
+/** May wait: the call is in `calls` already, and is answered when the rule has spoken. */
+export type FaultRule = (call: Pick<FacilitatorCall, 'kind' | 'nonce' | 'nth'>) => Fault | Promise<Fault>;
+
+export type FaultProxy = {
+  readonly url: string;
+  /** From the next call on. */
+  rule(rule: FaultRule): void;
+  /** All calls with a payment, in order of arrival. */
+  readonly calls: readonly FacilitatorCall[];
+  callsOf(kind: FacilitatorCall['kind'], nonce: string): readonly FacilitatorCall[];
+  /** Closes the port and every connection. */
+  down(): Promise<void>;
+  /** Opens the same port again. */
+  up(): Promise<void>;
+};
+
+/** `behind`: URL of the facilitator. */
+export async function startFaultProxy(behind: string): Promise<FaultProxy> {
+  const calls: FacilitatorCall[] = [];
+  let rule: FaultRule = () => 'pass';
+  const callsOf: FaultProxy['callsOf'] = (kind, nonce) =>
+    calls.filter((call) => call.kind === kind && call.nonce === nonce.toLowerCase());
+
+  async function recorded(kind: FacilitatorCall['kind'], body: string): Promise<FacilitatorCall> {
+    const { paymentPayload } = JSON.parse(body);
+    const nonce = String(paymentPayload.payload.authorization.nonce).toLowerCase();
+    const nth = callsOf(kind, nonce).length + 1;
+    const call: FacilitatorCall = { kind, nonce, nth, fault: 'pass', moved: false };
+    calls.push(call);
+    call.fault = await rule(call);
+    return call;
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const kind = request.url?.slice(1);
+    const body = await text(request);
+    const call = kind === 'verify' || kind === 'settle' ? await recorded(kind, body) : null;
+    const early = call === null ? null : beforeActing(call.fault);
+    if (early === 'hang') return;
+    if (early === 'refuse') {
+      response.destroy();
+      return;
+    }
+    if (early !== null) {
+      response.writeHead(...early.head).end(early.body);
+      return;
+    }
+    const method = request.method ?? 'GET';
+    const forwarded = await fetch(`${behind}${request.url}`, { method, ...(body === '' ? {} : { body }) });
+    const said = await forwarded.text();
+    if (call !== null) call.moved = call.kind === 'settle' && JSON.parse(said).success === true;
+    tell(response, call?.fault ?? 'pass', forwarded.status, said);
+  }
+
+  let server: Server;
+  async function listen(port: number): Promise<number> {
+    server = createServer((request, response) => {
+      answer(request, response).catch(() => response.destroy());
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(port, '127.0.0.1', resolve);
+    });
+    return (server.address() as AddressInfo).port;
+  }
+  const port = await listen(0);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    calls,
+    callsOf,
+    rule: (next) => {
+      rule = next;
+    },
+    down: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+    up: async () => {
+      await listen(port);
+    },
+  };
+}
+
+type Early = {
+  readonly head: readonly [status: number, headers: Record<string, string>];
+  readonly body: string;
+};
+
+function beforeActing(fault: Fault): Early | 'hang' | 'refuse' | null {
+  const plain = { 'content-type': 'text/plain' };
+  const json = { 'content-type': 'application/json' };
+  switch (fault) {
+    case 'hang':
+    case 'refuse':
+      return fault;
+    case 'http_500':
+      return { head: [500, plain], body: 'upstream connect error' };
+    case 'json_500':
+      return { head: [500, json], body: '{"error":"internal error","message":"signature value invalid"}' };
+    case 'not_json':
+      return { head: [200, plain], body: '<html>all is well</html>' };
+    default:
+      return null;
+  }
+}
+
+function tell(response: ServerResponse, fault: Fault, status: number, said: string): void {
+  const json = { 'content-type': 'application/json' };
+  if (fault === 'hang_after') return;
+  if (fault === 'cut') response.destroy();
+  else if (fault === 'json_500_after') response.writeHead(500, json).end('{"error":"internal error"}');
+  else if (fault === 'pending') {
+    const pending = { ...JSON.parse(said), success: false, errorReason: 'settlement_pending' };
+    response.writeHead(200, json).end(JSON.stringify(pending));
+  } else response.writeHead(status, json).end(said);
+}
+
+async function text(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}

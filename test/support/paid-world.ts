@@ -1,0 +1,123 @@
+// A world in which the service is paid for real: a local chain, the stock facilitator behind a proxy that fails as it is
+// told, payers with coins, and the books: who paid what, and what the target saw of it.
+import assert from 'node:assert/strict';
+import type { Hex } from 'viem';
+import { type LocalChain, startLocalChain } from '#src/adapters/local-payments/chain.ts';
+import { startLocalFacilitator } from '#src/adapters/local-payments/facilitator.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { EXECUTE, type PaidPath } from './paid-call.ts';
+import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
+import type { Environment, Service } from './service.ts';
+import { makeWorld, type World } from './service-world.ts';
+import type { TlsTargetOptions } from './tls-target.ts';
+
+/** Atomic units. */
+const PRICE = 3000n;
+const PURSE = 30_000n;
+/** Every row of the table is shown with as many payments. */
+export const SAMPLES = 20;
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** One payer with one payment for one request, whose path at the target is like no other's. */
+export type Sample = {
+  readonly n: number;
+  readonly payer: Payer;
+  readonly payment: Payment;
+  readonly request: Body;
+  readonly path: string;
+};
+
+export type PaidWorld = World & {
+  readonly chain: LocalChain;
+  readonly proxy: FaultProxy;
+  readonly payTo: Hex;
+  /** New payers with a full purse each. */
+  payers(count: number): Promise<Payer[]>;
+  /** `row`: names their paths. `more`: what each request has beside url and body. */
+  samples(service: Service, row: string, options?: SampleOptions): Promise<Sample[]>;
+  /** Requests at the target for this sample. */
+  hits(sample: Pick<Sample, 'path'>): number;
+  /** In all so far, each sample: requests at the target and what left the purse; and the payee has it all. */
+  assertBooks(
+    samples: readonly Sample[],
+    each: { readonly calls: number; readonly charges: number },
+  ): Promise<void>;
+};
+
+export type SampleOptions = {
+  readonly count?: number;
+  readonly more?: (n: number) => Body;
+  readonly terms?: Parameters<typeof makePayment>[2];
+  readonly route?: PaidPath;
+};
+
+export type PaidWorldOptions = TlsTargetOptions & {
+  /** The service may ask the chain (X402_RPC_URL). */
+  readonly rpc?: boolean;
+};
+
+export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOptions = {}): Promise<PaidWorld> {
+  const world = await makeWorld(options);
+  const chain = await startLocalChain();
+  const facilitator = await startLocalFacilitator({ rpcUrl: chain.url });
+  const proxy = await startFaultProxy(facilitator.url);
+  const payTo = newPayer().address;
+  const env: Environment = {
+    ...world.env,
+    X402_ENABLED: 'true',
+    X402_PAY_TO: payTo,
+    X402_FACILITATOR_URL: proxy.url,
+    ...(rpc ? { X402_RPC_URL: chain.url } : {}),
+  };
+  /** What each payer is known to have paid. */
+  const paidBy = new Map<Payer, bigint>();
+  const hits: PaidWorld['hits'] = ({ path }) =>
+    world.target.requests.filter((request) => request.path === path).length;
+
+  async function payers(count: number): Promise<Payer[]> {
+    const made = Array.from({ length: count }, newPayer);
+    await chain.mint(
+      made.map(({ address }) => address),
+      PURSE,
+    );
+    return made;
+  }
+
+  return {
+    ...world,
+    env,
+    chain,
+    proxy,
+    payTo,
+    payers,
+    hits,
+    start: (more = {}) => world.start({ ...env, ...more }),
+    async samples(service, row, { count = SAMPLES, more = () => ({}), terms = {}, route = EXECUTE } = {}) {
+      const asked = await challenge(`${service.url}${route}`);
+      return Promise.all(
+        (await payers(count)).map(async (payer, n) => {
+          const path = `/${row}/${n}`;
+          const request = { url: world.target.url(path), body: { row, n }, ...more(n) };
+          return { n, payer, path, request, payment: await makePayment(payer, asked, terms) };
+        }),
+      );
+    },
+    async assertBooks(samples, { calls, charges }) {
+      for (const sample of samples) {
+        const spent = PURSE - (await chain.balanceOf(sample.payer.address));
+        const expected = { calls, charged: PRICE * BigInt(charges) };
+        assert.deepEqual({ calls: hits(sample), charged: spent }, expected, sample.path);
+        paidBy.set(sample.payer, spent);
+      }
+      const all = [...paidBy.values()].reduce((sum, one) => sum + one, 0n);
+      assert.equal(await chain.balanceOf(payTo), all, 'what came to the payee');
+    },
+    async end() {
+      await world.end();
+      await proxy.down();
+      await facilitator.stop();
+      await chain.stop();
+    },
+  };
+}

@@ -1,0 +1,134 @@
+// A payer of the service: one authorization, made by the stock client, presented as often and in whatever header the
+// test wants; and the same with something in it changed.
+import assert from 'node:assert/strict';
+import { x402HTTPClient } from '@x402/core/client';
+import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { x402Client } from '@x402/fetch';
+import type { Hex } from 'viem';
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+
+export type Payer = PrivateKeyAccount;
+export const newPayer = (): Payer => privateKeyToAccount(generatePrivateKey());
+
+/** An exact EVM payload, the same in both versions. */
+type Signed = {
+  authorization: { from: Hex; to: Hex; value: string; validAfter: string; validBefore: string; nonce: Hex };
+  signature: Hex;
+};
+type Terms = PaymentRequired['accepts'][number];
+
+export type Payment = {
+  readonly payer: Payer;
+  readonly nonce: Hex;
+  /** Unix seconds. */
+  readonly validBefore: number;
+  /** The headers that present it, by version. */
+  readonly headers: { readonly 1: Header; readonly 2: Header };
+  readonly payload: PaymentPayload;
+};
+type Header = Readonly<Record<string, string>>;
+
+const httpClient = (payer: Payer) =>
+  new x402HTTPClient(registerExactEvmScheme(new x402Client(), { signer: payer }));
+
+/** What a 402 of the service asks, as the stock client reads its header. */
+export async function challenge(url: string): Promise<PaymentRequired> {
+  const response = await fetch(url, { method: 'POST' });
+  assert.equal(response.status, 402);
+  const body = await response.json();
+  return httpClient(newPayer()).getPaymentRequiredResponse((name) => response.headers.get(name), body);
+}
+
+/** `terms`: signed by these instead of what was asked, while the header says that it accepts what was asked. */
+export async function makePayment(
+  payer: Payer,
+  asked: PaymentRequired,
+  terms: Partial<Terms> = {},
+): Promise<Payment> {
+  const [offered] = asked.accepts;
+  assert.ok(offered);
+  const client = httpClient(payer);
+  const made = await client.createPaymentPayload({ ...asked, accepts: [{ ...offered, ...terms }] });
+  return presented(payer, { ...made, accepted: offered });
+}
+
+/** `change` works on a copy, and must really change it. */
+export function altered(
+  payment: Payment,
+  change: (payload: PaymentPayload, signed: Signed) => void,
+): Payment {
+  const payload = structuredClone(payment.payload);
+  change(payload, signedOf(payload));
+  assert.notDeepEqual(payload, payment.payload, 'the payment was altered');
+  return presented(payment.payer, payload);
+}
+
+/** Signs the same terms anew as the payer, after a change: a valid signature of something else. */
+export async function resigned(
+  payment: Payment,
+  change: (authorization: Signed['authorization']) => void,
+): Promise<Payment> {
+  const authorization = { ...signedOf(payment.payload).authorization };
+  change(authorization);
+  const { extra, asset } = payment.payload.accepted;
+  const signature = await payment.payer.signTypedData({
+    domain: {
+      name: String(extra.name),
+      version: String(extra.version),
+      chainId: 8453,
+      verifyingContract: asset as Hex,
+    },
+    types: { TransferWithAuthorization: AUTHORIZATION },
+    primaryType: 'TransferWithAuthorization',
+    message: {
+      ...authorization,
+      value: BigInt(authorization.value),
+      validAfter: BigInt(authorization.validAfter),
+      validBefore: BigInt(authorization.validBefore),
+    },
+  });
+  return altered(payment, (_payload, signed) => Object.assign(signed, { authorization, signature }));
+}
+
+const AUTHORIZATION = [
+  { name: 'from', type: 'address' },
+  { name: 'to', type: 'address' },
+  { name: 'value', type: 'uint256' },
+  { name: 'validAfter', type: 'uint256' },
+  { name: 'validBefore', type: 'uint256' },
+  { name: 'nonce', type: 'bytes32' },
+] as const;
+
+/** The payer's word that the authorization is void (EIP-3009). */
+export function cancellation({ payer, nonce, payload }: Payment): Promise<Hex> {
+  const { extra, asset } = payload.accepted;
+  return payer.signTypedData({
+    domain: {
+      name: String(extra.name),
+      version: String(extra.version),
+      chainId: 8453,
+      verifyingContract: asset as Hex,
+    },
+    types: {
+      CancelAuthorization: [
+        { name: 'authorizer', type: 'address' },
+        { name: 'nonce', type: 'bytes32' },
+      ],
+    },
+    primaryType: 'CancelAuthorization',
+    message: { authorizer: payer.address, nonce },
+  });
+}
+
+const signedOf = (payload: PaymentPayload) => payload.payload as unknown as Signed;
+
+function presented(payer: Payer, payload: PaymentPayload): Payment {
+  const { nonce, validBefore } = signedOf(payload).authorization;
+  const first = { x402Version: 1, scheme: 'exact', network: 'base', payload: payload.payload };
+  const headers = {
+    1: { 'x-payment': Buffer.from(JSON.stringify(first)).toString('base64') },
+    2: httpClient(payer).encodePaymentSignatureHeader(payload),
+  };
+  return { payer, nonce, validBefore: Number(validBefore), headers, payload };
+}
