@@ -7,6 +7,7 @@ import { addDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitOf, oneLine } from './exit.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
+import { addPay } from './pay.ts';
 import { addPayments } from './payments.ts';
 import { addServe } from './serve.ts';
 import { complain, surviveClosedPipe } from './terminal.ts';
@@ -37,7 +38,8 @@ async function run(args: readonly string[]): Promise<ExitCode> {
       outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
-  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys, addPayments]) add(program, end);
+  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys, addPay, addPayments])
+    add(program, end);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exit;

@@ -10,6 +10,7 @@ const COMMANDS = [
   ['migrate'],
   ['keys'],
   ['keys', 'init'],
+  ['pay'],
   ['payments'],
   ['payments', 'resolve'],
 ] as const;

@@ -1,0 +1,108 @@
+// What stands between a buyer and a relay: passes everything on, sees all, and changes what a test tells it to.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type FrontRequest = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+export type FrontAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+/** `null`: the connection is cut without an answer. */
+export type FrontRule = (
+  request: FrontRequest,
+  forward: () => Promise<FrontAnswer>,
+) => Promise<FrontAnswer | null>;
+
+export type RelayFront = {
+  readonly url: string;
+  /** Where it passes on to. */
+  behind(url: string): void;
+  /** From the next request on; null: passes on. */
+  rule(rule: FrontRule | null): void;
+  /** Values of PAYMENT-SIGNATURE that came, in order. */
+  readonly payments: readonly string[];
+  close(): Promise<void>;
+};
+
+export async function startRelayFront(): Promise<RelayFront> {
+  let behind = '';
+  let rule: FrontRule | null = null;
+  const payments: string[] = [];
+  const server = createServer((request, response) => {
+    answer(request).then(
+      (answered) => tell(request, response, answered),
+      () => request.socket.destroy(),
+    );
+  });
+
+  async function answer(incoming: IncomingMessage): Promise<FrontAnswer | null> {
+    const { method = 'GET', url: path = '/' } = incoming;
+    const headers = Object.fromEntries(
+      Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+    );
+    let body = '';
+    for await (const chunk of incoming) body += String(chunk);
+    const payment = headers['payment-signature'];
+    if (payment !== undefined) payments.push(payment);
+    const request = { method, path, headers, body };
+    const forward = () => forwarded(behind, request);
+    return rule === null ? forward() : rule(request, forward);
+  }
+
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    behind: (url) => {
+      behind = url;
+    },
+    rule: (next) => {
+      rule = next;
+    },
+    payments,
+    close: () =>
+      new Promise<void>((closed) => {
+        server.close(() => closed());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'host', 'content-length', 'transfer-encoding']);
+const endToEnd = (headers: Iterable<readonly [string, string]>) =>
+  Object.fromEntries([...headers].filter(([name]) => !HOP_BY_HOP.has(name)));
+
+async function forwarded(
+  behind: string,
+  { method, path, headers, body }: FrontRequest,
+): Promise<FrontAnswer> {
+  const answer = await fetch(`${behind}${path}`, {
+    method,
+    headers: endToEnd(Object.entries(headers)),
+    ...(body === '' ? {} : { body }),
+    redirect: 'manual',
+  });
+  return { status: answer.status, headers: endToEnd(answer.headers), body: await answer.text() };
+}
+
+function tell(request: IncomingMessage, response: ServerResponse, answer: FrontAnswer | null): void {
+  // Not the response's own: Bun then answers an empty 200.
+  if (answer === null) request.socket.destroy();
+  else response.writeHead(answer.status, answer.headers).end(answer.body);
+}
+
+/** A header of base64 JSON, changed. */
+export function withHeader(
+  answer: FrontAnswer,
+  name: string,
+  change: (value: never) => unknown,
+): FrontAnswer {
+  const value = JSON.parse(Buffer.from(answer.headers[name] ?? '', 'base64').toString());
+  const changed = Buffer.from(JSON.stringify(change(value as never))).toString('base64');
+  return { ...answer, headers: { ...answer.headers, [name]: changed } };
+}
