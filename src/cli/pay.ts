@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { readBuyerKey } from '../config.ts';
+import { PRICE } from '../domain/limits.ts';
 import { microUsd } from '../domain/money.ts';
 import { CannotRun, type End, EXIT, systemCode } from './exit.ts';
 import { boughtJson, boughtLines, noteWait } from './pay-print.ts';
@@ -12,11 +13,11 @@ import { print, printJson } from './terminal.ts';
 type Options = {
   readonly relay: string;
   readonly method: string;
-  readonly header: Readonly<Record<string, string>>;
+  readonly header?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly bodyFile?: string;
   readonly key?: string;
-  readonly maxPrice: bigint;
+  readonly maxPrice?: bigint;
   readonly network: string;
   readonly payTo?: string;
   readonly save?: string;
@@ -42,12 +43,12 @@ export function addPay(program: Command, end: End): void {
     .argument('<url>', 'the target to call')
     .requiredOption('--relay <origin>', 'the relay, as in https://relay.example', readRelay)
     .option('--method <method>', 'POST, PUT, PATCH or DELETE', 'POST')
-    .option('--header <name: value>', 'for the target; may be repeated', readHeader, {})
+    .option('--header <name: value>', 'for the target; may be repeated', readHeader)
     .option('--body <json>', 'for the target', readJson)
     .option('--body-file <file>', 'the same from a file')
-    .option('--key <key>', 'idempotency key; a payment is one in itself, and this one outlives it')
-    .option('--max-price <usd>', 'pay no more than this', readPrice, 3000n)
-    .option('--network <id>', 'pay on this network (CAIP-2)', 'eip155:8453')
+    .option('--key <key>', 'idempotency key of the call (a payment is one in itself)')
+    .option('--max-price <usd>', `pay no more than this (default: ${PRICE.usd})`, readPrice)
+    .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
     .option('--pay-to <address>', 'the payee that you expect; nobody else is paid', readAddress)
     .option('--save <file>', 'keep the payment there before it is sent, and go on from it')
     .option('--dry-run', 'show the offer and what is thought of it; pay nothing')
@@ -68,7 +69,7 @@ function readRelay(text: string): string {
   return url.origin;
 }
 
-function readHeader(text: string, before: Readonly<Record<string, string>>): Record<string, string> {
+function readHeader(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be Name: value.');
   return { ...before, [name]: value };
@@ -110,14 +111,24 @@ export const isGood = ({ outcome, evidence }: Bought): boolean =>
   outcome === 'not_paid' || (outcome === 'delivered' && evidence?.ok === true);
 
 function orderOf(url: string, options: Options): Order {
-  const { relay, method, header, key, maxPrice, network, payTo = null, save = null, dryRun } = options;
+  const {
+    relay,
+    method,
+    header,
+    key,
+    maxPrice = readPrice(PRICE.usd),
+    network,
+    payTo = null,
+    save = null,
+    dryRun,
+  } = options;
   if (URL.parse(url)?.protocol !== 'https:')
     throw new CannotRun(`${url} is no https URL: a relay calls nothing else`);
   const body = bodyOf(options);
   const request = {
     url,
     method: method.toUpperCase(),
-    ...(Object.keys(header).length === 0 ? {} : { headers: header }),
+    ...(header === undefined ? {} : { headers: header }),
     ...(body === undefined ? {} : { body }),
     ...(key === undefined ? {} : { idempotencyKey: key }),
   };
