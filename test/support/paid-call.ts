@@ -9,7 +9,9 @@ import { payloadOf } from './service-receipts.ts';
 import { type Answered, type ErrorBody, type Executed, post } from './service-world.ts';
 
 export const EXECUTE = '/api/execute/webhook';
-export type PaidPath = typeof EXECUTE | '/api/execute/guided-webhook';
+/** For what a decision approved. */
+export const GUIDED = '/api/execute/guided-webhook';
+export type PaidPath = typeof EXECUTE | typeof GUIDED;
 
 /** `paid`: what the answer says of the payment, in the header of the version that presented it. */
 export type Sent = Answered<Executed & ErrorBody> & { readonly paid: SettleResponse | null };

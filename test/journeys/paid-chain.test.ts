@@ -1,0 +1,180 @@
+// Settlements of unknown fate where the service may ask the chain: found paid, cancelled, spent elsewhere, or surely
+// never to come.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { SettleResponse } from '@x402/core/types';
+import type { Fault } from '#test/support/fault-proxy.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import {
+  assertAskedToPay,
+  assertDelivered,
+  assertSaid,
+  EXECUTE,
+  each,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { cancellation, challenge, makePayment, newPayer, resigned } from '#test/support/payer.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+
+const needs = needsAnvil();
+
+describe('the chain knows', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld({ rpc: true });
+    service = await paid.start();
+  });
+  after(() => paid?.end());
+
+  const settles = ({ payment }: Pick<Sample, 'payment'>) => paid.proxy.callsOf('settle', payment.nonce);
+
+  async function leaveUnknown(samples: readonly Sample[], fault: Fault): Promise<void> {
+    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? fault : 'pass'));
+    await each(samples, async (sample) =>
+      assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed'),
+    );
+  }
+
+  for (const fault of ['cut', 'json_500_after', 'pending'] as const) {
+    test(
+      `settled, answer lost (${fault}): recovered with its transaction, without another settle call`,
+      needs,
+      async () => {
+        const samples = await paid.samples(service, `lost-${fault}`);
+        await leaveUnknown(samples, fault);
+        await paid.assertBooks(samples, { calls: 0, charges: 1 });
+        await each(samples, async (sample) => {
+          assertDelivered(await sendPatiently(service, sample), sample);
+          assertDelivered(await send(service, sample, { version: 1 }), sample, { version: 1, replay: true });
+          assert.deepEqual(
+            settles(sample).map(({ moved }) => moved),
+            [true],
+          );
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  test(
+    'settled, answer lost, and the retry comes after validBefore: one call, charged once',
+    needs,
+    async () => {
+      // A facilitator takes nothing that ends within 6 s.
+      const samples = await paid.samples(service, 'late', { terms: { maxTimeoutSeconds: 15 } });
+      await leaveUnknown(samples, 'cut');
+      const last = Math.max(...samples.map(({ payment }) => payment.validBefore));
+      await waitFor('all are past their end', () => Date.now() / 1000 > last + 1);
+      await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'unknown, then cancelled by the payer: 402, and 402 from then on; the key is free for a new payment',
+    needs,
+    async () => {
+      const asked = await challenge(`${service.url}${EXECUTE}`);
+      const samples = await paid.samples(service, 'cancelled', { more: () => ({ idempotencyKey: 'key' }) });
+      await leaveUnknown(samples, 'json_500');
+      await each(samples, async (sample) => {
+        await paid.chain.cancel(
+          sample.payer.address,
+          sample.payment.nonce,
+          await cancellation(sample.payment),
+        );
+        assertAskedToPay(await sendPatiently(service, sample));
+        assertAskedToPay(await sendPatiently(service, sample, { version: 1 }));
+        assert.equal(settles(sample).length, 1);
+      });
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      paid.proxy.rule(() => 'pass');
+      await each(samples, async (sample) => {
+        const payment = await makePayment(sample.payer, asked);
+        assertDelivered(await sendPatiently(service, sample, { payment }), sample);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test('cancelled between verify and settle: 402, nothing called; and 402 again', needs, async () => {
+    const samples = await paid.samples(service, 'just-cancelled');
+    const cancel = new Map<string, () => Promise<void>>();
+    for (const { payer, payment } of samples) {
+      const word = await cancellation(payment);
+      cancel.set(payment.nonce, () => paid.chain.cancel(payer.address, payment.nonce, word));
+    }
+    paid.proxy.rule(async ({ kind, nonce }) => {
+      if (kind === 'settle') await cancel.get(nonce)?.();
+      return 'pass' as const;
+    });
+    await each(samples, async (sample) => {
+      assertAskedToPay(await sendPatiently(service, sample));
+      assertAskedToPay(await sendPatiently(service, sample));
+      assert.equal(settles(sample).length, 1);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
+
+  test(
+    'unknown, then its nonce spent on somebody else: 402, nothing called, nothing came to us',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'elsewhere');
+      await leaveUnknown(samples, 'json_500');
+      const before = await paid.chain.balanceOf(paid.payTo);
+      await each(samples, async (sample) => {
+        const friend = newPayer().address;
+        const other = await resigned(sample.payment, (authorization) =>
+          Object.assign(authorization, { to: friend }),
+        );
+        const paymentRequirements = { ...other.payload.accepted, payTo: friend };
+        const body = JSON.stringify({ x402Version: 2, paymentPayload: other.payload, paymentRequirements });
+        const settled = await fetch(`${paid.proxy.url}/settle`, { method: 'POST', body });
+        assert.equal(((await settled.json()) as SettleResponse).success, true);
+        assert.equal(await paid.chain.balanceOf(friend), 3000n);
+        assertAskedToPay(await sendPatiently(service, sample));
+        assertAskedToPay(await sendPatiently(service, sample));
+        assert.equal(paid.hits(sample), 0);
+      });
+      assert.equal(await paid.chain.balanceOf(paid.payTo), before);
+    },
+  );
+
+  test(
+    '20 concurrent retries of an unknown payment that was settled: one call, no other settle call',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'retries');
+      await leaveUnknown(samples, 'cut');
+      for (const sample of samples) {
+        const sent = await Promise.all(Array.from({ length: 20 }, () => send(service, sample)));
+        assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
+        for (const answer of sent) {
+          if (answer.status === 200)
+            assertDelivered(answer, sample, { replay: answer.body.idempotentReplay });
+          else assert.ok([409, 429].includes(answer.status), JSON.stringify(answer.body));
+        }
+        assert.equal(settles(sample).length, 1);
+      }
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  // The last one: it moves the chain's clock, and there is no way back.
+  test('unused on chain a minute after its end: 402, never called, never charged', needs, async () => {
+    const samples = await paid.samples(service, 'unused', { more: () => ({ idempotencyKey: 'key' }) });
+    await leaveUnknown(samples, 'json_500');
+    await paid.chain.advance(300);
+    await each(samples, async (sample) => {
+      assertAskedToPay(await sendPatiently(service, sample));
+      assertAskedToPay(await sendPatiently(service, sample));
+      assert.equal(settles(sample).length, 1);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
+});

@@ -1,0 +1,172 @@
+// What was paid for is executed whatever has changed since it was accepted; and a target that fails is a paid attempt.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import {
+  assertDelivered,
+  assertSaid,
+  EXECUTE,
+  each,
+  GUIDED,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
+import { type Body, makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { challenge, makePayment } from '#test/support/payer.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { payloadOf } from '#test/support/service-receipts.ts';
+import { post } from '#test/support/service-world.ts';
+
+const needs = needsAnvil();
+/** Long enough for 20 calls to be accepted, on a slow machine too. */
+const DECISION_LIVES_MS = 12_000;
+
+describe('paid for, then the world changed', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  let log: Awaited<ReturnType<typeof sqliteEventLog>>;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+    log = await sqliteEventLog({ file: join(paid.dataDir, 'events.db') });
+  });
+  after(async () => {
+    await log?.close();
+    await paid?.end();
+  });
+
+  /** Accepted, its settlement unknown, nothing charged yet. */
+  async function leaveUnknown(sample: Sample, by = service): Promise<void> {
+    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'json_500' : 'pass'));
+    const route = 'decisionId' in sample.request ? GUIDED : EXECUTE;
+    assertSaid(await sendPatiently(by, sample, { route }), 503, 'payment_unconfirmed');
+  }
+
+  const oneMore = async ({ payer }: Sample) => makePayment(payer, await challenge(`${service.url}${GUIDED}`));
+
+  /** A real decision, under another id and soon over. */
+  async function shortDecision(action: Body): Promise<{ readonly id: string; readonly expires: number }> {
+    const decided = await post<{ decisionId: string; recommendation: string }>(
+      `${service.url}/api/decide/webhook`,
+      { action },
+    );
+    assert.deepEqual([decided.status, decided.body.recommendation], [200, 'pay_and_execute']);
+    const { decisionId } = decided.body;
+    const [recorded] = await log.readStream(`decision-${decisionId}`);
+    assert.ok(recorded);
+    const id = `${decisionId.slice(0, -1)}${decisionId.endsWith('0') ? '1' : '0'}`;
+    const expires = Date.now() + DECISION_LIVES_MS;
+    const data = { ...recorded.data, decisionId: id, expiresAt: new Date(expires).toISOString() };
+    const event = { id: randomUUID(), type: recorded.type, data, metadata: recorded.metadata };
+    await log.append(`decision-${id}`, 'no_stream', [event]);
+    return { id, expires };
+  }
+
+  test('the decision has expired: executed, receipted, charged once', {
+    ...needs,
+    timeout: 110_000,
+  }, async () => {
+    // One decision approves one execution for each payer.
+    const action = { url: paid.target.url('/decided'), body: 1, idempotencyKey: 'decided' };
+    const { id, expires } = await shortDecision(action);
+    const more = () => ({ url: undefined, body: undefined, decisionId: id, action });
+    const samples = await paid.samples(service, 'decided', { more });
+    await each(samples, (sample) => leaveUnknown(sample));
+    assert.ok(Date.now() < expires, 'all were accepted in time');
+    await waitFor('the decision is over', () => Date.now() > expires);
+    await each(samples, async (sample) => {
+      const executed = assertDelivered(await sendPatiently(service, sample, { route: GUIDED }), sample);
+      assert.deepEqual([executed.job.decisionId, payloadOf(executed.receipt.jws).decisionId], [id, id]);
+      const again = await send(service, sample, { route: GUIDED });
+      assert.deepEqual(assertDelivered(again, sample, { replay: true }).job, executed.job);
+    });
+    // Their path is the action's, counted below.
+    await paid.assertBooks(samples, { calls: 0, charges: 1 });
+    const [stranger] = await paid.samples(service, 'decided-late', { more, count: 1 });
+    assert.ok(stranger);
+    assertSaid(await send(service, stranger, { route: GUIDED }), 409, 'decision_expired');
+    await paid.assertBooks([stranger], { calls: 0, charges: 0 });
+    assert.equal(paid.hits({ path: '/decided' }), samples.length);
+    const path = '/decided';
+    assert.equal(paid.hits({ path }), samples.length);
+    await paid.assertBooks(samples, { calls: 0, charges: 1 });
+  });
+
+  test('the target’s name is gone: a receipted failure, charged once', needs, async () => {
+    const host = 'gone.target.test';
+    const more = (n: number) => ({ url: paid.target.url(`/gone/${n}`, host) });
+    const samples = await paid.samples(service, 'gone', { more });
+    await each(samples, (sample) => leaveUnknown(sample));
+    paid.dns.set(host, { rcode: 'NXDOMAIN' });
+    await each(samples, async (sample) => {
+      const payment = await oneMore(sample);
+      assertSaid(await sendPatiently(service, sample, { payment }), 400, 'target_unresolvable');
+      const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+      assert.deepEqual([failed.job.errorCategory, failed.job.attempts], ['dns_error', 1]);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 1 });
+  });
+
+  test('the quota is spent: executed, charged once', needs, async () => {
+    const own = { DATA_DIR: join(paid.folder, 'quota') };
+    const strict = await paid.start({ ...own, POLICY_MODE: 'blocklist-quota', TARGET_QUOTA_PER_MINUTE: '1' });
+    const more = (n: number) => ({ url: paid.target.url(`/quota/${n}`, `quota-${n}.target.test`) });
+    const samples = await paid.samples(strict, 'quota', { more });
+    await each(samples, (sample) => leaveUnknown(sample, strict));
+    await each(samples, async (sample) => {
+      const payment = await oneMore(sample);
+      assertSaid(await sendPatiently(strict, sample, { payment }), 429, 'target_quota_exceeded');
+      assertDelivered(await sendPatiently(strict, sample), sample);
+      assertSaid(await sendPatiently(strict, sample, { payment }), 429, 'target_quota_exceeded');
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+});
+
+describe('a target that fails', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+    paid.target.answer(({ path }, socket) => {
+      if (path.startsWith('/status-')) return { status: Number(path.slice(8, 11)) };
+      if (path.startsWith('/cut')) socket.destroy();
+      return path.startsWith('/hang') ? new Promise(() => undefined) : undefined;
+    });
+  });
+  after(() => paid?.end());
+
+  for (const [row, category] of [
+    ['status-500', 'target_server_error'],
+    ['status-404', 'target_client_error'],
+    ['status-429', 'target_rate_limited'],
+    ['status-302', 'target_redirect'],
+    ['hang', 'timeout'],
+    ['cut', 'protocol_error'],
+  ] as const) {
+    test(
+      `${row}: 502 with the payment header, charged once; a replay gives the same 502`,
+      needs,
+      async () => {
+        const samples = await paid.samples(service, row, { more: () => ({ timeoutMs: 1000 }) });
+        await each(samples, async (sample) => {
+          const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+          if (row !== 'cut') assert.equal(failed.job.errorCategory, category);
+          for (const version of [2, 1] as const) {
+            const again = await send(service, sample, { version });
+            const told = assertDelivered(again, sample, { status: 502, replay: true, version });
+            assert.deepEqual([told.job, told.receipt.jws], [failed.job, failed.receipt.jws]);
+          }
+          assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+});
