@@ -167,7 +167,7 @@ function callOf(text: string): FacilitatorCall {
     (body as { paymentPayload?: unknown } | null)?.paymentPayload,
   );
   if (!payment.success) return { nonce: '', payer: '', network: '', body };
-  const authorization = payment.data.payload['authorization'] as { from: string; nonce: string };
+  const authorization = payment.data.payload.authorization as { from: string; nonce: string };
   return {
     nonce: authorization.nonce,
     payer: authorization.from,

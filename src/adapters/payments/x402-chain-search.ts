@@ -4,9 +4,9 @@ import {
   decodeEventLog,
   encodeEventTopics,
   type Hex,
+  type LogTopic,
   numberToHex,
   type PublicClient,
-  toEventSelector,
 } from 'viem';
 import { lowerHex } from './x402-terms.ts';
 
@@ -23,11 +23,7 @@ export type Search = {
   readonly goesOn: () => boolean;
 };
 
-export type End = {
-  readonly kind: 'used' | 'cancelled';
-  readonly transaction: Hex;
-  readonly logIndex: number;
-};
+export type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
 export type Transfer = { readonly from: string; readonly to: string; readonly value: bigint };
 
@@ -67,41 +63,60 @@ export async function findEnd(client: PublicClient, search: Search): Promise<End
   return null;
 }
 
-async function endIn(
-  client: PublicClient,
-  { asset, payer, nonce }: Search,
-  from: bigint,
-  to: bigint,
-): Promise<End | null> {
-  const [used, authorizer, ofNonce] = encodeEventTopics({
-    abi: [USED],
-    args: { authorizer: payer as Hex, nonce: nonce as Hex },
-  });
-  const cancelled = toEventSelector(CANCELLED);
+type WireLog = { readonly address: string; readonly topics: readonly string[] };
+
+/** Topics of an end's log: the event, the payer, the nonce. */
+function topicsOf({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) {
+  const args = { authorizer: payer as Hex, nonce: nonce as Hex };
+  return {
+    used: encodeEventTopics({ abi: [USED], args }),
+    cancelled: encodeEventTopics({ abi: [CANCELLED], args }),
+  };
+}
+
+/** Also asked of what was filtered for: whether money came rests on it, and some nodes filter loosely. */
+const isLog = (log: WireLog, asset: Hex, topics: readonly unknown[]): boolean =>
+  lowerHex(log.address) === asset &&
+  log.topics.length === topics.length &&
+  log.topics.every((topic, index) => lowerHex(topic) === topics[index]);
+
+async function endIn(client: PublicClient, search: Search, from: bigint, to: bigint): Promise<End | null> {
+  const { asset } = search;
+  const { used, cancelled } = topicsOf(search);
   const logs = await client.request({
     method: 'eth_getLogs',
     params: [
       {
         address: asset,
-        topics: [[used, cancelled], authorizer ?? null, ofNonce ?? null] as never,
+        topics: [[used[0], cancelled[0]], used[1], used[2]] as LogTopic[],
         fromBlock: numberToHex(from),
         toBlock: numberToHex(to),
       },
     ],
   });
-  const [log] = logs.filter(({ removed }) => removed !== true);
-  if (log === undefined || log.transactionHash === null || log.logIndex === null) return null;
-  return {
-    kind: log.topics[0] === cancelled ? 'cancelled' : 'used',
-    transaction: lowerHex(log.transactionHash),
-    logIndex: Number(log.logIndex),
-  };
+  for (const log of logs) {
+    if (log.removed === true || log.transactionHash === null) continue;
+    const transaction = lowerHex(log.transactionHash);
+    if (isLog(log, asset, used)) return { kind: 'used', transaction };
+    if (isLog(log, asset, cancelled)) return { kind: 'cancelled', transaction };
+  }
+  return null;
 }
 
-/** The asset's Transfer that stands right after the use of an authorization; null where something else does. */
-export async function transferAfter(client: PublicClient, asset: Hex, used: End): Promise<Transfer | null> {
-  const receipt = await client.getTransactionReceipt({ hash: used.transaction });
-  const log = receipt.logs.find(({ logIndex }) => logIndex === used.logIndex + 1);
+/**
+ * What moved right after the use of the authorization, in the same transaction: the asset makes the two logs together.
+ * null: something else stands there. undefined: the transaction does not show the use.
+ */
+export async function transferAfter(
+  client: PublicClient,
+  search: Pick<Search, 'asset' | 'payer' | 'nonce'>,
+  used: End,
+): Promise<Transfer | null | undefined> {
+  const { asset } = search;
+  const { logs } = await client.getTransactionReceipt({ hash: used.transaction });
+  const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
+  if (at < 0) return undefined;
+  const log = logs[at + 1];
   if (log === undefined || lowerHex(log.address) !== asset) return null;
   try {
     const { args } = decodeEventLog({ abi: [TRANSFER], data: log.data, topics: log.topics });

@@ -106,10 +106,12 @@ type Ended = {
 async function whatEndedIt(client: PublicClient, ended: Ended): Promise<ChainFinding> {
   const { terms, payment, latest, goesOn } = ended;
   const { payer, nonce, validBefore, payTo, amount } = payment;
-  const end = await findEnd(client, { asset: terms.asset, payer, nonce, validBefore, latest, goesOn });
+  const search = { asset: terms.asset, payer, nonce, validBefore, latest, goesOn };
+  const end = await findEnd(client, search);
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };
-  const transfer = await transferAfter(client, terms.asset, end);
+  const transfer = await transferAfter(client, search, end);
+  if (transfer === undefined) throw new NoAnswer('log_not_found');
   const toUs =
     transfer !== null &&
     transfer.from === payer &&

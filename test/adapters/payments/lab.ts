@@ -1,4 +1,5 @@
 // A configured x402 adapter, a wallet that pays it, and headers as the protocol writes them.
+import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
@@ -30,6 +31,8 @@ export function linesLogger(): Logger & { readonly lines: Line[] } {
 }
 
 export const offerKey = testKey();
+/** As did:web publishes it: the package's own check asks for `alg`. */
+export const PUBLIC_KEY = { kty: 'OKP', crv: 'Ed25519', x: offerKey.x, alg: 'EdDSA' };
 export const KEY_URL = `did:web:relay.example#${offerKey.keyId}`;
 
 export type LabOptions = { readonly x402?: Partial<X402Settings>; readonly clock?: Clock };
@@ -169,4 +172,10 @@ export async function challenged(
   });
   const header = answer.headers['PAYMENT-REQUIRED'] ?? '';
   return { required: decodePaymentRequiredHeader(header), body: answer.body, header };
+}
+
+/** A signed offer or receipt in the form that its check asks for. */
+export function jwsOf(signed: { readonly format: string; readonly signature: string } | undefined) {
+  assert.equal(signed?.format, 'jws');
+  return { format: 'jws' as const, signature: signed?.signature ?? '' };
 }

@@ -1,0 +1,202 @@
+// How the chain is searched, at a node that a test makes up: a head far away, and few blocks for each question.
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { encodeEventTopics, type Hex, numberToHex, parseAbi } from 'viem';
+import { lab, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
+
+const HEAD = 30_000_000;
+const BLOCK_SECONDS = 2;
+const TX = `0x${'ab'.repeat(32)}` as Hex;
+const OTHER = '0x2222222222222222222222222222222222222222';
+const abi = parseAbi([
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+]);
+
+type Log = {
+  address: string;
+  topics: readonly unknown[];
+  data: Hex;
+  blockNumber: number;
+  logIndex: number;
+  removed?: boolean;
+};
+type Asked = { readonly method: string; readonly params: readonly Record<string, string>[] };
+
+/** `logs`: of the token, by block; `receipt`: all of one transaction. */
+async function madeUpNode(logs: readonly Log[], receipt: readonly Log[] = logs) {
+  const now = Math.floor(Date.now() / 1000);
+  const asked: Asked[] = [];
+  const timeOf = (block: number) => now - (HEAD - block) * BLOCK_SECONDS;
+  const block = (number: number) => ({
+    number: numberToHex(number),
+    timestamp: numberToHex(Math.max(0, timeOf(number))),
+    transactions: [],
+  });
+  const wire = (log: Log) => ({
+    ...log,
+    blockNumber: numberToHex(log.blockNumber),
+    blockHash: TX,
+    logIndex: numberToHex(log.logIndex),
+    transactionIndex: '0x0',
+    transactionHash: TX,
+  });
+  const answers: Record<string, (params: never) => unknown> = {
+    eth_chainId: () => numberToHex(8453),
+    eth_getBlockByNumber: ([at]: [string]) => block(at === 'latest' ? HEAD : Number(at)),
+    eth_call: () => `0x${'1'.padStart(64, '0')}`,
+    eth_getLogs: ([{ fromBlock, toBlock }]: [Record<string, string>]) =>
+      logs
+        .filter(({ blockNumber }) => blockNumber >= Number(fromBlock) && blockNumber <= Number(toBlock))
+        .map(wire),
+    eth_getTransactionReceipt: () => ({ status: '0x1', logs: receipt.map(wire), transactionHash: TX }),
+  };
+  const server = http.createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += String(chunk);
+    const { id, method, params = [] } = JSON.parse(text) as { id: number } & Asked;
+    asked.push({ method, params });
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method]?.(params as never) }));
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    blockAt: (time: number) => HEAD - Math.floor((now - time) / BLOCK_SECONDS),
+    ranges: () =>
+      asked
+        .filter(({ method }) => method === 'eth_getLogs')
+        .map(({ params: [filter] }) => Number(filter?.toBlock) - Number(filter?.fromBlock) + 1),
+    count: (method: string) => asked.filter((one) => one.method === method).length,
+    [Symbol.asyncDispose]: () =>
+      new Promise<void>((closed) => {
+        server.close(() => closed());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A payment that ended `secondsAgo`, and the logs that end it when `make` says so. */
+async function look(secondsAgo: number, make: (facts: Facts) => readonly Log[], receipt?: readonly Log[]) {
+  const account = wallet();
+  const validBefore = Math.floor(Date.now() / 1000) - secondsAgo;
+  const payload = await payloadOf(account, { validBefore: String(validBefore) });
+  const nonce = payload.authorization.nonce as Hex;
+  const logs: Log[] = [];
+  await using node = await madeUpNode(logs, receipt);
+  logs.push(
+    ...make({ from: account.address, nonce, block: node.blockAt(validBefore - 30), blockAt: node.blockAt }),
+  );
+  const x402 = await lab({ x402: { rpcUrl: node.url } });
+  const finding = await x402.payments.lookUp(await presented(x402, v2(payload)));
+  const ranges = node.ranges();
+  assert.ok(
+    ranges.every((blocks) => blocks <= 2000),
+    'a range that public nodes refuse',
+  );
+  return { finding, ranges, blocks: node.count('eth_getBlockByNumber') };
+}
+type Facts = { from: Hex; nonce: Hex; block: number; blockAt: (time: number) => number };
+
+const ended = (
+  eventName: 'AuthorizationUsed' | 'AuthorizationCanceled',
+  { from, nonce, block }: Facts,
+): Log => ({
+  address: USDC,
+  topics: encodeEventTopics({ abi, eventName, args: { authorizer: from, nonce } }),
+  data: '0x',
+  blockNumber: block,
+  logIndex: 7,
+});
+const transfer = (
+  { from, block }: Facts,
+  changes: Partial<Log> & { to?: string; value?: bigint } = {},
+): Log => {
+  const { to = PAY_TO, value = 3000n, ...rest } = changes;
+  return {
+    address: USDC,
+    topics: encodeEventTopics({ abi, eventName: 'Transfer', args: { from, to: to as Hex } }),
+    data: numberToHex(value, { size: 32 }),
+    blockNumber: block,
+    logIndex: 8,
+    ...rest,
+  };
+};
+const paid = { outcome: 'paid', transaction: TX };
+const DAY = 86_400;
+
+test('a payment of the last minutes is found with few questions', async () => {
+  const { finding, ranges, blocks } = await look(60, (facts) => [
+    ended('AuthorizationUsed', facts),
+    transfer(facts),
+  ]);
+  assert.deepEqual(finding, paid);
+  assert.equal(ranges.length, 1);
+  assert.ok(blocks <= 4, `${blocks} blocks asked for`);
+});
+
+test('a payment of long ago is found at its time, not from today', async () => {
+  for (const age of [DAY, 30 * DAY, 600 * DAY]) {
+    const { finding, ranges, blocks } = await look(age, (facts) => [
+      ended('AuthorizationUsed', facts),
+      transfer(facts),
+    ]);
+    assert.deepEqual(finding, paid);
+    assert.ok(ranges.length <= 2, `${ranges.length} ranges`);
+    assert.ok(blocks <= 40, `${blocks} blocks asked for`);
+  }
+});
+
+test('a cancellation is found when it came a day after the end', async () => {
+  const late = await look(2 * DAY, (facts) => [
+    ended('AuthorizationCanceled', { ...facts, block: facts.block + DAY / BLOCK_SECONDS }),
+  ]);
+  assert.deepEqual(late.finding, { outcome: 'cancelled' });
+});
+
+test('what is not found in a bounded number of ranges is not guessed', async () => {
+  const never = await look(20 * DAY, () => []);
+  assert.deepEqual(never.finding, { outcome: 'unavailable' });
+  assert.equal(never.ranges.length, 60);
+});
+
+test('a log of a block that the chain gave up is none', async () => {
+  const { finding } = await look(60, (facts) => [
+    { ...ended('AuthorizationUsed', facts), removed: true },
+    transfer(facts),
+  ]);
+  assert.deepEqual(finding, { outcome: 'unavailable' });
+});
+
+test('only the transfer right after, of this token, from the payer, to us, of the amount, is the payment', async () => {
+  const others: ((facts: Facts) => readonly Log[])[] = [
+    () => [],
+    (facts) => [transfer(facts, { address: OTHER })],
+    (facts) => [transfer({ ...facts, from: OTHER })],
+    (facts) => [transfer(facts, { to: OTHER })],
+    (facts) => [transfer(facts, { value: 2999n })],
+    (facts) => [ended('AuthorizationUsed', { ...facts, nonce: TX }), transfer(facts)],
+    (facts) => [transfer(facts, { to: OTHER }), transfer(facts, { logIndex: 9 })],
+  ];
+  for (const more of others) {
+    const { finding } = await look(60, (facts) => [ended('AuthorizationUsed', facts), ...more(facts)]);
+    assert.deepEqual(finding, { outcome: 'spent_elsewhere' });
+  }
+});
+
+test('a node that filters loosely, or whose transaction does not show the use, decides nothing', async () => {
+  const others: ((facts: Facts) => readonly Log[])[] = [
+    (facts) => [ended('AuthorizationUsed', { ...facts, nonce: TX }), transfer(facts)],
+    (facts) => [ended('AuthorizationCanceled', { ...facts, from: OTHER })],
+    (facts) => [{ ...ended('AuthorizationCanceled', facts), address: OTHER }],
+    (facts) => [transfer(facts)],
+  ];
+  for (const make of others) {
+    assert.deepEqual((await look(60, make)).finding, { outcome: 'unavailable' });
+  }
+  const hidden = await look(60, (facts) => [ended('AuthorizationUsed', facts)], []);
+  assert.deepEqual(hidden.finding, { outcome: 'unavailable' });
+});

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PaymentRequiredV1Schema, PaymentRequiredV2Schema } from '@x402/core/schemas';
+import { ExactEvmScheme } from '@x402/evm';
+import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1';
+import {
+  extractDiscoveryInfoV1,
+  isValidServiceName,
+  sanitizeTags,
+  validateDiscoveryExtension,
+  validateDiscoveryExtensionSpec,
+} from '@x402/extensions/bazaar';
+import {
+  decodeSignedOffers,
+  extractOffersFromPaymentRequired,
+  findAcceptsObjectFromSignedOffer,
+  verifyOfferSignatureJWS,
+} from '@x402/extensions/offer-receipt';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { ChainIdToNetwork, PaymentRequirementsSchema } from 'x402/types';
+import { wrapFetchWithPayment as wrapFetchV1 } from 'x402-fetch';
+import type { X402 } from '#src/adapters/payments/x402.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import type { Route } from '#src/domain/event-fields.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { manualClock } from '#test/support/fakes.ts';
+import {
+  ACCEPTED,
+  BASE_URL,
+  challenged,
+  headers,
+  jwsOf,
+  KEY_URL,
+  lab,
+  PAY_TO,
+  PUBLIC_KEY,
+  USDC,
+  wallet,
+} from './lab.ts';
+
+const ROUTES = Object.keys(PAID_ROUTES) as Route[];
+/** Of all headers of an answer: Bun, Deno and undici refuse more. */
+const CLIENTS_TAKE = 16 * 1024;
+
+test('version 2 in the header: resource, requirements, extensions', async () => {
+  const x402 = await lab();
+  for (const route of ROUTES) {
+    const { required, header } = await challenged(x402, { route, reason: 'insufficient_funds' });
+    const { extensions, ...rest } = PaymentRequiredV2Schema.parse(required);
+    assert.deepEqual(rest, {
+      x402Version: 2,
+      error: 'payment_required: insufficient_funds',
+      resource: {
+        url: BASE_URL + PAID_ROUTES[route].path,
+        description: PAID_ROUTES[route].description,
+        mimeType: 'application/json',
+        serviceName: 'webhook-relay',
+        tags: ['webhook', 'relay', 'https', 'signed-receipt', 'agents'],
+      },
+      accepts: [ACCEPTED],
+    });
+    assert.deepEqual(Object.keys(extensions ?? {}).sort(), ['bazaar', 'offer-receipt']);
+    assert.ok(header.length < CLIENTS_TAKE / 2, `the header has ${header.length} characters`);
+    const { description = '', serviceName, tags } = rest.resource;
+    assert.ok(description.length <= 450);
+    assert.equal(isValidServiceName(serviceName), true);
+    assert.deepEqual(sanitizeTags(tags), tags);
+  }
+});
+
+test('version 1 in the body: nothing but version, error and what is accepted', async () => {
+  const x402 = await lab();
+  for (const route of ROUTES) {
+    const { body } = await challenged(x402, { route });
+    const parsed = PaymentRequiredV1Schema.strict().parse(body);
+    assert.equal(parsed.error, 'payment_required');
+    const [accepted] = parsed.accepts;
+    const { outputSchema, ...rest } = PaymentRequirementsSchema.parse(accepted);
+    assert.deepEqual(rest, {
+      scheme: 'exact',
+      network: 'base',
+      maxAmountRequired: '3000',
+      resource: BASE_URL + PAID_ROUTES[route].path,
+      description: PAID_ROUTES[route].description,
+      mimeType: 'application/json',
+      payTo: PAY_TO,
+      maxTimeoutSeconds: 120,
+      asset: USDC,
+      extra: { name: 'USD Coin', version: '2' },
+    });
+    const found = extractDiscoveryInfoV1({ ...rest, outputSchema } as never);
+    assert.equal(found?.input.type, 'http');
+  }
+});
+
+test('hints about the body stand in the body alone', async () => {
+  const x402 = await lab();
+  const hints = [{ path: '/url', message: 'is required' }];
+  const { body, required } = await challenged(x402, { hints });
+  assert.deepEqual((body as { validation: unknown }).validation, hints);
+  assert.equal('validation' in required, false);
+  assert.equal('validation' in ((await challenged(x402)).body as object), false);
+});
+
+test('a network without a name in version 1 is paid in version 2 only', async () => {
+  const asset = '0x3333333333333333333333333333333333333333';
+  const x402 = await lab({ x402: { network: 'eip155:31337', asset, priceUsd: '1.5' } });
+  const { body, required } = await challenged(x402);
+  assert.deepEqual((body as { accepts: unknown }).accepts, []);
+  const extra = { name: 'USD Coin', version: '2', paymentFlow: 'upfront' };
+  assert.deepEqual(required.accepts, [
+    { ...ACCEPTED, network: 'eip155:31337', asset, amount: '1500000', extra },
+  ]);
+});
+
+test('a network and asset that the package knows bring their own decimals and domain', async () => {
+  const sepolia = await challenged(await lab({ x402: { network: 'eip155:84532' } }));
+  assert.equal(sepolia.required.accepts[0]?.extra.name, 'USDC');
+  assert.equal(sepolia.required.accepts[0]?.asset, '0x036CbD53842c5426634e7929541eC2318f3dCF7e');
+  const named = await challenged(await lab({ x402: { asset: USDC.toLowerCase() } }));
+  assert.deepEqual(named.required.accepts, [{ ...ACCEPTED, asset: USDC.toLowerCase() }]);
+  await assert.rejects(lab({ x402: { network: 'eip155:31337' } }));
+});
+
+test('version 1 names are those that the version 1 package knows', () => {
+  for (const [chainId, name] of Object.entries(ChainIdToNetwork)) {
+    if (name.startsWith('solana')) continue;
+    assert.equal((EVM_NETWORK_CHAIN_ID_MAP as Record<string, number>)[name], Number(chainId));
+  }
+});
+
+test('what a catalogue may publish passes the catalogue’s own checks, and names no schema elsewhere', async () => {
+  const x402 = await lab();
+  for (const route of ROUTES) {
+    const { required } = await challenged(x402, { route });
+    const bazaar = required.extensions?.bazaar as {
+      info: { input: { method: string; bodyType: string; body: unknown }; output: { example: unknown } };
+      schema: {
+        properties: {
+          input: { properties: { body: unknown } };
+          output: { properties: { example: unknown } };
+        };
+      };
+    };
+    assert.deepEqual(validateDiscoveryExtension(bazaar as never), { valid: true });
+    assert.deepEqual(validateDiscoveryExtensionSpec(bazaar as never), { valid: true });
+    const { inputSchema, inputExample, outputExample } = PAID_ROUTES[route];
+    assert.deepEqual(bazaar.info.input, {
+      type: 'http',
+      method: 'POST',
+      bodyType: 'json',
+      body: inputExample,
+    });
+    assert.deepEqual(bazaar.info.output, { type: 'json', example: outputExample });
+    assert.deepEqual(bazaar.schema.properties.input.properties.body, JSON.parse(JSON.stringify(inputSchema)));
+    assert.deepEqual(bazaar.schema.properties.output.properties.example, { type: 'object' });
+    assert.doesNotMatch(JSON.stringify(bazaar.schema), /"\$(ref|id)"/);
+  }
+});
+
+test('an offer is signed by our key, for what is accepted, and stands for five minutes', async () => {
+  const clock = manualClock(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
+  const x402 = await lab({ clock });
+  const { required } = await challenged(x402);
+  const signed = extractOffersFromPaymentRequired(required);
+  assert.equal(signed.length, 1);
+  const [offer] = decodeSignedOffers(signed);
+  if (offer === undefined) throw new Error('no offer');
+  assert.deepEqual(findAcceptsObjectFromSignedOffer(offer, required.accepts), required.accepts[0]);
+  assert.deepEqual(await verifyOfferSignatureJWS(jwsOf(offer.signedOffer), PUBLIC_KEY), {
+    version: 1,
+    resourceUrl: BASE_URL + PAID_ROUTES['execute/webhook'].path,
+    scheme: 'exact',
+    network: 'eip155:8453',
+    asset: USDC,
+    payTo: PAY_TO,
+    amount: '3000',
+    validUntil: Math.floor(clock.now() / 1000) + 300,
+  });
+  const [head = ''] = offer.signedOffer.signature.split('.');
+  assert.deepEqual(JSON.parse(Buffer.from(head, 'base64url').toString()), { alg: 'EdDSA', kid: KEY_URL });
+});
+
+test('all that ask within a minute share one signed offer; a clock set back makes a new one', async () => {
+  const clock = manualClock();
+  const x402 = await lab({ clock });
+  const offerOf = async (route: Route = 'execute/webhook') =>
+    JSON.stringify(extractOffersFromPaymentRequired((await challenged(x402, { route })).required));
+  const first = await offerOf();
+  clock.advance(59_999);
+  assert.equal(await offerOf(), first);
+  assert.notEqual(await offerOf('execute/guided-webhook'), first);
+  clock.advance(1);
+  const second = await offerOf();
+  assert.notEqual(second, first);
+  clock.skew(-3_600_000);
+  assert.notEqual(await offerOf(), second);
+});
+
+const requestOf = (input: string | URL | Request, init?: RequestInit): Request =>
+  input instanceof Request ? input : new Request(String(input), init);
+
+/** Answers 402 without a payment, and 200 with whatever is presented. */
+function shop({ protocol }: X402) {
+  const paid: (1 | 2)[] = [];
+  const fetchIt = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const request = requestOf(input, init);
+    const header = (name: string) => request.headers.get(name);
+    if (protocol.isPresented(header)) {
+      const read = await protocol.read(header);
+      if (isRefused(read)) return Response.json(read, { status: 402 });
+      paid.push(read.x402Version);
+      return new Response('served');
+    }
+    const { headers: more, body } = await protocol.challenge({
+      route: 'execute/guided-webhook',
+      reason: 'payment_required',
+      hints: [{ path: '/', message: 'is empty' }],
+    });
+    return Response.json(body, { status: 402, headers: more });
+  };
+  return { paid, fetch: fetchIt as typeof fetch };
+}
+
+test('the stock clients of both versions pay what they are asked, and their headers fit', async () => {
+  const x402 = await lab();
+  const { paid, fetch: pay } = shop(x402);
+  let longest = 0;
+  const measured = (async (input: string | URL | Request, init?: RequestInit) => {
+    const request = requestOf(input, init);
+    for (const [, value] of request.headers) longest = Math.max(longest, value.length);
+    return pay(request);
+  }) as typeof fetch;
+  const client = new x402Client().register('eip155:*', new ExactEvmScheme(wallet()));
+  const url = `${BASE_URL}${PAID_ROUTES['execute/guided-webhook'].path}`;
+  assert.equal(
+    await (await wrapFetchWithPayment(measured, client)(url, { method: 'POST' })).text(),
+    'served',
+  );
+  assert.equal(await (await wrapFetchV1(measured, wallet())(url, { method: 'POST' })).text(), 'served');
+  assert.deepEqual(paid, [2, 1]);
+  // a version 2 client sends our extensions back
+  assert.ok(longest < CLIENTS_TAKE / 2, `a header of ${longest} characters`);
+});
+
+test('headers are read whatever the case of their names', () => {
+  assert.equal(headers({ 'Payment-Signature': 'x' })('PAYMENT-SIGNATURE'), 'x');
+});

@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PaymentPayloadV2Schema, PaymentRequirementsV2Schema } from '@x402/core/schemas';
+import { extractDiscoveryInfo } from '@x402/extensions/bazaar';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import {
+  type Behaviour,
+  facilitatorDouble,
+  faults,
+  invalid,
+  json,
+  pending,
+  settledAnswerLost,
+  unsettled,
+} from '#test/support/facilitator-double.ts';
+import { ACCEPTED, BASE_URL, lab, NOBODY, payloadOf, presented, v1, v2, wallet } from './lab.ts';
+
+const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
+const TX = `0x${'ab'.repeat(32)}`;
+
+async function at(facilitatorUrl: string, facilitatorTimeoutMs = 5000) {
+  const x402 = await lab({ x402: { facilitatorUrl, facilitatorTimeoutMs } });
+  return { ...x402, pay: async () => presented(x402, v2(await payloadOf(wallet()))) };
+}
+
+test('a payment is verified, then settled once; after that its nonce is used', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  assert.deepEqual(await payments.verify(payment), { outcome: 'valid' });
+  const transaction = `0x${'1'.padStart(64, '0')}`;
+  assert.deepEqual(await payments.settle(payment), { outcome: 'settled', transaction });
+  assert.deepEqual([...double.ledger], [[payment.nonce, transaction]]);
+  assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
+  assert.deepEqual(await payments.verify(payment), { outcome: 'invalid', reason: NONCE_USED });
+  assert.deepEqual(double.calls, { verify: 2, settle: 2, supported: 0 });
+});
+
+test('the facilitator is asked in version 2, by our own terms, whatever header brought the payment', async () => {
+  await using double = await facilitatorDouble();
+  const x402 = await lab({ x402: { facilitatorUrl: double.url } });
+  const payload = await payloadOf(wallet());
+  const asked: unknown[] = [];
+  const odd = { ...ACCEPTED, extra: { name: 'Other', version: '9' }, maxTimeoutSeconds: 999 };
+  for (const header of [v1(payload), v2(payload, odd, { extensions: { stray: {} } })]) {
+    const payment = await presented(x402, header);
+    await x402.payments.verify(payment);
+    asked.push(double.lastCall()?.body);
+    await x402.payments.settle(payment);
+    asked.push(double.lastCall()?.body);
+  }
+  const [first, ...others] = asked;
+  for (const other of others) assert.deepEqual(other, first);
+  const { x402Version, paymentPayload, paymentRequirements } = first as Record<string, object>;
+  assert.equal(x402Version, 2);
+  const parsed = PaymentPayloadV2Schema.parse(paymentPayload);
+  assert.deepEqual(parsed.accepted, ACCEPTED);
+  assert.deepEqual(PaymentRequirementsV2Schema.parse(paymentRequirements), ACCEPTED);
+  assert.deepEqual(Object.keys(parsed.extensions ?? {}), ['bazaar']);
+  const { from, to, nonce } = payload.authorization;
+  const lower = { from: from.toLowerCase(), to: to.toLowerCase(), nonce };
+  assert.deepEqual(parsed.payload, {
+    signature: payload.signature,
+    authorization: { ...payload.authorization, ...lower },
+  });
+});
+
+test('a catalogue learns the route that the payer names, and the plain one where it names none of ours', async () => {
+  await using double = await facilitatorDouble();
+  const x402 = await lab({ x402: { facilitatorUrl: double.url } });
+  const payload = await payloadOf(wallet());
+  const guided = `${BASE_URL}${PAID_ROUTES['execute/guided-webhook'].path}`;
+  const plain = `${BASE_URL}${PAID_ROUTES['execute/webhook'].path}`;
+  const cases: readonly [object, string][] = [
+    [{ resource: { url: guided } }, guided],
+    [{ resource: { url: plain } }, plain],
+    [{ resource: { url: 'https://elsewhere.example/x' } }, plain],
+    [{}, plain],
+  ];
+  for (const [more, url] of cases) {
+    await x402.payments.verify(await presented(x402, v2(payload, ACCEPTED, more)));
+    const body = double.lastCall()?.body as { paymentPayload: never; paymentRequirements: never };
+    const found = extractDiscoveryInfo(body.paymentPayload, body.paymentRequirements);
+    assert.equal(found?.resourceUrl, url);
+  }
+});
+
+test('verify: a complete no is told with its code', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const cases: readonly [Behaviour, string][] = [
+    [invalid('insufficient_funds'), 'insufficient_funds'],
+    [invalid('invalid_exact_evm_signature', 400), 'invalid_exact_evm_signature'],
+    [invalid('a_code_of_tomorrow'), 'a_code_of_tomorrow'],
+    [invalid('Signature 0xabc is not valid'), 'invalid'],
+    [invalid('x'.repeat(81)), 'invalid'],
+    [() => json({ isValid: false }), 'invalid'],
+    [() => json({ isValid: false, invalidReason: null }), 'invalid'],
+  ];
+  for (const [behaviour, reason] of cases) {
+    double.scriptVerify(behaviour);
+    assert.deepEqual(await payments.verify(payment), { outcome: 'invalid', reason });
+  }
+});
+
+const NO_ANSWERS: Readonly<Record<string, Behaviour>> = {
+  ...faults,
+  'JSON 500 with a complete no': (call) => json({ ...no(call.payer), isValid: false }, 500),
+  'JSON 500 with a yes': () => json({ isValid: true, success: true, transaction: TX, network: 'base' }, 500),
+  'a redirect': () => ({ status: 307, body: '', headers: { location: '/elsewhere' } }),
+  'a yes with status 400': () =>
+    json({ isValid: true, success: true, transaction: TX, network: 'base' }, 400),
+  'a list': () => json([true]),
+  null: () => json(null),
+  'a yes in words': () => json({ isValid: 'true', success: 'true', transaction: TX, network: 'base' }),
+  'far too much': () => ({
+    status: 200,
+    body: `{"isValid":true,"success":true,"x":"${'x'.repeat(70_000)}"}`,
+  }),
+  'half of it': () => ({
+    status: 200,
+    body: '{"isValid":true,"success":true,"transaction":""}',
+    headers: { 'content-length': '500' },
+  }),
+};
+const no = (payer: string) => ({
+  success: false,
+  errorReason: 'insufficient_funds',
+  invalidReason: 'insufficient_funds',
+  transaction: '',
+  network: 'eip155:8453',
+  payer,
+});
+
+test('verify: whatever is no complete answer leaves it open', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url, 500);
+  const payment = await pay();
+  const cases = { ...NO_ANSWERS, 'of another payer': () => json({ isValid: true, payer: TX.slice(0, 42) }) };
+  for (const [name, behaviour] of Object.entries(cases)) {
+    double.scriptVerify(behaviour);
+    assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' }, name);
+  }
+  assert.equal(double.calls.verify, Object.keys(cases).length);
+});
+
+test('settle: whatever is no complete answer leaves it unknown, with a code and never a text', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url, 500);
+  const payment = await pay();
+  for (const [name, behaviour] of Object.entries(NO_ANSWERS)) {
+    double.scriptSettle(behaviour);
+    const answer = await payments.settle(payment);
+    assert.equal(answer.outcome, 'unknown', name);
+    assert.match(answer.outcome === 'unknown' ? answer.cause : '', /^[a-z0-9_]{1,80}$/, name);
+  }
+  assert.equal(double.calls.settle, Object.keys(NO_ANSWERS).length);
+  assert.equal(double.ledger.size, 0);
+});
+
+test('settle: what may hide a transfer is unknown, by its code', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const codes = [
+    'settlement_pending',
+    'invalid_exact_evm_transaction_failed',
+    'invalid_exact_evm_transaction_simulation_failed',
+    'invalid_exact_evm_transfer_event_mismatch',
+    'invalid_transaction_state',
+    'unexpected_settle_error',
+    'duplicate_settlement',
+    'smart_wallet_deployment_failed',
+    'invalid_payload',
+    'a_code_of_tomorrow',
+  ];
+  for (const cause of codes) {
+    double.scriptSettle(unsettled(cause));
+    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause });
+  }
+  const texts = ['authorization with this nonce was used: value 3000, signature 0xab', undefined, ''];
+  for (const text of texts) {
+    double.scriptSettle(unsettled(text));
+    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'settlement_failed' });
+  }
+});
+
+test('settle: a terminal code ends it, with status 200 or 4xx; with 5xx it does not', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const codes = [
+    'invalid_exact_evm_signature',
+    'invalid_exact_evm_recipient_mismatch',
+    'invalid_exact_evm_payload_authorization_value_mismatch',
+    'invalid_exact_evm_payload_authorization_valid_before',
+    'invalid_exact_evm_payload_authorization_valid_after',
+    'invalid_exact_evm_insufficient_balance',
+    'invalid_exact_evm_network_mismatch',
+    'insufficient_funds',
+    'invalid_exact_evm_payload_signature',
+    'invalid_network',
+  ];
+  for (const reason of codes) {
+    double.scriptSettle(
+      unsettled(reason),
+      unsettled(reason, 402),
+      unsettled(reason, 500),
+      unsettled(reason, 429),
+    );
+    assert.deepEqual(await payments.settle(payment), { outcome: 'rejected', reason });
+    assert.deepEqual(await payments.settle(payment), { outcome: 'rejected', reason });
+    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_status_500' });
+    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_status_429' });
+  }
+});
+
+test('settle: a nonce is used where the code says so, and where only a text says so it is unknown', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  double.scriptSettle(unsettled(NONCE_USED), unsettled(NONCE_USED, 400), unsettled(NONCE_USED, 503));
+  assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
+  assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
+  assert.equal((await payments.settle(payment)).outcome, 'unknown');
+  double.scriptSettle(unsettled('FiatTokenV2: authorization is used or canceled'));
+  assert.equal((await payments.settle(payment)).outcome, 'unknown');
+});
+
+test('settle: a yes about another payer, network or amount is no yes to this payment', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const good = {
+    success: true,
+    transaction: TX,
+    network: 'eip155:8453',
+    payer: payment.payer,
+    amount: '3000',
+  };
+  const others = [
+    { payer: TX.slice(0, 42) },
+    { network: 'eip155:84532' },
+    { network: 'base-sepolia' },
+    { amount: '1' },
+  ];
+  for (const other of others) {
+    double.scriptSettle(() => json({ ...good, ...other }));
+    const cause = 'facilitator_answer_mismatch';
+    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause });
+  }
+  double.scriptSettle(() => json({ ...good, transaction: 'see the explorer' }));
+  assert.equal((await payments.settle(payment)).outcome, 'unknown');
+});
+
+test('settle: a yes in other spellings is a yes; an empty transaction is none', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const good = { success: true, transaction: TX.toUpperCase().replace('0X', '0x'), network: 'eip155:8453' };
+  const spellings: readonly [object, string | null][] = [
+    [{ payer: payment.payer.toUpperCase().replace('0X', '0x') }, TX],
+    [{ network: 'base' }, TX],
+    [{ payer: null, amount: null, errorReason: null }, TX],
+    [{ transaction: '' }, null],
+  ];
+  for (const [spelling, transaction] of spellings) {
+    double.scriptSettle(() => json({ ...good, ...spelling }));
+    assert.deepEqual(await payments.settle(payment), { outcome: 'settled', transaction });
+  }
+});
+
+test('a settlement whose answer was lost is found by its used nonce', async () => {
+  for (const lost of [settledAnswerLost, pending]) {
+    await using double = await facilitatorDouble();
+    const { payments, pay } = await at(double.url);
+    const payment = await pay();
+    double.scriptSettle(lost);
+    assert.equal((await payments.settle(payment)).outcome, 'unknown');
+    assert.equal(double.ledger.size, 1);
+    assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
+  }
+});
+
+test('a facilitator that is away is told as away, in time', async () => {
+  const { payments, pay } = await at(NOBODY);
+  const payment = await pay();
+  assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' });
+  assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_unreachable' });
+});
+
+test('twenty settlements at once are twenty calls, each on its own', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const paid = await Promise.all(Array.from({ length: 20 }, pay));
+  const answers = await Promise.all(paid.map((payment) => payments.settle(payment)));
+  assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['settled']));
+  assert.equal(double.ledger.size, 20);
+  assert.equal(double.calls.settle, 20);
+});
