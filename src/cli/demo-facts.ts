@@ -14,7 +14,7 @@ export type Executed = {
     readonly id: string;
     readonly status: string;
     readonly attempts: number;
-    readonly responseStatus: number;
+    readonly responseStatus: number | null;
   };
   readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
   readonly links: Readonly<Record<string, string>>;

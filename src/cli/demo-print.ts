@@ -5,7 +5,7 @@ import type { Story } from './demo-story.ts';
 import { mark, paint, shown } from './terminal.ts';
 
 export function storyLines(story: Story): readonly string[] {
-  const { sent, received, job, receipt, replay, files, links } = story;
+  const { sent, job, receipt, replay, files } = story;
   return [
     heading('1. An agent asks the relay for one outbound request'),
     row('POST', `${story.service}/api/execute/webhook`),
@@ -14,11 +14,7 @@ export function storyLines(story: Story): readonly string[] {
     row('body', shown(sent.body)),
     '',
     heading('2. The target, a webhook endpoint on this machine, receives'),
-    row(received.method, received.path),
-    row('body', shown(received.body)),
-    ...INTERESTING.filter((name) => name in received.headers).map((name) =>
-      row(name, shown(received.headers[name])),
-    ),
+    ...receivedLines(story),
     '',
     heading('3. The relay answers with a job and a signed receipt'),
     row('job', `${job.id}, ${job.status}, target answered ${job.responseStatus}, attempts: ${job.attempts}`),
@@ -37,15 +33,27 @@ export function storyLines(story: Story): readonly string[] {
     heading('What this run has shown'),
     ...story.facts.map(factLine),
     '',
-    heading('Look for yourself'),
-    ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
-    row('offline', `relay verify ${files.receipt} --keys ${files.keys}`),
+    ...lookLines(story),
     '',
     story.ok
       ? paint('green', 'All is as it should be.')
       : paint('red', 'Something is NOT as it should be: see above.'),
   ];
 }
+
+export const receivedLines = ({ received }: Pick<Story, 'received'>): readonly string[] => [
+  row(received.method, received.path),
+  row('body', shown(received.body)),
+  ...INTERESTING.filter((name) => name in received.headers).map((name) =>
+    row(name, shown(received.headers[name])),
+  ),
+];
+
+export const lookLines = ({ links, files }: Pick<Story, 'links' | 'files'>): readonly string[] => [
+  heading('Look for yourself'),
+  ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
+  row('offline', `relay verify ${files.receipt} --keys ${files.keys}`),
+];
 
 /** What tells a target who calls, and that it may believe it. */
 const INTERESTING = ['x-order-source', 'user-agent', 'webhook-id', 'webhook-timestamp', 'webhook-signature'];
@@ -57,8 +65,8 @@ const LINKS = [
   ['proof', 'proof page'],
 ] as const;
 
-const heading = (text: string): string => paint('bold', text);
+export const heading = (text: string): string => paint('bold', text);
 
-const row = (name: string, value: string): string => `  ${paint('dim', name.padEnd(18))}${value}`;
+export const row = (name: string, value: string): string => `  ${paint('dim', name.padEnd(18))}${value}`;
 
-const factLine = ({ ok, words }: Fact): string => `  ${mark(ok)} ${shown(words)}`;
+export const factLine = ({ ok, words }: Fact): string => `  ${mark(ok)} ${shown(words)}`;

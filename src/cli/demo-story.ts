@@ -112,7 +112,11 @@ async function execute(baseUrl: string, request: unknown): Promise<Executed> {
 }
 
 /** What an agent would keep beside its task: the receipt as the service serves it, and the published keys. */
-async function saveEvidence(folder: string, baseUrl: string, { links }: Executed): Promise<Story['files']> {
+export async function saveEvidence(
+  folder: string,
+  baseUrl: string,
+  { links }: Pick<Executed, 'links'>,
+): Promise<Story['files']> {
   const files = { receipt: join(folder, 'receipt.json'), keys: join(folder, 'jwks.json') };
   await writeFile(files.receipt, await download(links.receipt ?? `${baseUrl}/api/receipts`));
   await writeFile(files.keys, await download(`${baseUrl}/.well-known/jwks.json`));
@@ -125,9 +129,9 @@ async function download(url: string): Promise<string> {
   return body;
 }
 
-async function verifyOffline(files: Story['files'], primitives: Primitives) {
+export async function verifyOffline(files: Story['files'], primitives: Primitives) {
   const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
   const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null };
-  return { verification: await verifyReceipt(facts, primitives), keys };
+  return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
 }

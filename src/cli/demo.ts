@@ -7,8 +7,9 @@ import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, readConfig } from '../config.ts';
 import { verifierPrimitives } from '../wiring/keys.ts';
+import { type PaidWorld, startPaidWorld } from './demo-paid.ts';
 import { storyLines } from './demo-print.ts';
-import { runStory } from './demo-story.ts';
+import { runStory, type StoryDeps } from './demo-story.ts';
 import { type DemoTarget, startDemoTarget } from './demo-target.ts';
 import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
 import { paint, print, printJson } from './terminal.ts';
@@ -16,6 +17,7 @@ import { awaitStop, type StopRequest } from './until-signal.ts';
 
 type Options = {
   readonly once?: true;
+  readonly paid?: true;
   readonly port?: number;
   readonly dataDir?: string;
   readonly json?: true;
@@ -26,13 +28,16 @@ const USUAL_PORT = 3402;
 
 const HELP = `
 Needs no network and no configuration: the environment's is left aside. Payment is off (demo mode), and the one
-address outside the public internet that may be called is ${HOST}, where the target of the demo listens.`;
+address outside the public internet that may be called is ${HOST}, where the target of the demo listens.
+With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
+pays for the call.`;
 
 export function addDemo(program: Command, end: End): void {
   program
     .command('demo')
     .description('start the service and a target on this machine, execute one webhook, verify its receipt')
     .option('--once', 'stop when the story is told')
+    .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
     .option('--port <n>', `where the service listens (default: ${USUAL_PORT}, or any free port)`, readPort)
     .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'the story for machines')
@@ -57,9 +62,11 @@ async function demo(options: Options): Promise<boolean> {
     const dataDir = options.dataDir === undefined ? await temporaryFolder(undo) : resolve(options.dataDir);
     const target = await startTarget(undo);
     if (stop.wasAsked()) return true;
-    const service = await start(await demoConfig(options, dataDir, target), undo);
+    const paid = options.paid ? await startPaidWorld(undo) : null;
     if (stop.wasAsked()) return true;
-    return await tell({ options, dataDir, target, baseUrl: service.baseUrl, stop });
+    const service = await start(await demoConfig(options, dataDir, target, paid), undo);
+    if (stop.wasAsked()) return true;
+    return await tell({ options, dataDir, target, paid, baseUrl: service.baseUrl, stop });
   } finally {
     for (const step of undo.reverse()) await step();
     stop.release();
@@ -79,7 +86,12 @@ async function startTarget(undo: (() => Promise<void>)[]): Promise<DemoTarget> {
 }
 
 /** Nothing of the environment: what someone has configured for their service is not for a demo to use. */
-async function demoConfig({ port, json }: Options, dataDir: string, target: DemoTarget): Promise<Config> {
+async function demoConfig(
+  { port, json }: Options,
+  dataDir: string,
+  target: DemoTarget,
+  paid: PaidWorld | null,
+): Promise<Config> {
   const chosen = port ?? ((await isFree(USUAL_PORT)) ? USUAL_PORT : 0);
   const config = readConfig({
     HOST,
@@ -88,6 +100,7 @@ async function demoConfig({ port, json }: Options, dataDir: string, target: Demo
     EGRESS_ALLOW_CIDRS: `${HOST}/32`,
     // Log lines go to standard output, which is the story's alone where a machine reads it.
     LOG_LEVEL: json ? 'silent' : 'error',
+    ...paid?.environment,
   });
   return { ...config, egress: { ...config.egress, caPem: target.caPem } };
 }
@@ -115,16 +128,32 @@ type Scene = {
   readonly options: Options;
   readonly dataDir: string;
   readonly target: DemoTarget;
+  readonly paid: PaidWorld | null;
   readonly baseUrl: string;
   readonly stop: StopRequest;
 };
 
-async function tell({ options, dataDir, target, baseUrl, stop }: Scene): Promise<boolean> {
-  const story = await runStory({ baseUrl, target, folder: dataDir, primitives: verifierPrimitives });
+async function tell({ options, dataDir, target, paid, baseUrl, stop }: Scene): Promise<boolean> {
+  const deps = { baseUrl, target, folder: dataDir, primitives: verifierPrimitives };
+  const { story, lines } = paid === null ? await freeStory(deps) : await paidStory(deps, paid);
   if (options.json) printJson(story);
-  else print(...storyLines(story));
+  else print(...lines);
   if (options.once) return story.ok;
   if (!options.json) print('', paint('bold', `The service stays up at ${baseUrl}. Ctrl-C stops it.`));
   await stop.asked;
   return story.ok;
+}
+
+async function freeStory(deps: StoryDeps) {
+  const story = await runStory(deps);
+  return { story, lines: storyLines(story) };
+}
+
+/** Loaded where it is needed: wallets and protocols are much to read for a demo that pays nothing. */
+async function paidStory(deps: StoryDeps, paid: PaidWorld) {
+  const { runPaidStory } = await import('./demo-paid-story.ts');
+  const { paidStoryLines } = await import('./demo-paid-print.ts');
+  const { systemClock } = await import('../wiring/buyer.ts');
+  const story = await runPaidStory({ ...deps, paid, clock: systemClock() });
+  return { story, lines: paidStoryLines(story) };
 }

@@ -2,15 +2,22 @@
 // HTTP_PROXY for loopback addresses too.
 import { request } from 'node:http';
 import { connect } from 'node:net';
+import type { Send } from '../wiring/buyer.ts';
 
 export type Answer = { readonly status: number; readonly type: string; readonly body: string };
 
 const PATIENCE_MS = 60_000;
 
 /** `body`: sent as JSON where there is one. */
-export function callLoopback(method: string, url: string, body?: unknown): Promise<Answer> {
+export async function callLoopback(method: string, url: string, body?: unknown): Promise<Answer> {
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  const answer = await sendLoopback(method, url, text, { 'content-type': 'application/json' });
+  return { status: answer.status, type: answer.header('content-type') ?? '', body: answer.body };
+}
+
+/** `headers`: beside those of the connection; left out where there is no body. */
+export const sendLoopback: Send = (method, url, text, headers = {}) => {
   const { hostname, port, pathname, search } = new URL(url);
-  const text = body === undefined ? null : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const call = request(
       {
@@ -20,9 +27,7 @@ export function callLoopback(method: string, url: string, body?: unknown): Promi
         path: pathname + search,
         headers: {
           connection: 'close',
-          ...(text === null
-            ? {}
-            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+          ...(text === undefined ? {} : { ...headers, 'content-length': Buffer.byteLength(text) }),
         },
         createConnection: () => connect(Number(port), hostname),
       },
@@ -31,13 +36,16 @@ export function callLoopback(method: string, url: string, body?: unknown): Promi
         answer.on('data', (chunk: Uint8Array) => chunks.push(chunk));
         answer.on('error', reject);
         answer.on('end', () => {
-          const type = answer.headers['content-type'] ?? '';
-          resolve({ status: answer.statusCode ?? 0, type, body: Buffer.concat(chunks).toString('utf8') });
+          resolve({
+            status: answer.statusCode ?? 0,
+            header: (name) => answer.headers[name.toLowerCase()]?.toString() ?? null,
+            body: Buffer.concat(chunks).toString('utf8'),
+          });
         });
       },
     );
     call.setTimeout(PATIENCE_MS, () => call.destroy(new Error(`${url} did not answer`)));
     call.on('error', reject);
-    call.end(text ?? undefined);
+    call.end(text);
   });
-}
+};

@@ -1,7 +1,7 @@
 // For `relay pay` and the demo: the command line reaches an adapter only by way of the composition root.
 
 export type { Answer, PaymentHeader, Presented, Send } from '../adapters/buyer/client.ts';
-export { present, signPayment } from '../adapters/buyer/client.ts';
+export { addressOf, present, signPayment } from '../adapters/buyer/client.ts';
 export type { Bill, BuyerLimits, Finding, Judged, Terms } from '../adapters/buyer/offer.ts';
 export { judgeBill, readBill } from '../adapters/buyer/offer.ts';
 export type { Settlement } from '../adapters/buyer/settlement.ts';

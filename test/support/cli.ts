@@ -1,12 +1,14 @@
 // The real command line in a process of its own, under the runtime that runs the test.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { rootPath, runtimeCommand } from './runtime.ts';
+import { rootPath, runtimeCommand, runtimeName } from './runtime.ts';
 
 export type CliOptions = {
   /** Beside what a process needs to start at all; nothing else of ours is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string | Uint8Array;
   readonly cwd?: string;
+  /** A program it may start besides; under Deno the service's own permissions let it start none. */
+  readonly mayRun?: string;
 };
 
 export type CliResult = {
@@ -33,8 +35,10 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 }
 
 export function startCli(args: readonly string[], options: CliOptions = {}): RunningCli {
-  const [command, commandArgs] = runtimeCommand('src/cli/relay.ts', args);
-  const child = spawn(command, commandArgs, {
+  const [command, [first = '', ...rest]] = runtimeCommand('src/cli/relay.ts', args);
+  const permitted =
+    runtimeName === 'deno' && options.mayRun !== undefined ? [`--allow-run=${options.mayRun}`] : [];
+  const child = spawn(command, [first, ...permitted, ...rest], {
     cwd: options.cwd ?? rootPath,
     env: { ...inherited(), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -24,6 +24,10 @@ export type PaymentHeader = {
   readonly payer: string;
 };
 
+/** The wallet's address, with its checksum. */
+export const addressOf = (privateKey: `0x${string}`): `0x${string}` =>
+  privateKeyToAccount(privateKey).address;
+
 /** Signs an EIP-3009 authorization of exactly these terms; moves nothing. `privateKey`: 0x and 64 hex digits. */
 export async function signPayment(
   privateKey: `0x${string}`,
