@@ -97,7 +97,7 @@ async function look(secondsAgo: number, make: (facts: Facts) => readonly Log[], 
     ranges.every((blocks) => blocks <= 2000),
     'a range that public nodes refuse',
   );
-  return { finding, ranges, blocks: node.count('eth_getBlockByNumber') };
+  return { finding, ranges, blocks: node.count('eth_getBlockByNumber'), lines: x402.lines };
 }
 type Facts = { from: Hex; nonce: Hex; block: number; blockAt: (time: number) => number };
 
@@ -199,4 +199,8 @@ test('a node that filters loosely, or whose transaction does not show the use, d
   }
   const hidden = await look(60, (facts) => [ended('AuthorizationUsed', facts)], []);
   assert.deepEqual(hidden.finding, { outcome: 'unavailable' });
+  assert.deepEqual(
+    hidden.lines.map(({ fields }) => fields),
+    [{ code: 'log_not_found' }],
+  );
 });
