@@ -77,6 +77,8 @@ export async function startLocalChain(): Promise<LocalChain> {
   };
   await client.setCode({ address: TOKEN, bytecode: contracts.LocalDollar as Hex });
   await client.setCode({ address: MULTICALL, bytecode: contracts.LocalMulticall as Hex });
+  // viem's nonce manager gives number 0 to everybody who asks before the first transaction is out.
+  for (const index of [0, 1]) await client.setNonce({ address: devAccount(index).address, nonce: 1 });
   const token = { address: TOKEN, abi: tokenAbi } as const;
   return {
     url: anvil.url,

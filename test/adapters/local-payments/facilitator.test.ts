@@ -70,6 +70,29 @@ describe('the local chain and facilitator', () => {
     for (const { address } of payers) assert.equal(await chain.balanceOf(address), 27_000n);
   });
 
+  test('settled one shortly after the other, on a chain that has seen none: all land', needs, async () => {
+    for (let round = 0; round < 12; round++) {
+      const fresh = await startLocalChain();
+      const own = await startLocalFacilitator({ rpcUrl: fresh.url });
+      const asked = requirements();
+      const some = payers.slice(0, 20);
+      await fresh.mint(
+        some.map(({ address }) => address),
+        3000n,
+      );
+      const settling = some.map(async (payer, n) => {
+        const payment = await pay(payer, asked);
+        // At once they would share one question for the next number.
+        await new Promise((resolve) => setTimeout(resolve, n * round));
+        return new HTTPFacilitatorClient({ url: own.url }).settle(payment, asked);
+      });
+      const failed = (await Promise.all(settling)).filter(({ success }) => !success);
+      assert.deepEqual(failed, []);
+      await own.stop();
+      await fresh.stop();
+    }
+  });
+
   test('a good payment is valid, settles, and is used from then on', needs, async () => {
     assert.ok(rich);
     const asked = requirements();
