@@ -31,7 +31,10 @@ export async function wirePayments(
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');
   const keyUrl = didKeyId(didOf(base.hostname, base.port), signer.keyId);
-  return x402Payments({ ...parts, x402, offerKey: { signer, keyUrl }, routes: PAID_ROUTES });
+  const paid = await x402Payments({ ...parts, x402, offerKey: { signer, keyUrl }, routes: PAID_ROUTES });
+  // What is wrong with facilitator, chain or clock is told at the start; nothing waits for it.
+  void paid.payments.health();
+  return paid;
 }
 
 /** What a call costs; shown in demo mode too, where it is what a paid call would cost. */

@@ -1,6 +1,6 @@
 // What is asked for of each paid route, made once: resource, requirements, what catalogues may publish.
 import type { PaymentRequired } from '@x402/core/types';
-import type { PaymentRequirementsV1 } from '@x402/core/types/v1';
+import type { PaymentRequirements as PaymentRequirementsV1 } from 'x402/types';
 import type { Route } from '../../domain/event-fields.ts';
 import { SERVICE } from '../../domain/limits.ts';
 import { type Discovery, describeRoute } from './x402-discovery.ts';

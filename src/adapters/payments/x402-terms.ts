@@ -2,11 +2,14 @@
 // It is made of the configuration alone, so that the service answers 402 while facilitator and chain are away.
 
 import type { PaymentRequirements, ResourceInfo } from '@x402/core/types';
-import type { PaymentRequirementsV1 } from '@x402/core/types/v1';
 import { convertToTokenAmount } from '@x402/core/utils';
 import { DEFAULT_ASSETS, type DefaultAssetInfo, findDefaultAsset } from '@x402/evm';
 import { ExactEvmScheme } from '@x402/evm/exact/server';
-import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1';
+import {
+  ChainIdToNetwork,
+  PaymentRequirementsSchema,
+  type PaymentRequirements as PaymentRequirementsV1,
+} from 'x402/types';
 import type { Json } from '../../domain/canonical-json.ts';
 import type { Route } from '../../domain/event-fields.ts';
 
@@ -37,7 +40,7 @@ export type PaidRoute = {
 
 export type PaidRoutes = Readonly<Record<Route, PaidRoute>>;
 
-/** The package’s form of CAIP-2 (and, as it types them, of version 1's names). */
+/** The package’s form of CAIP-2. */
 export type Caip2 = `${string}:${string}`;
 
 export type Terms = {
@@ -96,10 +99,8 @@ export const lowerHex = (text: string): `0x${string}` => text.toLowerCase() as `
 
 /** The version 1 name of a CAIP-2 network; null where version 1 does not know it. */
 export function networkNameV1(network: string): string | null {
-  for (const [name, chainId] of Object.entries(EVM_NETWORK_CHAIN_ID_MAP)) {
-    if (network === `eip155:${chainId}`) return name;
-  }
-  return null;
+  const chainId = /^eip155:(\d+)$/.exec(network)?.[1];
+  return (chainId === undefined ? undefined : ChainIdToNetwork[Number(chainId)]) ?? null;
 }
 
 export function resourceOf(baseUrl: string, route: PaidRoute, serviceName: string): ResourceInfo {
@@ -108,7 +109,7 @@ export function resourceOf(baseUrl: string, route: PaidRoute, serviceName: strin
   return { url, description: route.description, mimeType: MIME_TYPE, serviceName, tags: TAGS };
 }
 
-/** None where version 1 has no name for the network. */
+/** As the package's own clients will read it; none where version 1 has no name for the network. */
 export function acceptsV1(
   terms: Terms,
   resource: ResourceInfo,
@@ -117,9 +118,9 @@ export function acceptsV1(
   if (terms.networkV1 === null) return [];
   const { scheme, asset, payTo, amount } = terms.requirements;
   return [
-    {
+    PaymentRequirementsSchema.parse({
       scheme,
-      network: terms.networkV1 as Caip2,
+      network: terms.networkV1,
       maxAmountRequired: amount,
       resource: resource.url,
       description: resource.description ?? '',
@@ -129,7 +130,7 @@ export function acceptsV1(
       maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
       asset,
       extra: { ...terms.domain },
-    },
+    }),
   ];
 }
 
