@@ -1,0 +1,141 @@
+// Two processes over one log and one PostgreSQL: a payment buys one call, whichever of them is shown it, and whichever
+// of them dies.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+
+const anvil = needsAnvil();
+const postgres = needsPostgres();
+const needs = { skip: anvil.skip || postgres.skip };
+/** How long a process watches another's settlement before it takes it over. */
+const SETTLEMENT_WATCH_MS = 45_000;
+
+describe('two processes and one payment', () => {
+  let server: PostgresServer;
+  let paid: PaidWorld;
+  let mourning: PaidWorld;
+  let left: Service;
+  let right: Service;
+  let survivor: Service;
+  /** In settle when their process died: the money had moved for every other one. */
+  let orphans: readonly Sample[];
+  let died = 0;
+
+  before(async () => {
+    if (needs.skip) return;
+    server = await postgresServer();
+    paid = await makePaidWorld();
+    mourning = await makePaidWorld();
+    const DATABASE_URL = await server.newDatabase();
+    const OTHER_URL = await server.newDatabase();
+    // One after the other: the first makes the key file.
+    const dying = await mourning.start({ DATABASE_URL: OTHER_URL });
+    survivor = await mourning.start({ DATABASE_URL: OTHER_URL });
+    left = await paid.start({ DATABASE_URL });
+    right = await paid.start({ DATABASE_URL });
+
+    orphans = await mourning.samples(dying, 'orphan');
+    const nonces = orphans.map(({ payment }) => payment.nonce.toLowerCase());
+    mourning.proxy.rule(({ kind, nonce }) => {
+      if (kind === 'verify') return 'pass';
+      return nonces.indexOf(nonce) % 2 === 0 ? 'hang' : 'hang_after';
+    });
+    const calls = orphans.map((sample) => sendPatiently(dying, sample).catch(() => null));
+    await waitFor('all are in settle', () =>
+      orphans.every(({ payment }, n) => {
+        const [call] = mourning.proxy.callsOf('settle', payment.nonce);
+        return call !== undefined && (n % 2 === 0 || call.moved);
+      }),
+    );
+    await dying.kill();
+    died = performance.now();
+    await Promise.all(calls);
+    mourning.proxy.rule(() => 'pass');
+    // From the first look on, the survivor watches.
+    await each(orphans, async (sample) =>
+      assertSaid(await send(survivor, sample), 409, 'idempotency_in_progress'),
+    );
+  });
+  after(async () => {
+    await paid?.end();
+    await mourning?.end();
+    await server?.remove();
+  });
+
+  test('without a key: paid at one, shown to the other: a replay', needs, async () => {
+    const samples = await paid.samples(left, 'other');
+    await each(samples, async (sample, n) => {
+      const [here, there] = n % 2 === 0 ? [left, right] : [right, left];
+      const { job } = assertDelivered(await sendPatiently(here, sample), sample);
+      for (const version of [2, 1] as const) {
+        const again = await send(there, sample, { version });
+        assert.deepEqual(assertDelivered(again, sample, { replay: true, version }).job, job);
+      }
+      assertSaid(
+        await send(there, sample, { request: { ...sample.request, body: 2 } }),
+        409,
+        'payment_reused',
+      );
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  for (const [title, fault] of [
+    ['20 copies at once over both', 'pass'],
+    ['20 retries at once over both, of a payment whose settlement is unknown', 'cut'],
+  ] as const) {
+    test(`${title}: one call, charged once`, needs, async () => {
+      const samples = await paid.samples(left, `both-${fault}`);
+      paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? fault : 'pass'));
+      if (fault === 'cut') {
+        await each(samples, async (sample) =>
+          assertSaid(await sendPatiently(left, sample), 503, 'payment_unconfirmed'),
+        );
+      }
+      const transaction = fault === 'pass';
+      for (const sample of samples) {
+        const copies = Array.from({ length: 20 }, (_, n) => send(n % 2 === 0 ? left : right, sample));
+        const sent = await Promise.all(copies);
+        assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
+        for (const answer of sent) {
+          if (answer.status === 200) {
+            assertDelivered(answer, sample, { replay: answer.body.idempotentReplay, transaction });
+          } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+          else assertSaid(answer, 429, 'too_many_in_flight');
+        }
+        const moves = paid.proxy.callsOf('settle', sample.payment.nonce).filter(({ moved }) => moved);
+        assert.equal(moves.length, 1);
+      }
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
+  }
+
+  test('one died in settle: the other takes over after its watch: one call, charged once', {
+    ...needs,
+    timeout: 110_000,
+  }, async () => {
+    await each(orphans, async (sample) => {
+      const sent = await waitFor(
+        'the payment is taken over',
+        async () => {
+          const answer = await send(survivor, sample);
+          if (answer.status === 200) return answer;
+          assertSaid(answer, 409, 'idempotency_in_progress');
+          return undefined;
+        },
+        { limitMs: 90_000, everyMs: 2500 },
+      );
+      const watched = performance.now() - died;
+      assert.ok(watched >= SETTLEMENT_WATCH_MS, `taken over after ${watched} ms`);
+      // Where the money had moved before the death, nobody could name the transaction.
+      assertDelivered(sent, sample, { transaction: sample.n % 2 === 0 });
+      const moves = mourning.proxy.callsOf('settle', sample.payment.nonce).filter(({ moved }) => moved);
+      assert.equal(moves.length, 1);
+    });
+    await mourning.assertBooks(orphans, { calls: 1, charges: 1 });
+  });
+});
