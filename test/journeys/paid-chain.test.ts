@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { SettleResponse } from '@x402/core/types';
+import type { Hex } from 'viem';
+import { generatePrivateKey } from 'viem/accounts';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import {
@@ -23,10 +25,16 @@ const needs = needsAnvil();
 describe('the chain knows', () => {
   let paid: PaidWorld;
   let service: Service;
+  /** Settled, their answers lost; their authorizations end while the other rows run. */
+  let late: readonly Sample[];
   before(async () => {
     if (needs.skip) return;
     paid = await makePaidWorld({ rpc: true });
     service = await paid.start();
+    // A facilitator takes nothing that ends within 6 s.
+    late = await paid.samples(service, 'late', { terms: { maxTimeoutSeconds: 15 } });
+    await leaveUnknown(late, 'cut');
+    await paid.assertBooks(late, { calls: 0, charges: 1 });
   });
   after(() => paid?.end());
 
@@ -37,6 +45,19 @@ describe('the chain knows', () => {
     await each(samples, async (sample) =>
       assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed'),
     );
+  }
+
+  /** The payer signs something else by the same terms, and has it settled. */
+  async function pays(
+    { payment }: Sample,
+    terms: { readonly to: Hex; readonly value?: string; readonly nonce?: Hex },
+  ): Promise<void> {
+    const { payload } = await resigned(payment, (authorization) => Object.assign(authorization, terms));
+    const { value: amount = payload.accepted.amount, to: payTo } = terms;
+    const paymentRequirements = { ...payload.accepted, amount, payTo };
+    const body = JSON.stringify({ x402Version: 2, paymentPayload: payload, paymentRequirements });
+    const settled = await fetch(`${paid.proxy.url}/settle`, { method: 'POST', body });
+    assert.equal(((await settled.json()) as SettleResponse).success, true);
   }
 
   for (const fault of ['cut', 'json_500_after', 'pending'] as const) {
@@ -59,20 +80,6 @@ describe('the chain knows', () => {
       },
     );
   }
-
-  test(
-    'settled, answer lost, and the retry comes after validBefore: one call, charged once',
-    needs,
-    async () => {
-      // A facilitator takes nothing that ends within 6 s.
-      const samples = await paid.samples(service, 'late', { terms: { maxTimeoutSeconds: 15 } });
-      await leaveUnknown(samples, 'cut');
-      const last = Math.max(...samples.map(({ payment }) => payment.validBefore));
-      await waitFor('all are past their end', () => Date.now() / 1000 > last + 1);
-      await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
 
   test(
     'unknown, then cancelled by the payer: 402, and 402 from then on; the key is free for a new payment',
@@ -129,13 +136,7 @@ describe('the chain knows', () => {
       const before = await paid.chain.balanceOf(paid.payTo);
       await each(samples, async (sample) => {
         const friend = newPayer().address;
-        const other = await resigned(sample.payment, (authorization) =>
-          Object.assign(authorization, { to: friend }),
-        );
-        const paymentRequirements = { ...other.payload.accepted, payTo: friend };
-        const body = JSON.stringify({ x402Version: 2, paymentPayload: other.payload, paymentRequirements });
-        const settled = await fetch(`${paid.proxy.url}/settle`, { method: 'POST', body });
-        assert.equal(((await settled.json()) as SettleResponse).success, true);
+        await pays(sample, { to: friend });
         assert.equal(await paid.chain.balanceOf(friend), 3000n);
         assertAskedToPay(await sendPatiently(service, sample));
         assertAskedToPay(await sendPatiently(service, sample));
@@ -161,6 +162,50 @@ describe('the chain knows', () => {
         }
         assert.equal(settles(sample).length, 1);
       }
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'settled, answer lost, and the retry comes after validBefore: one call, charged once',
+    needs,
+    async () => {
+      const last = Math.max(...late.map(({ payment }) => payment.validBefore));
+      await waitFor('all are past their end', () => Date.now() / 1000 > last + 1);
+      await each(late, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
+      await paid.assertBooks(late, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'the purse is emptied between verify and settle: 402; filled again: the same payment buys one call',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'emptied');
+      const before = await paid.chain.balanceOf(paid.payTo);
+      const drains = new Map(
+        samples.map((sample) => [
+          sample.payment.nonce.toLowerCase(),
+          () => pays(sample, { to: newPayer().address, value: '30000', nonce: generatePrivateKey() }),
+        ]),
+      );
+      paid.proxy.rule(async ({ kind, nonce, nth }) => {
+        if (kind === 'settle' && nth === 1) await drains.get(nonce)?.();
+        return 'pass' as const;
+      });
+      await each(samples, async (sample) => {
+        assertAskedToPay(await sendPatiently(service, sample));
+        assertAskedToPay(await sendPatiently(service, sample));
+        assert.equal(paid.hits(sample), 0);
+      });
+      assert.equal(await paid.chain.balanceOf(paid.payTo), before);
+      await paid.chain.mint(
+        samples.map(({ payer }) => payer.address),
+        30_000n,
+      );
+      await each(samples, async (sample) => {
+        assertDelivered(await sendPatiently(service, sample), sample);
+      });
       await paid.assertBooks(samples, { calls: 1, charges: 1 });
     },
   );
