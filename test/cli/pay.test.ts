@@ -457,6 +457,24 @@ describe('relay pay: what came is judged', () => {
   }
 });
 
+describe('relay pay: keys that are gone after the payment', () => {
+  test('what came is shown all the same, unverified: exit 1', async () => {
+    const bought = scene('/keyless');
+    const book = books();
+    let paid = false;
+    front.rule(async ({ headers, path }, forward) => {
+      paid ||= isPaid(headers);
+      return paid && path === '/.well-known/jwks.json' ? null : forward();
+    });
+    const result = await run(bought);
+    front.rule(null);
+    const { outcome, receipt, verification } = JSON.parse(result.stdout);
+    assert.deepEqual([result.code, outcome, verification.ok], [1, 'delivered', false]);
+    assert.match(receipt.id, /^rcpt_/);
+    assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
+  });
+});
+
 describe('relay pay: cannot run', () => {
   test('a relay that asks for no payment executes nothing for the asking', async () => {
     const free = await makeWorld();
