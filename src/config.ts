@@ -197,7 +197,7 @@ function readX402(read: Read, paid: boolean, faults: ConfigFault[]): X402Config 
     priceUsd: read('X402_PRICE', PRICE.usd, values.usdPrice),
     asset: read('X402_ASSET', null, values.evmAddress),
     rpcUrl: read('X402_RPC_URL', null, values.serviceUrl),
-    facilitatorTimeoutMs: read('X402_FACILITATOR_TIMEOUT_MS', 20_000, values.wholeNumber(100, 120_000)),
+    facilitatorTimeoutMs: read('X402_FACILITATOR_TIMEOUT_MS', 20_000, values.wholeNumber(100, 40_000)),
   };
   return paid && payTo !== null && facilitatorUrl !== null ? { payTo, facilitatorUrl, ...rest } : null;
 }

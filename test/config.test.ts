@@ -157,7 +157,7 @@ const WRONG: Record<string, readonly string[]> = {
   X402_PRICE: ['free', '0', '$0.000', '-1', '0.0000001', '1,5', '€1'],
   X402_ASSET: ['USDC', '0x0'],
   X402_RPC_URL: ['rpc', 'wss://rpc.example'],
-  X402_FACILITATOR_TIMEOUT_MS: ['0', '20s', '9999999'],
+  X402_FACILITATOR_TIMEOUT_MS: ['0', '20s', '40001'],
   ALLOW_FREE_RELAY: ['yes'],
   POLICY_MODE: ['closed', 'Open', 'toString', '__proto__'],
   POLICY_BLOCK_HOSTS: [

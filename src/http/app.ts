@@ -67,10 +67,17 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
   return groups;
 }
 
+/** Foreseen, told by their code alone: an outage of the facilitator must not fill the operator's log. */
+const OF_OTHERS: ReadonlySet<string> = new Set(['payment_unconfirmed', 'facilitator_unavailable']);
+
 function errorAnswer(deps: HttpDeps, code: unknown, error: unknown, request: Request): Response {
   if (code === 'NOT_FOUND')
     return refusalAnswer(refused('route_not_found', 'There is nothing at this path.'));
   const requestId = callOf(request).id;
+  if (error instanceof Fault && OF_OTHERS.has(error.code)) {
+    deps.logger.warn('a payment could not be dealt with now', { requestId, code: error.code });
+    return faultAnswer(error);
+  }
   const known = error instanceof Fault;
   const cause = known ? (error.cause ?? error) : error;
   deps.logger.error('a request failed', { requestId, code: known ? error.code : 'internal_error', cause });

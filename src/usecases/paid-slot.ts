@@ -1,7 +1,8 @@
 // A paying caller's slot: the calls that run and the payments that nobody could confirm yet share one limit.
 import { LIMITS } from '../domain/limits.ts';
-import { isBound } from '../domain/payment/state.ts';
+import { isBound, isSurelyOver } from '../domain/payment/state.ts';
 import { type Refused, refused } from '../domain/refusal.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import { loadPayment } from './journal.ts';
 import type { Known } from './known-job.ts';
@@ -10,6 +11,7 @@ import type { Slot, Slots } from './slots.ts';
 
 export type PaidSlotDeps = {
   readonly log: EventLog;
+  readonly clock: Pick<Clock, 'now'>;
   readonly slots: Slots;
   readonly unknowns: OpenUnknowns;
 };
@@ -45,11 +47,18 @@ export async function takePaidSlot(
   return working(slot, unknowns.begin(stream));
 }
 
-/** What was resolved elsewhere: by another process, or by hand. */
-async function dropResolved({ log, unknowns }: PaidSlotDeps, streams: readonly string[]): Promise<void> {
+/**
+ * What was resolved elsewhere, by another process or by hand; and what can move no money any more, so that whoever gave
+ * an unconfirmed payment up is not shut out for good.
+ */
+async function dropResolved(
+  { log, clock, unknowns }: PaidSlotDeps,
+  streams: readonly string[],
+): Promise<void> {
   const views = await Promise.all(streams.map((stream) => loadPayment(log, stream)));
   for (const { stream, state } of views) {
-    if (!isBound(state) || state.status === 'settled') unknowns.drop(stream);
+    const open = isBound(state) && state.status !== 'settled';
+    if (!open || isSurelyOver(state.reserved, clock.now() / 1000)) unknowns.drop(stream);
   }
 }
 

@@ -169,8 +169,8 @@ for (const { route, path, good, required } of ROUTES) {
     ] as const;
     for (const [execute, status, code, retryAfter] of cases) {
       const payments = fakeProtocol();
-      const client = clientOf(fakeWorld({ settings, payments, execute, executeGuided: execute }));
-      const response = await client.post(path, good, PAID[2]);
+      const world = fakeWorld({ settings, payments, execute, executeGuided: execute });
+      const response = await clientOf(world).post(path, good, PAID[2]);
       assert.equal(response.headers.get('retry-after'), retryAfter);
       assert.equal(response.headers.get('cache-control'), 'no-store');
       assert.ok(response.headers.get('x-request-id'));
@@ -178,6 +178,9 @@ for (const { route, path, good, required } of ROUTES) {
         assert.equal(response.headers.get(name), null);
       const told = await errorOf(response);
       assert.deepEqual([told.status, told.code], [status, code]);
+      // a facilitator's outage is no failure of ours: a word for the operator, without a stack
+      const lines = world.log.lines.map(({ level, fields }) => [level, Object.keys(fields ?? {})]);
+      assert.deepEqual(lines, status === 503 ? [['warn', ['requestId', 'code']]] : []);
       const { jobId, links } = (told.details ?? {}) as { jobId?: string; links?: { job: string } };
       if (jobId !== undefined) assert.match(links?.job ?? '', new RegExp(`/api/jobs/${JOB}$`));
     }

@@ -74,6 +74,19 @@ test('too_many_in_flight: 4 open payments are 4 calls in flight; a fifth is not 
   assert.equal(outcomeOf(await execute(it, call(6, '0x3333'))), 'ran');
 });
 
+test('an open payment whose authorization is surely over counts no more: whoever gave it up is not shut out', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3, 4);
+  it.clock.advance(180_000);
+  assert.equal(
+    outcomeOf(await execute(it, call(5))),
+    'too_many_in_flight',
+    '60 s after its end it may still count',
+  );
+  it.clock.advance(1000);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'ran');
+});
+
 test('open payments and running calls share one limit', async () => {
   const it = world();
   await unconfirmed(it, 1, 2, 3);

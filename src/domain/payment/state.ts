@@ -110,13 +110,19 @@ export type ChainFinding =
 /** Seconds after `validBefore` from which an unused authorization surely stays unused. */
 const EXPIRY_MARGIN_SECONDS = 60;
 
+/** Whether an authorization that was not used by `atSeconds` (Unix time) never will be. */
+export const isSurelyOver = (
+  { validBefore }: Pick<PaymentReserved, 'validBefore'>,
+  atSeconds: number,
+): boolean => atSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS;
+
 /** What the chain says of a payment of unknown fate; null where it says nothing final. */
 export function reconcile(
   finding: ChainFinding,
   payment: BoundPayment,
   at: string,
 ): EventOf<'PaymentSettled' | 'PaymentRejected'> | null {
-  const { jobId, validBefore } = payment.reserved;
+  const { jobId } = payment.reserved;
   const rejected = (reason: string) =>
     ({ type: 'PaymentRejected', data: { v: 1, jobId, reason, evidence: 'chain', rejectedAt: at } }) as const;
   switch (finding.outcome) {
@@ -128,7 +134,7 @@ export function reconcile(
     case 'cancelled':
       return rejected('authorization_cancelled');
     case 'unused':
-      return finding.chainTimeSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS
+      return isSurelyOver(payment.reserved, finding.chainTimeSeconds)
         ? rejected('unused_after_expiry')
         : null;
     case 'spent_elsewhere':
