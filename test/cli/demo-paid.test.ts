@@ -66,6 +66,14 @@ describe('relay demo --paid', () => {
     },
   );
 
+  test('a proxy in the way of the chain: a clear end, and no chain left behind', needs, async () => {
+    const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
+    const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
+    assert.equal(code, EXIT.couldNotRun);
+    assert.match(stderr, /the local chain does not answer/);
+    assert.deepEqual(readdirSync(TMPDIR), []);
+  });
+
   test('--once: tells it in words, every mark good', needs, async () => {
     const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once'], SHELL);
     assert.deepEqual([code, stderr], [0, '']);
@@ -78,20 +86,20 @@ describe('relay demo --paid', () => {
     assert.match(stdout, /All is as it should be\.\n$/);
   });
 
-  if (runtimeName === 'deno') {
-    test(
-      'under Deno without the permission to start a program: exit 2, and it says which is missing',
-      needs,
-      async () => {
-        const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], {
-          env: { TMPDIR },
-        });
-        assert.deepEqual([code, stdout], [2, '']);
-        assert.match(stderr, /^relay: [^\n]*--allow-run[^\n]*\n$/);
-        assert.deepEqual(readdirSync(TMPDIR), []);
-      },
-    );
-  }
+  test(
+    'where the runtime asks for a permission to start a program and has none: exit 2, and it says which',
+    needs,
+    async () => {
+      const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], {
+        env: { TMPDIR },
+      });
+      const asks = runtimeName === 'deno';
+      assert.equal(code, asks ? EXIT.couldNotRun : EXIT.good);
+      assert.equal(stdout === '', asks);
+      assert.match(stderr, asks ? /^relay: [^\n]*--allow-run[^\n]*\n$/ : /^$/);
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    },
+  );
 
   test('without a chain for this platform it cannot run, says so, and has started nothing', async () => {
     const undo: (() => Promise<void>)[] = [];

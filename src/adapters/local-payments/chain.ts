@@ -71,14 +71,18 @@ export type LocalChain = {
 export async function startLocalChain(): Promise<LocalChain> {
   const anvil = await startAnvil(CHAIN_ID);
   const client = chainClient(anvil.url);
+  try {
+    await furnish(client);
+  } catch (cause) {
+    await anvil.stop();
+    throw new Error('the local chain does not answer (does a proxy of the environment cover 127.0.0.1?)', {
+      cause,
+    });
+  }
   const done = async (sent: Promise<Hex>) => {
     const { status } = await client.waitForTransactionReceipt({ hash: await sent });
     if (status !== 'success') throw new Error('the local chain refused the transaction');
   };
-  await client.setCode({ address: TOKEN, bytecode: contracts.LocalDollar as Hex });
-  await client.setCode({ address: MULTICALL, bytecode: contracts.LocalMulticall as Hex });
-  // viem's nonce manager gives number 0 to everybody who asks before the first transaction is out.
-  for (const index of [0, 1]) await client.setNonce({ address: devAccount(index).address, nonce: 1 });
   const token = { address: TOKEN, abi: tokenAbi } as const;
   return {
     url: anvil.url,
@@ -106,6 +110,13 @@ export async function startLocalChain(): Promise<LocalChain> {
     mine: () => client.mine({ blocks: 1 }),
     stop: anvil.stop,
   };
+}
+
+async function furnish(client: ReturnType<typeof chainClient>): Promise<void> {
+  await client.setCode({ address: TOKEN, bytecode: contracts.LocalDollar as Hex });
+  await client.setCode({ address: MULTICALL, bytecode: contracts.LocalMulticall as Hex });
+  // viem's nonce manager gives number 0 to everybody who asks before the first transaction is out.
+  for (const index of [0, 1]) await client.setNonce({ address: devAccount(index).address, nonce: 1 });
 }
 
 /** How viem is to see the chain at an address. */
