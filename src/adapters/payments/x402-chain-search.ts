@@ -25,7 +25,7 @@ export type Search = {
 
 export type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
-export type Transfer = { readonly from: string; readonly to: string; readonly value: bigint };
+export type Transfer = { readonly to: string; readonly value: bigint };
 
 /** An authorization is used before its end, and was made at most this long before it. */
 const LIFE_SECONDS = 900n;
@@ -104,23 +104,24 @@ async function endIn(client: PublicClient, search: Search, from: bigint, to: big
 }
 
 /**
- * What moved right after the use of the authorization, in the same transaction: the asset makes the two logs together.
- * null: something else stands there. undefined: the transaction does not show the use.
+ * What the payer moved right after the use of the authorization, in the same transaction: USDC makes the two logs
+ * together, in this order. null: the transaction does not show the two so, and says nothing of where the money went: a
+ * token of another build may order its logs otherwise.
  */
 export async function transferAfter(
   client: PublicClient,
   search: Pick<Search, 'asset' | 'payer' | 'nonce'>,
   used: End,
-): Promise<Transfer | null | undefined> {
-  const { asset } = search;
+): Promise<Transfer | null> {
+  const { asset, payer } = search;
   const { logs } = await client.getTransactionReceipt({ hash: used.transaction });
   const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
-  if (at < 0) return undefined;
-  const log = logs[at + 1];
+  const log = at < 0 ? undefined : logs[at + 1];
   if (log === undefined || lowerHex(log.address) !== asset) return null;
   try {
     const { args } = decodeEventLog({ abi: [TRANSFER], data: log.data, topics: log.topics });
-    return { from: lowerHex(args.from), to: lowerHex(args.to), value: args.value };
+    if (lowerHex(args.from) !== payer) return null;
+    return { to: lowerHex(args.to), value: args.value };
   } catch {
     return null;
   }

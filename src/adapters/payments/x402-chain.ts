@@ -111,12 +111,8 @@ async function whatEndedIt(client: PublicClient, ended: Ended): Promise<ChainFin
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };
   const transfer = await transferAfter(client, search, end);
-  if (transfer === undefined) throw new NoAnswer('log_not_found');
-  const toUs =
-    transfer !== null &&
-    transfer.from === payer &&
-    transfer.to === payTo &&
-    transfer.value === BigInt(amount);
+  if (transfer === null) throw new NoAnswer('transfer_not_found');
+  const toUs = transfer.to === payTo && transfer.value === BigInt(amount);
   return toUs ? { outcome: 'paid', transaction: end.transaction } : { outcome: 'spent_elsewhere' };
 }
 

@@ -171,20 +171,36 @@ test('a log of a block that the chain gave up is none', async () => {
   assert.deepEqual(finding, { outcome: 'unavailable' });
 });
 
-test('only the transfer right after, of this token, from the payer, to us, of the amount, is the payment', async () => {
+test('spent elsewhere: the payer’s transfer right after the use goes to another, or is of another amount', async () => {
   const others: ((facts: Facts) => readonly Log[])[] = [
-    () => [],
-    (facts) => [transfer(facts, { address: OTHER })],
-    (facts) => [transfer({ ...facts, from: OTHER })],
     (facts) => [transfer(facts, { to: OTHER })],
     (facts) => [transfer(facts, { value: 2999n })],
-    (facts) => [ended('AuthorizationUsed', { ...facts, nonce: TX }), transfer(facts)],
     (facts) => [transfer(facts, { to: OTHER }), transfer(facts, { logIndex: 9 })],
   ];
   for (const more of others) {
     const { finding } = await look(60, (facts) => [ended('AuthorizationUsed', facts), ...more(facts)]);
     assert.deepEqual(finding, { outcome: 'spent_elsewhere' });
   }
+});
+
+test('a use without the payer’s transfer right after it says nothing: a token of another build may order its logs otherwise', async () => {
+  const others: ((facts: Facts) => readonly Log[])[] = [
+    () => [],
+    (facts) => [transfer(facts, { address: OTHER })],
+    (facts) => [transfer({ ...facts, from: OTHER })],
+    (facts) => [ended('AuthorizationUsed', { ...facts, nonce: TX }), transfer(facts)],
+    (facts) => [{ ...transfer(facts), data: '0x' }],
+  ];
+  for (const more of others) {
+    const { finding, lines } = await look(60, (facts) => [ended('AuthorizationUsed', facts), ...more(facts)]);
+    assert.deepEqual(finding, { outcome: 'unavailable' });
+    assert.deepEqual(
+      lines.map(({ fields }) => fields),
+      [{ code: 'transfer_not_found' }],
+    );
+  }
+  const before = await look(60, (facts) => [transfer(facts), ended('AuthorizationUsed', facts)]);
+  assert.deepEqual(before.finding, { outcome: 'unavailable' });
 });
 
 test('a node that filters loosely, or whose transaction does not show the use, decides nothing', async () => {
@@ -201,6 +217,6 @@ test('a node that filters loosely, or whose transaction does not show the use, d
   assert.deepEqual(hidden.finding, { outcome: 'unavailable' });
   assert.deepEqual(
     hidden.lines.map(({ fields }) => fields),
-    [{ code: 'log_not_found' }],
+    [{ code: 'transfer_not_found' }],
   );
 });
