@@ -36,8 +36,11 @@ export interface PaymentProtocol {
   /** A payment header is there, readable or not. */
   isPresented(header: ReadHeader): boolean;
   /**
-   * The payment of a request: decoded, its payee, amount, asset and network compared with what we ask, a 65-byte
-   * signature recovered. The refusal's `details.reason` is the code. Never throws, whatever the header holds.
+   * The payment of a request: decoded, its asset and network compared with ours, a 65-byte signature recovered. What it
+   * pays and to whom is as signed: whether we ask that now is judged for new payments only (payments.ts), so that a known
+   * one is served by the terms that it was accepted at. Another network or asset is another domain of signatures: a
+   * payment on what we asked before is refused here, known or not. The refusal's `details.reason` is the code. Never
+   * throws, whatever the header holds.
    */
   read(header: ReadHeader): Promise<PresentedPayment | Refused<'payment_required'>>;
   challenge(ask: ChallengeAsk): Promise<Challenge>;

@@ -3,15 +3,16 @@ import type { Mode } from '../domain/event-fields.ts';
 import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
 import type { Refused } from '../domain/refusal.ts';
 
-/** A payment as presented with one request, its form and terms checked without any network call. */
+/** A payment as presented with one request: its form, network, asset and signature checked without any network call. */
 export type PresentedPayment = {
   /** SHA-256 of lower-case `network:asset:from:nonce`, hex: the payment's identity, whatever header carried it. */
   readonly hash: string;
   readonly scheme: string;
   readonly network: string;
   readonly asset: string;
-  /** Atomic units, decimal. */
+  /** What is signed, whatever we ask now: atomic units, decimal. */
   readonly amount: string;
+  /** As signed; lower case. */
   readonly payTo: string;
   /** Wallet address, lower case: one spelling, since it names claims. */
   readonly payer: string;
@@ -38,8 +39,13 @@ export type Verified =
 
 export interface Payments {
   readonly mode: Mode;
-  /** The payment's time window, judged for new payments only: null where it is good. */
-  timeWindow(payment: PresentedPayment, nowMs: number): Refused<'payment_required'> | null;
+  /**
+   * Whether it pays what we ask now, to whom we ask now: judged where its own stream does not know it, since price and
+   * payee may have changed after it was accepted. null: it does.
+   */
+  judgeTerms(payment: PresentedPayment): Refused<'payment_required'> | null;
+  /** Its terms, then its time window: judged for new payments only. null: both are good. */
+  judgeNew(payment: PresentedPayment, nowMs: number): Refused<'payment_required'> | null;
   /** Asks the facilitator. Bounded in time, never throws. */
   verify(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called after its claim is durable, once per claim. Bounded in time, never throws. */

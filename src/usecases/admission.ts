@@ -1,12 +1,14 @@
 // May a call go on: judgement for new requests, a slot for all, then the facilitator's verdict and a unit of quota.
 import { LIMITS } from '../domain/limits.ts';
+import { isBound } from '../domain/payment/state.ts';
 import { Fault, type Refused, refused } from '../domain/refusal.ts';
 import { isOwnLoop } from '../domain/target/outbound-headers.ts';
 import type { Payments } from '../ports/payments.ts';
 import type { QuotaRule } from '../ports/quota.ts';
 import type { Call } from './execution-call.ts';
+import { loadPayment } from './journal.ts';
 import { type JudgeDeps, judgeRequest, takeQuota } from './judge-request.ts';
-import { findKnown, type Known, type KnownDeps } from './known-job.ts';
+import { findKnown, isCopy, type Known, type KnownDeps } from './known-job.ts';
 import { type PaidSlotDeps, takePaidSlot } from './paid-slot.ts';
 import type { Slot } from './slots.ts';
 
@@ -22,25 +24,33 @@ const MINUTE_MS = 60_000;
 
 /**
  * A signature that only a contract could judge may be anybody's, and each try costs us look-ups: few a minute for each
- * address, taken before the first of them.
+ * address, taken after one look at the payment's own stream. A copy of what was accepted before is the wallet's own, and
+ * nobody who merely names the wallet may keep it from what it paid for.
  */
 export async function paceContract(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
-  if (call.presented?.signer !== 'contract') return null;
+  const { paymentStream } = call.lookup;
+  if (call.presented?.signer !== 'contract' || paymentStream === null) return null;
+  const { state } = await loadPayment(deps.log, paymentStream);
+  if (isBound(state) && isCopy(call.lookup, state.reserved)) return null;
   const maxRequests = LIMITS.contractWalletPerMinute;
   return pace(deps, { name: 'contract-wallet', windowMs: MINUTE_MS, maxRequests }, call.payer);
 }
 
 /**
- * What is known by its key alone is the payer's, and a contract wallet's payer is anybody's word until the facilitator
+ * What is known by its key alone is the payer's. An authorization to somebody else is no proof of being the payer: it
+ * may be anybody's copy of what stands on chain. And a contract wallet's payer is anybody's word until the facilitator
  * has verified the payment: it comes first, then the streams are read again. null: the answer may be given.
  */
-export async function proveContract(
+export async function provePayer(
   deps: AdmissionDeps,
   call: Call,
   known: Known,
 ): Promise<Refused | 'again' | null> {
-  if (known.kind === 'new' || known.by === 'payment') return null;
-  if (call.presented?.signer !== 'contract' || call.verified) return null;
+  const { presented } = call;
+  if (presented === null || known.kind === 'new' || known.by === 'payment') return null;
+  const foreign = deps.payments.judgeTerms(presented);
+  if (foreign !== null) return foreign;
+  if (presented.signer !== 'contract' || call.verified) return null;
   return (await verify(deps, call)) ?? 'again';
 }
 
@@ -49,13 +59,16 @@ export async function judgeNew(deps: AdmissionDeps, call: Call): Promise<Refused
   if (isOwnLoop(call.via, deps.pseudonym)) {
     return refused('relay_loop', 'This request came through this relay: it would call itself for ever.');
   }
-  const window = call.presented === null ? null : deps.payments.timeWindow(call.presented, deps.clock.now());
-  return window ?? call.notApproved ?? judgeRequest(deps, call.read.target, call.payer);
+  const unfit = call.presented === null ? null : deps.payments.judgeNew(call.presented, deps.clock.now());
+  return unfit ?? call.notApproved ?? judgeRequest(deps, call.read.target, call.payer);
 }
 
-/** A slot in flight; per payer where somebody pays (in demo mode all callers are one payer). */
+/**
+ * A slot in flight; per payer where somebody pays (in demo mode all callers are one payer). A payment that was accepted
+ * before proves its payer, a contract wallet's too.
+ */
 export async function admit(deps: AdmissionDeps, call: Call, known: Known): Promise<Slot | Refused> {
-  const { account } = call;
+  const account = known.kind === 'resume' ? call.payer : call.account;
   const { paymentStream } = call.lookup;
   if (paymentStream === null) return deps.slots.take(account, null);
   const slot = await takePaidSlot(deps, account, paymentStream, known);

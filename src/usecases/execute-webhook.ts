@@ -3,7 +3,7 @@ import { makeId } from '../domain/ids.ts';
 import { isRefused, type Refused, refused } from '../domain/refusal.ts';
 import { buildOutboundHeaders } from '../domain/target/outbound-headers.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
-import { type AdmissionDeps, accept, admit, judgeNew, paceContract, proveContract } from './admission.ts';
+import { type AdmissionDeps, accept, admit, judgeNew, paceContract, provePayer } from './admission.ts';
 import { logUnavailable, startPatience } from './answer-budget.ts';
 import { type CollectDeps, collectPayment } from './collect-payment.ts';
 import { discloseRequest, type RequestDisclosures } from './disclosures.ts';
@@ -47,7 +47,7 @@ async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refuse
     if (tooFast !== null) return tooFast;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const known = await findKnown(deps, call.lookup);
-      const unproven = await proveContract(deps, call, known);
+      const unproven = await provePayer(deps, call, known);
       if (unproven === 'again') continue;
       if (unproven !== null) return unproven;
       if (known.kind === 'refused') return known.refusal;

@@ -8,7 +8,7 @@ import type { PresentedPayment } from '../ports/payments.ts';
 import type { KeyedHash } from '../ports/signer.ts';
 import type { Patience } from './answer-budget.ts';
 import { fingerprint, type ReadRequest } from './judge-request.ts';
-import type { Lookup } from './known-job.ts';
+import type { Authorized, Lookup } from './known-job.ts';
 
 export type ExecuteInput = {
   /** Valid by its schema. */
@@ -47,6 +47,12 @@ export type Call = ExecuteInput & {
   acknowledged: boolean;
 };
 
+const authorized = ({ amount, payTo, validBefore }: PresentedPayment): Authorized => ({
+  amount,
+  payTo,
+  validBefore,
+});
+
 export function newCall(
   deps: { readonly keyedHash: KeyedHash },
   input: ExecuteInput,
@@ -65,6 +71,7 @@ export function newCall(
       paymentStream: presented === null ? null : STREAM.payment(presented.hash),
       claimStream: scope === null ? null : STREAM.claim(scope),
       fingerprint: fingerprint(deps.keyedHash, request, input.route, input.decisionId),
+      authorization: presented === null ? null : authorized(presented),
       payloadHash: contract ? presented.payloadHash : null,
     },
     // Anybody can name a contract wallet that did not sign: that must not use up what the address has by its own key.

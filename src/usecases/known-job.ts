@@ -1,7 +1,7 @@
 // What the log already knows of a request: by its payment, then by its key. Streams decide, never a read model.
 import type { Claim, ReleaseReason } from '../domain/payment/claim.ts';
 import { retentionOver } from '../domain/payment/claim.ts';
-import type { KeyClaimed } from '../domain/payment/events.ts';
+import type { KeyClaimed, PaymentReserved } from '../domain/payment/events.ts';
 import { type BoundPayment, isBound, type Payment } from '../domain/payment/state.ts';
 import { type Refused, refused } from '../domain/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -20,9 +20,14 @@ export type Lookup = {
   readonly paymentStream: string | null;
   readonly claimStream: string | null;
   readonly fingerprint: string;
+  /** Of the payment presented: another authorization may have the same nonce. null: none is presented. */
+  readonly authorization: Authorized | null;
   /** What a known payment's must equal; null: the payer's own key signed, so every copy is the payer's. */
   readonly payloadHash: string | null;
 };
+
+/** What one authorization moves, to whom and until when: network, asset, payer and nonce name its stream. */
+export type Authorized = Pick<PaymentReserved, 'amount' | 'payTo' | 'validBefore'>;
 
 /** The streams as read, for the appends that follow. */
 export type Streams = {
@@ -57,7 +62,7 @@ export async function findKnown(deps: KnownDeps, lookup: Lookup): Promise<Known>
 
 async function byPayment(
   deps: KnownDeps,
-  { fingerprint, payloadHash }: Lookup,
+  lookup: Lookup,
   payment: View<BoundPayment>,
   claim: View<Claim> | null,
 ): Promise<Known> {
@@ -67,12 +72,25 @@ async function byPayment(
   if (job?.kind === 'completed' && deps.mismatches.isClosed(payment.stream)) {
     return { kind: 'refused', by: 'payment', refusal: paymentReused() };
   }
-  const copied = payloadHash === null || payloadHash === reserved.payloadHash;
-  if (!copied || reserved.fingerprint !== fingerprint) {
+  const reused = { kind: 'refused', by: 'payment', refusal: paymentReused() } as const;
+  // Whoever has no copy of it learns nothing by it, whatever the request: no guess, and it must not close the payment.
+  if (!isCopy(lookup, reserved)) return reused;
+  if (reserved.fingerprint !== lookup.fingerprint) {
     deps.mismatches.count(payment.stream);
-    return { kind: 'refused', by: 'payment', refusal: paymentReused() };
+    return reused;
   }
   return job === null ? resume(deps, payment, claim) : { ...job, by: 'payment' };
+}
+
+/** The authorization that was recorded, and by a signature that only its payer can have made. */
+export function isCopy({ authorization, payloadHash }: Lookup, reserved: PaymentReserved): boolean {
+  return (
+    authorization !== null &&
+    authorization.amount === reserved.amount &&
+    authorization.payTo === reserved.payTo &&
+    authorization.validBefore === reserved.validBefore &&
+    (payloadHash === null || payloadHash === reserved.payloadHash)
+  );
 }
 
 /** It may take a key that has become free, and gives itself up for a lost one only where nothing can be settled yet. */

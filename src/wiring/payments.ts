@@ -1,7 +1,7 @@
 // Who takes the money: nobody in demo mode, else x402 with the configured facilitator, which is loaded only then.
 import { parseUrl } from '../adapters/outbound/addresses.ts';
 import { demoPayments } from '../adapters/payments/demo.ts';
-import type { Config } from '../config.ts';
+import { type Config, ConfigError } from '../config.ts';
 import { PAID_ROUTES } from '../discovery/paid-routes.ts';
 import { PRICE } from '../domain/limits.ts';
 import { didKeyId, didOf } from '../domain/receipt/did.ts';
@@ -20,22 +20,31 @@ export type PaymentParts = {
   readonly signer: Signer;
 };
 
-/** `protocol` null: nobody is asked for money. */
+/** `protocol` null: nobody is asked for money. Throws `ConfigError` where the values together ask for nothing. */
 export async function wirePayments(
   parts: PaymentParts,
 ): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
   const { config, baseUrl, signer } = parts;
   const { x402 } = config;
   if (x402 === null) return { payments: demoPayments(), protocol: null };
-  const { x402Payments } = await import('../adapters/payments/x402.ts');
+  const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
+    import('../adapters/payments/x402.ts'),
+    import('../adapters/payments/x402-terms.ts'),
+  ]);
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');
   const keyUrl = didKeyId(didOf(base.hostname, base.port), signer.keyId);
-  const paid = await x402Payments({ ...parts, x402, offerKey: { signer, keyUrl }, routes: PAID_ROUTES });
+  const options = { ...parts, x402, offerKey: { signer, keyUrl }, routes: PAID_ROUTES };
+  const paid = await x402Payments(options).catch((error: unknown): never => {
+    if (!(error instanceof UnusableTerms)) throw error;
+    throw new ConfigError([{ variable: VARIABLES[error.setting], problem: error.message }]);
+  });
   // What is wrong with facilitator, chain or clock is told at the start; nothing waits for it.
   void paid.payments.health();
   return paid;
 }
+
+const VARIABLES = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;
 
 /** What a call costs; shown in demo mode too, where it is what a paid call would cost. */
 export function offerOf({ x402 }: Config): HttpSettings['offer'] {

@@ -36,12 +36,14 @@ export const otherPayment = (digit = '4'): PresentedPayment =>
 type Scripted<T> = T | ((payment: PresentedPayment) => T | Promise<T>);
 
 export type ScriptedPayments = Payments & {
-  readonly calls: { window: number; verify: number; settle: number; lookUp: number };
+  readonly calls: { judge: number; verify: number; settle: number; lookUp: number };
   /** Nonces whose money has moved, with their transaction: never twice. */
   readonly ledger: ReadonlyMap<string, string>;
   /** Moves the money, as a settle that worked did. */
   move(payment: PresentedPayment): { readonly outcome: 'settled'; readonly transaction: string };
-  scriptWindow(...answers: readonly ReturnType<Payments['timeWindow']>[]): void;
+  /** What judging the terms, and judging a new payment, answers next. */
+  scriptTerms(...answers: readonly ReturnType<Payments['judgeTerms']>[]): void;
+  scriptNew(...answers: readonly ReturnType<Payments['judgeNew']>[]): void;
   scriptVerify(...answers: readonly Scripted<Verified>[]): void;
   scriptSettle(...answers: readonly Scripted<SettleAnswer>[]): void;
   scriptLookUp(...answers: readonly Scripted<ChainFinding>[]): void;
@@ -49,9 +51,10 @@ export type ScriptedPayments = Payments & {
 
 /** Settles once, then says that the nonce is used. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
 export function scriptedPayments(trace: Trace = [], steps: Trace = []): ScriptedPayments {
-  const calls = { window: 0, verify: 0, settle: 0, lookUp: 0 };
+  const calls = { judge: 0, verify: 0, settle: 0, lookUp: 0 };
   const ledger = new Map<string, string>();
-  const windows: ReturnType<Payments['timeWindow']>[] = [];
+  const terms: ReturnType<Payments['judgeTerms']>[] = [];
+  const judged: ReturnType<Payments['judgeNew']>[] = [];
   const verifies: Scripted<Verified>[] = [];
   const settles: Scripted<SettleAnswer>[] = [];
   const lookUps: Scripted<ChainFinding>[] = [];
@@ -66,8 +69,11 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
     calls,
     ledger,
     move,
-    scriptWindow: (...more) => {
-      windows.push(...more);
+    scriptTerms: (...more) => {
+      terms.push(...more);
+    },
+    scriptNew: (...more) => {
+      judged.push(...more);
     },
     scriptVerify: (...more) => {
       verifies.push(...more);
@@ -78,10 +84,11 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
     scriptLookUp: (...more) => {
       lookUps.push(...more);
     },
-    timeWindow() {
-      calls.window++;
-      steps.push('window');
-      return windows.shift() ?? null;
+    judgeTerms: () => terms.shift() ?? null,
+    judgeNew() {
+      calls.judge++;
+      steps.push('payment');
+      return judged.shift() ?? null;
     },
     async verify(payment) {
       calls.verify++;

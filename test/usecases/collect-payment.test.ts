@@ -197,7 +197,7 @@ test('a settled payment whose job never started: collected at once, nobody is as
   const collected = await execute(it);
   assert.ok(collected.kind === 'ran');
   assert.equal(collected.execution.payment?.transaction, paymentSettled().data.transaction);
-  assert.deepEqual(it.payments.calls, { window: 0, verify: 0, settle: 0, lookUp: 0 });
+  assert.deepEqual(it.payments.calls, { judge: 0, verify: 0, settle: 0, lookUp: 0 });
 });
 
 // ── what the chain says ─────────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ async function assertRefused(
   assert.equal(await guided(it, decisionId, changes), code);
   assert.equal(it.log.events.length, before, 'no claim, no reservation');
   assert.deepEqual(
-    it.steps.filter((step) => step !== 'window'),
+    it.steps.filter((step) => step !== 'payment'),
     [],
   );
   assert.deepEqual([it.outbound.sent, it.payments.ledger.size], [[], 0]);
@@ -203,11 +203,11 @@ test('an approval is not a verdict: the target is judged anew, and refused where
   assert.equal(it.payments.ledger.size, 0);
 });
 
-test('the order of a new call’s refusals: loop, time window, decision, target', async () => {
+test('the order of a new call’s refusals: loop, the payment, decision, target', async () => {
   const it = world(shared(), { rules: { ...targetRules, mode: 'allowlist' } });
   const unknown = decisionRecorded().data.decisionId;
   assert.equal(await guided(it, unknown, { via: '1.1 relay.example' }), 'relay_loop');
-  it.payments.scriptWindow({ refused: 'payment_required', message: 'expired' });
+  it.payments.scriptNew({ refused: 'payment_required', message: 'expired' });
   assert.equal(await guided(it, unknown), 'payment_required');
   assert.equal(await guided(it, unknown), 'decision_not_found');
 });

@@ -6,9 +6,9 @@ import { quiet, succeeding } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { shared, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
+import { type CallChanges, execute, lookupOf, paidWith } from '#test/support/given-call.ts';
 import { hex } from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, unknown } from '#test/support/given-payment.ts';
+import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
 
 const contract = { signer: 'contract' } as const;
 /** The contract wallet's own payment, and another payment that merely names the same wallet. */
@@ -31,7 +31,7 @@ test('a known payment with the same signed payload replays, and nobody is asked'
   const it = await afterOwn();
   it.payments.scriptVerify({ outcome: 'unavailable' });
   assert.equal(outcomeOf(await execute(it, own)), 'replayed');
-  assert.deepEqual(it.steps, ['take contract-wallet']);
+  assert.deepEqual(it.steps, []);
 });
 
 test('an unconfirmed payment with the same signed payload resumes without a second verify', async () => {
@@ -42,7 +42,7 @@ test('an unconfirmed payment with the same signed payload resumes without a seco
   assert.equal(it.payments.calls.verify, 1);
 });
 
-test('payment_reused: a known payment with another signed payload, completed or not; it counts as a wrong guess', async () => {
+test('payment_reused: a known payment with another signed payload, completed or not; no guess, it keeps nobody from the replay', async () => {
   const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
   const it = world();
   it.payments.scriptSettle(unknown);
@@ -50,11 +50,11 @@ test('payment_reused: a known payment with another signed payload, completed or 
   assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
   assert.equal(outcomeOf(await execute(it, own)), 'ran');
   const { mismatches } = it.deps;
-  for (let i = 0; i < 9; i++) {
+  for (let i = 0; i < 12; i++) {
     const sharing = world(it.common, { mismatches });
     assert.equal(outcomeOf(await execute(sharing, forged)), 'payment_reused');
   }
-  assert.equal(outcomeOf(await execute(world(it.common, { mismatches }), own)), 'payment_reused');
+  assert.equal(outcomeOf(await execute(world(it.common, { mismatches }), own)), 'replayed');
   assert.equal(it.outbound.sent.length, 1);
 });
 
@@ -148,14 +148,29 @@ test('invalid, and the key became known meanwhile: still a 402, since only the p
 
 // ── how often ───────────────────────────────────────────────────────────────────────────────────────────
 
-test('rate_limited: 5 calls a minute name one wallet, known or not, and the sixth costs no look-up', async () => {
+test('rate_limited: 5 calls a minute name one wallet, whatever payment they name, and the sixth costs one look at its stream', async () => {
   const it = world();
-  for (let i = 0; i < 5; i++) assert.notEqual(outcomeOf(await execute(it, own)), 'rate_limited');
-  it.log.setAway(true);
-  const sixth = await execute(it, own);
-  assert.ok(sixth.kind === 'refused');
-  assert.deepEqual([sixth.refusal.refused, sixth.refusal.retryAfterSeconds], ['rate_limited', 60]);
-  it.log.setAway(false);
+  const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
+  assert.equal(outcomeOf(await execute(it, own)), 'ran');
+  it.payments.scriptVerify(...Array(4).fill(invalid));
+  for (const digit of ['4', '5', '6']) await execute(it, spoofed(digit));
+  assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
+  it.common.steps.length = 0;
+  const reads: string[] = [];
+  const log = {
+    ...it.log,
+    async readStream(stream: string) {
+      reads.push(stream);
+      return it.log.readStream(stream);
+    },
+  };
+  for (const naming of [spoofed('7'), forged]) {
+    const sixth = await execute({ deps: { ...it.deps, log } }, naming);
+    assert.ok(sixth.kind === 'refused');
+    assert.deepEqual([sixth.refusal.refused, sixth.refusal.retryAfterSeconds], ['rate_limited', 60]);
+  }
+  assert.deepEqual(reads, [lookupOf(spoofed('7')).paymentStream, lookupOf(forged).paymentStream]);
+  assert.deepEqual(it.steps, ['take contract-wallet', 'take contract-wallet']);
   assert.equal(outcomeOf(await execute(it)), 'replayed', 'the same address by its own key is another matter');
   const { payer } = presentedPayment();
   const [first] = it.quota.calls;
@@ -163,6 +178,32 @@ test('rate_limited: 5 calls a minute name one wallet, known or not, and the sixt
     [first?.rule, first?.key],
     [{ name: 'contract-wallet', windowMs: 60_000, maxRequests: 5 }, payer],
   );
+});
+
+test('a wallet’s own payment is served, however many calls name the wallet: no pace and no slot of theirs is its own', async () => {
+  const it = world();
+  it.payments.scriptSettle((payment) => {
+    it.payments.move(payment);
+    return unknown;
+  });
+  await assert.rejects(execute(it, own), isUnconfirmed);
+  const { frozen, open } = gate();
+  it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
+  const naming = Array.from({ length: 5 }, (_, i) => execute(it, spoofed(String(i), { key: null })));
+  await quiet();
+  assert.equal(outcomeOf(await execute(it, spoofed('7'))), 'rate_limited');
+  assert.equal(outcomeOf(await execute(it, own)), 'ran');
+  open();
+  await Promise.all(naming);
+  for (let i = 0; i < 10; i++) assert.equal(outcomeOf(await execute(it, own)), 'replayed');
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
+});
+
+test('a wallet’s payment that was rejected is anybody’s word again: the next try is paced', async () => {
+  const it = world();
+  it.payments.scriptSettle(...Array(5).fill(rejected));
+  for (let i = 0; i < 5; i++) assert.equal(outcomeOf(await execute(it, own)), 'payment_required');
+  assert.equal(outcomeOf(await execute(it, own)), 'rate_limited');
 });
 
 test('whoever only names a wallet takes no slot and no pace from who signs with that address’s own key', async () => {

@@ -18,7 +18,7 @@ test('a new paid call: judged, a slot, verified, one unit of quota, reserved, cl
   const it = world(shared(), { rules: counting });
   assert.equal(outcomeOf(await execute(it)), 'ran');
   assert.deepEqual(it.steps, [
-    'window',
+    'payment',
     'dns',
     'look target-per-payer',
     'look target',
@@ -38,13 +38,13 @@ test('a new paid call: judged, a slot, verified, one unit of quota, reserved, cl
   ]);
 });
 
-test('a new call in demo mode: no time window, no verify, no rate of its own', async () => {
+test('a new call in demo mode: no terms, no time window, no verify, no rate of its own', async () => {
   const it = world();
   assert.equal(outcomeOf(await execute(it, DEMO)), 'ran');
   assert.deepEqual(it.steps, ['dns', 'slot', 'KeyClaimed', 'JobStarted', 'send', CLOSING, 'slot back']);
 });
 
-test('where everything is wrong: loop, time window, policy, DNS, quota, slots, rate, verify, in this order', async () => {
+test('where everything is wrong: loop, the payment’s terms and time window, policy, DNS, quota, slots, rate, verify, in this order', async () => {
   const common = shared();
   const quota = scriptedQuota(common.steps);
   const it = world(common, { rules: blocking, quota, slots: tracedSlots(0, common.steps) });
@@ -58,17 +58,17 @@ test('where everything is wrong: loop, time window, policy, DNS, quota, slots, r
     assert.ok(answer.kind === 'refused');
     return [answer.refusal.refused, ...common.steps];
   };
-  it.payments.scriptWindow(late, late);
+  it.payments.scriptNew(late, late);
   assert.deepEqual(await refusalAfter(via), ['relay_loop']);
-  assert.deepEqual(await refusalAfter(), ['payment_required', 'window']);
-  it.payments.scriptWindow(null);
+  assert.deepEqual(await refusalAfter(), ['payment_required', 'payment']);
+  it.payments.scriptNew(null);
   await refusalAfter();
-  assert.deepEqual(await refusalAfter(), ['target_blocked', 'window']);
+  assert.deepEqual(await refusalAfter(), ['target_blocked', 'payment']);
   const mended = { rules: counting, resolver: it.resolver, quota };
   const full = world(common, { ...mended, slots: tracedSlots(0, common.steps) });
-  assert.deepEqual(await refusalAfter({}, full), ['target_unresolvable', 'window', 'dns']);
+  assert.deepEqual(await refusalAfter({}, full), ['target_unresolvable', 'payment', 'dns']);
   it.resolver.answer({ outcome: 'addresses', addresses: ['203.0.114.7'] });
-  const looked = ['window', 'dns', 'look target-per-payer', 'look target'];
+  const looked = ['payment', 'dns', 'look target-per-payer', 'look target'];
   assert.deepEqual(await refusalAfter({}, full), ['target_quota_exceeded', ...looked]);
   const paced = scriptedQuota(common.steps);
   const noSlots = world(common, { rules: counting, quota: paced, slots: tracedSlots(0, common.steps) });
@@ -114,7 +114,7 @@ function hostile(common: Shared) {
   const it = world(common, { rules: blocking, quota, slots: tracedSlots(0, common.steps) });
   it.resolver.answer({ outcome: 'failed', timedOut: true });
   const late = refused('payment_required', 'Too late.');
-  it.payments.scriptWindow(late, late, late);
+  it.payments.scriptNew(late, late, late);
   it.payments.scriptVerify({ outcome: 'unavailable' });
   common.steps.length = 0;
   return it;
@@ -133,7 +133,7 @@ for (const [why, first, repeat, outcome] of [
     'idempotency_conflict',
   ],
 ] as const) {
-  test(`${why}: ${outcome}, whatever has become of target, DNS, quotas, slots, window and facilitator; none is asked`, async () => {
+  test(`${why}: ${outcome}, whatever has become of target, DNS, quotas, slots, price, window and facilitator; none is asked`, async () => {
     const common = shared();
     assert.equal(outcomeOf(await execute(world(common), first)), 'ran');
     const later = hostile(common);
@@ -159,7 +159,7 @@ test('idempotency_in_progress while the first runs, with nothing asked, and no s
   assert.equal((await first).kind, 'ran');
 });
 
-test('a resumed payment is not judged again: no window, policy, DNS, quota or verify; a slot and its payer’s pace hold', async () => {
+test('a resumed payment is not judged again: no terms, window, policy, DNS, quota or verify; a slot and its payer’s pace hold', async () => {
   const common = shared();
   common.payments.scriptSettle(unknown);
   await assert.rejects(execute(world(common)), isUnconfirmed);
@@ -198,7 +198,7 @@ test('a call that loses races goes in rounds, yet is judged, verified and counte
   lose();
   assert.equal(outcomeOf(await execute(it)), 'ran');
   assert.equal(losses, 3);
-  assert.deepEqual(it.payments.calls, { window: 1, verify: 1, settle: 1, lookUp: 0 });
+  assert.deepEqual(it.payments.calls, { judge: 1, verify: 1, settle: 1, lookUp: 0 });
   assert.equal(it.resolver.asked.length, 1);
   for (const rule of ['payer', 'target', 'target-per-payer']) assert.equal(it.quota.taken(rule), 1);
   assert.equal(it.slots.inFlight(), 0);
@@ -208,16 +208,16 @@ test('a call that loses races goes in rounds, yet is judged, verified and counte
 
 const notApproved = refused('decision_expired', 'Too old.');
 
-test('a decision that does not approve: after loop and time window, before policy and DNS; nothing is charged', async () => {
+test('a decision that does not approve: after loop, terms and time window, before policy and DNS; nothing is charged', async () => {
   const it = world(shared(), { rules: blocking });
   const late = refused('payment_required', 'Too late.', { details: { reason: 'expired' } });
-  it.payments.scriptWindow(late);
+  it.payments.scriptNew(late);
   const loop = { notApproved, via: '1.1 relay.example' };
   assert.equal(outcomeOf(await execute(it, loop)), 'relay_loop');
   assert.equal(outcomeOf(await execute(it, { notApproved })), 'payment_required');
   it.steps.length = 0;
   assert.equal(outcomeOf(await execute(it, { notApproved })), 'decision_expired');
-  assert.deepEqual(it.steps, ['window']);
+  assert.deepEqual(it.steps, ['payment']);
 });
 
 test('a decision that has expired since locks nobody out: its replay and its resume do not ask it', async () => {

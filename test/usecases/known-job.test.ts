@@ -28,6 +28,7 @@ const whole: Lookup = {
   paymentStream: PAYMENT_STREAM,
   claimStream: CLAIM_STREAM,
   fingerprint: hex('f'),
+  authorization: paymentReserved().data,
   payloadHash: null,
 };
 const byKey: Lookup = { ...whole, paymentStream: null };
@@ -361,4 +362,47 @@ test('payment_reused: a known payment whose signed payload must be the same, and
   const { payloadHash } = paymentReserved().data;
   await knows(it, { ...whole, payloadHash }, ['resume', JOB_ID]);
   await knows(it, { ...whole, payloadHash: hex('0') }, ['payment_reused', null]);
+});
+
+for (const [status, events] of [
+  ['reserved', []],
+  ['unknown', [settlementUnknown()]],
+  ['retried', [settlementUnknown(), settlementRetried()]],
+  ['settled', [paymentSettled()]],
+] as const) {
+  test(`payment_reused: another authorization with the nonce of a payment that is ${status}; and it is no guess`, async () => {
+    const it = world();
+    await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
+    const { amount, payTo, validBefore } = paymentReserved().data;
+    const recorded = { amount, payTo, validBefore };
+    const others = [
+      { ...recorded, amount: '2999' },
+      { ...recorded, payTo: `0x${'3'.repeat(40)}` },
+      { ...recorded, validBefore: String(Number(validBefore) + 1) },
+      null,
+    ];
+    for (const authorization of [...others, ...others, ...others]) {
+      await knows(it, { ...whole, authorization }, ['payment_reused', null]);
+    }
+    await job(it, [...completed]);
+    for (const authorization of others) {
+      await knows(it, { ...whole, authorization }, ['payment_reused', null]);
+    }
+    await knows(it, { ...whole, authorization: recorded }, ['completed', JOB_ID]);
+  });
+}
+
+test('only a copy of the payment can guess: a signed payload that is another closes nothing, one that is equal does', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
+  await job(it, [...completed]);
+  const { payloadHash } = paymentReserved().data;
+  for (let i = 0; i < 12; i++) {
+    await knows(it, { ...whole, ...otherRequest, payloadHash: hex('0') }, ['payment_reused', null]);
+  }
+  await knows(it, { ...whole, payloadHash }, ['completed', JOB_ID]);
+  for (let i = 0; i < 10; i++) {
+    await knows(it, { ...whole, ...otherRequest, payloadHash }, ['payment_reused', null]);
+  }
+  await knows(it, { ...whole, payloadHash }, ['payment_reused', null]);
 });

@@ -89,7 +89,13 @@ test('--not-settled frees the key of the payment’s job', async () => {
   const it = await meets(...unknown);
   await given(it, CLAIM_STREAM, keyClaimed());
   it.clock.advance(EXPIRED_MS + 1000);
-  const lookup = { paymentStream: null, claimStream: CLAIM_STREAM, fingerprint: hex('f'), payloadHash: null };
+  const lookup = {
+    paymentStream: null,
+    claimStream: CLAIM_STREAM,
+    fingerprint: hex('f'),
+    authorization: null,
+    payloadHash: null,
+  };
   const before = await findKnown(it.deps, lookup);
   assert.equal(before.kind, 'refused');
   await resolvePayment(it.deps, PAYMENT_STREAM, NOT_SETTLED);

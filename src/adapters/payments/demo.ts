@@ -5,7 +5,8 @@ import type { Payments } from '../../ports/payments.ts';
 export function demoPayments(): Payments {
   return {
     mode: 'demo',
-    timeWindow: () => null,
+    judgeTerms: () => null,
+    judgeNew: () => null,
     verify: async () => ({ outcome: 'valid' }),
     settle: async () => ({ outcome: 'settled', transaction: null }),
     lookUp: async () => ({ outcome: 'no_chain' }),

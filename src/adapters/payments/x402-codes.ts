@@ -1,4 +1,5 @@
-// The facilitator's reason codes, matched exactly: which end a payment, which say that its nonce is used.
+// The facilitator's reason codes, matched exactly: which end a payment, which say that its nonce is used, which tell of
+// the facilitator's own failure.
 // Texts are never looked at: they name values and signatures of whatever went wrong.
 
 /** Version 2 facilitators (package @x402/evm); version 1 has none: it says free text. */
@@ -42,6 +43,19 @@ const TERMINAL: ReadonlySet<string> = new Set([
   'payment_expired',
 ]);
 
+/**
+ * Said of a verify that the facilitator could not finish, or of what its node shows it of our asset: nothing of the
+ * payment. Package @x402/evm has the first also for a node that is away, and for a transfer that the asset refuses for
+ * a reason of its own.
+ */
+const OWN_FAILURE: ReadonlySet<string> = new Set([
+  'invalid_exact_evm_transaction_simulation_failed',
+  'asset_not_deployed_contract',
+  // x402, version 1
+  'unexpected_verify_error',
+]);
+
+export const isOwnFailure = (code: string): boolean => OWN_FAILURE.has(code);
 export const isNonceUsed = (code: string): boolean => NONCE_USED.has(code);
 export const isTerminal = (code: string): boolean => TERMINAL.has(code);
 

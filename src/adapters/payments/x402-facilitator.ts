@@ -6,10 +6,10 @@ import type { PaymentPayload } from '@x402/core/types';
 import type { SettleAnswer } from '../../domain/payment/state.ts';
 import type { Payments, PresentedPayment, Verified } from '../../ports/payments.ts';
 import type { Asked } from './x402-asked.ts';
-import { codeOr, isNonceUsed, isTerminal } from './x402-codes.ts';
+import { codeOr, isNonceUsed, isOwnFailure, isTerminal } from './x402-codes.ts';
 import type { Exchange, ExchangeAnswer } from './x402-exchange.ts';
 import { carriedOf } from './x402-present.ts';
-import { networkNameV1 } from './x402-terms.ts';
+import { networkNameV1, requirementsOf } from './x402-terms.ts';
 
 export type FacilitatorDeps = {
   readonly asked: Asked;
@@ -36,16 +36,20 @@ export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 's
   };
 }
 
-/** Always version 2, rebuilt from the authorization and our own terms, whatever header brought it. */
+/**
+ * Always version 2, rebuilt from our own terms, whatever header brought it. Amount and payee are the authorization's: a
+ * payment that was accepted before they changed is settled as it was accepted.
+ */
 function requestOf(asked: Asked, payment: PresentedPayment) {
   const { signed, resourceUrl } = carriedOf(payment);
   const { required, discovery } = asked.routeOf(resourceUrl);
-  const { requirements } = asked.terms;
+  const { authorization } = signed;
+  const requirements = requirementsOf(asked.terms, payment);
   const paymentPayload: PaymentPayload = {
     x402Version: 2,
     resource: required.resource,
     accepted: requirements,
-    payload: { signature: signed.signature, authorization: signed.authorization },
+    payload: { signature: signed.signature, authorization },
     extensions: discovery.extension,
   };
   return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
@@ -73,7 +77,10 @@ function readVerify(answer: ExchangeAnswer, payment: PresentedPayment): Verified
   const form = VerifyForm.safeParse(answer.json);
   if (!isComplete(answer) || !form.success) return { outcome: 'unavailable' };
   const { isValid, invalidReason, payer } = form.data;
-  if (!isValid) return { outcome: 'invalid', reason: codeOr(invalidReason, 'invalid') };
+  if (!isValid) {
+    const reason = codeOr(invalidReason, 'invalid');
+    return isOwnFailure(reason) ? { outcome: 'unavailable' } : { outcome: 'invalid', reason };
+  }
   // a yes with an error's status, or about someone else, is no yes to this payment
   if (answer.status >= 300 || differs(payer, payment.payer)) return { outcome: 'unavailable' };
   return { outcome: 'valid' };

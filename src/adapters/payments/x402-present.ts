@@ -1,4 +1,5 @@
-// A payment as a request presents it: decoded, compared with what we ask, its signer found. No network call.
+// A payment as a request presents it: decoded, of our network and asset, its signer found. No network call.
+// Whether it pays what we ask now is judged in x402-judge-new.ts, for new payments only.
 import { PaymentPayloadV1Schema, PaymentPayloadV2Schema } from '@x402/core/schemas';
 import { fromUtf8 } from '../../domain/bytes.ts';
 import { type Refused, refused } from '../../domain/refusal.ts';
@@ -30,7 +31,11 @@ export function isPresented(header: ReadHeader): boolean {
   return header(PAYMENT_HEADERS.v2) !== null || header(PAYMENT_HEADERS.v1) !== null;
 }
 
-/** Version 2 goes first where a request has both. Never throws. */
+/**
+ * Refuses what cannot be a payment of this relay, known or new. Another network or asset is another domain of signatures,
+ * so a payment that was accepted before X402_NETWORK or X402_ASSET changed is refused too. Version 2 goes first where a
+ * request has both. Never throws.
+ */
 export async function readPayment(terms: Terms, header: ReadHeader): Promise<PresentedPayment | Refusal> {
   const v2 = header(PAYMENT_HEADERS.v2);
   const text = v2 ?? header(PAYMENT_HEADERS.v1);
@@ -39,7 +44,7 @@ export async function readPayment(terms: Terms, header: ReadHeader): Promise<Pre
   if (decoded === null) return no('invalid_payment_header', 'the payment header is no base64 of JSON');
   const presented = v2 === null ? readV1(terms, decoded.value) : readV2(terms, decoded.value);
   if ('refused' in presented) return presented;
-  return judge(terms, presented);
+  return findSigner(terms, presented);
 }
 
 export const carriedOf = (payment: PresentedPayment): Carried => payment.carried as Carried;
@@ -70,12 +75,15 @@ function readV2(terms: Terms, value: unknown): Presented | Refusal {
   if (accepted.asset.toLowerCase() !== terms.asset) {
     return no('asset_mismatch', `the asset is ${requirements.asset}`);
   }
-  if (accepted.amount !== terms.amount) return no('amount_mismatch', `the amount is ${terms.amount}`);
-  if (accepted.payTo.toLowerCase() !== terms.payTo) {
-    return no('recipient_mismatch', `the recipient is ${requirements.payTo}`);
-  }
   const signed = readSigned(payload);
   if ('refused' in signed) return signed;
+  const { authorization } = signed;
+  if (accepted.payTo.toLowerCase() !== authorization.to) {
+    return no('recipient_mismatch', 'the authorization pays another recipient than was accepted');
+  }
+  if (accepted.amount !== authorization.value) {
+    return no('amount_mismatch', 'the authorization is of another amount than was accepted');
+  }
   return { x402Version: 2, carried: { signed, resourceUrl: resource?.url ?? null } };
 }
 
@@ -101,15 +109,12 @@ function readSigned(payload: Record<string, unknown>): Signed | Refusal {
   return form.data;
 }
 
-async function judge(terms: Terms, { x402Version, carried }: Presented): Promise<PresentedPayment | Refusal> {
+async function findSigner(
+  terms: Terms,
+  { x402Version, carried }: Presented,
+): Promise<PresentedPayment | Refusal> {
   const { signed } = carried;
   const { authorization, signature } = signed;
-  if (authorization.to !== terms.payTo) {
-    return no('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
-  }
-  if (authorization.value !== terms.amount) {
-    return no('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
-  }
   const byKey = isKeySignature(signature);
   if (byKey && (await recoverSigner(terms, signed)) !== authorization.from) {
     return no('invalid_signature', 'the signature is not by the key of the authorization’s sender');
@@ -119,8 +124,8 @@ async function judge(terms: Terms, { x402Version, carried }: Presented): Promise
     scheme: terms.requirements.scheme,
     network: terms.network,
     asset: terms.asset,
-    amount: terms.amount,
-    payTo: terms.payTo,
+    amount: authorization.value,
+    payTo: authorization.to,
     payer: authorization.from,
     signer: byKey ? 'recovered' : 'contract',
     nonce: authorization.nonce,

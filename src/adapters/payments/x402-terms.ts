@@ -4,7 +4,6 @@
 import type { PaymentRequirements, ResourceInfo } from '@x402/core/types';
 import { convertToTokenAmount } from '@x402/core/utils';
 import { DEFAULT_ASSETS, type DefaultAssetInfo, findDefaultAsset } from '@x402/evm';
-import { ExactEvmScheme } from '@x402/evm/exact/server';
 import {
   ChainIdToNetwork,
   PaymentRequirementsSchema,
@@ -12,6 +11,7 @@ import {
 } from 'x402/types';
 import type { Json } from '../../domain/canonical-json.ts';
 import type { Route } from '../../domain/event-fields.ts';
+import type { PresentedPayment } from '../../ports/payments.ts';
 
 export type X402Settings = {
   readonly payTo: string;
@@ -57,7 +57,19 @@ export type Terms = {
   readonly domain: { readonly name: string; readonly version: string };
   /** Version 2, with the addresses as configured. */
   readonly requirements: PaymentRequirements;
+  /** false: what it is called and how many decimals it has is taken for granted. */
+  readonly assetIsKnown: boolean;
 };
+
+/** Nothing can be asked by these settings. `message`: what is wrong with the one named, as a predicate. */
+export class UnusableTerms extends Error {
+  readonly setting: 'network' | 'asset' | 'priceUsd';
+  constructor(setting: UnusableTerms['setting'], message: string) {
+    super(message);
+    this.name = 'UnusableTerms';
+    this.setting = setting;
+  }
+}
 
 export const MAX_TIMEOUT_SECONDS = 120;
 export const MIME_TYPE = 'application/json';
@@ -65,34 +77,46 @@ const TAGS = ['webhook', 'relay', 'https', 'signed-receipt', 'agents'];
 /** The catalogue's limit (extension bazaar). */
 const DESCRIPTION_MAX = 450;
 /** Of an asset that the package does not know: what Circle's contracts say of themselves. */
-const USDC_DOMAIN = { name: 'USD Coin', version: '2' };
-const USDC_DECIMALS = 6;
+const USDC = { name: 'USD Coin', version: '2', decimals: 6 };
 
-/** Throws where the network has no asset of its own and none is configured. */
-export async function paymentTerms(settings: X402Settings): Promise<Terms> {
+/** Throws `UnusableTerms` where the network has no asset of its own and none is configured, or the price is no amount. */
+export function paymentTerms(settings: X402Settings): Terms {
   const network = settings.network as Caip2;
-  const priced = await priceOf(settings, network);
-  const domain = domainOf(priced.asset, network, priced.extra);
-  const chainId = Number(network.slice(network.indexOf(':') + 1));
+  const known = knownAsset(settings, network);
+  // other coins of a network's issuer are mostly called as its own
+  const { name, version } = known ?? defaultAssetOf(network) ?? USDC;
+  const asset = settings.asset ?? known?.asset ?? '';
+  const amount = atomicUnits(settings.priceUsd, (known ?? USDC).decimals);
+  const domain = { name, version };
   return {
     network,
-    chainId,
+    chainId: Number(network.slice(network.indexOf(':') + 1)),
     networkV1: networkNameV1(network),
-    asset: lowerHex(priced.asset),
+    asset: lowerHex(asset),
     payTo: lowerHex(settings.payTo),
-    amount: priced.amount,
+    amount,
     domain,
     requirements: {
       scheme: 'exact',
       network,
-      amount: priced.amount,
-      asset: priced.asset,
+      amount,
+      asset,
       payTo: settings.payTo,
       maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
       // upfront: settled before the call, since the call's effect cannot be undone
       extra: { ...domain, paymentFlow: 'upfront' },
     },
+    assetIsKnown: known !== null,
   };
+}
+
+/** Ours, but for what the payment itself has signed: equal to ours where it is new, to what was asked where it is known. */
+export function requirementsOf(
+  { requirements, payTo }: Terms,
+  payment: Pick<PresentedPayment, 'amount' | 'payTo'>,
+): PaymentRequirements {
+  const spelling = payment.payTo === payTo ? requirements.payTo : payment.payTo;
+  return { ...requirements, amount: payment.amount, payTo: spelling };
 }
 
 export const lowerHex = (text: string): `0x${string}` => text.toLowerCase() as `0x${string}`;
@@ -134,33 +158,30 @@ export function acceptsV1(
   ];
 }
 
-type Priced = { readonly asset: string; readonly amount: string; readonly extra: Record<string, unknown> };
-
-async function priceOf(settings: X402Settings, network: Caip2): Promise<Priced> {
-  const { asset, priceUsd } = settings;
-  if (asset !== null) {
-    const decimals = findDefaultAsset(asset, network)?.decimals ?? USDC_DECIMALS;
-    return { asset, amount: atomicUnits(priceUsd, decimals), extra: {} };
+/** null: configured, and not known to the package. */
+function knownAsset({ asset }: X402Settings, network: Caip2): DefaultAssetInfo | null {
+  const known = asset === null ? defaultAssetOf(network) : (findDefaultAsset(asset, network) ?? null);
+  if (asset === null && known === null) {
+    throw new UnusableTerms('network', 'has no USDC that this service knows: set X402_ASSET');
   }
-  const { amount, asset: known, extra } = await new ExactEvmScheme().parsePrice(`$${priceUsd}`, network);
-  return { asset: known, amount, extra: extra ?? {} };
+  if (known !== null && 'assetTransferMethod' in known) {
+    const setting = asset === null ? 'network' : 'asset';
+    throw new UnusableTerms(setting, `leads to ${known.symbol}, which takes no EIP-3009 authorizations`);
+  }
+  return known;
 }
 
-/** The asset's own where the package knows it, else the network's, else Circle's usual words. */
-function domainOf(asset: string, network: Caip2, extra: Record<string, unknown>): Terms['domain'] {
-  const { name, version } = extra;
-  if (typeof name === 'string' && typeof version === 'string') return { name, version };
-  const known = findDefaultAsset(asset, network) ?? defaultAssetOf(network);
-  return known === null ? USDC_DOMAIN : { name: known.name, version: known.version };
-}
-
-function defaultAssetOf(network: string): { readonly name: string; readonly version: string } | null {
+function defaultAssetOf(network: string): DefaultAssetInfo | null {
   const [first] = (DEFAULT_ASSETS as Record<string, readonly DefaultAssetInfo[]>)[network] ?? [];
   return first ?? null;
 }
 
+/** The package's own conversion drops what is smaller than a unit. */
 function atomicUnits(priceUsd: string, decimals: number): string {
+  const places = /\.(\d*?)0*$/.exec(priceUsd)?.[1] ?? '';
   const amount = convertToTokenAmount(priceUsd, decimals);
-  if (!/^[1-9]\d*$/.test(amount)) throw new RangeError('the price has no whole number of atomic units');
+  if (places.length > decimals || amount === '0') {
+    throw new UnusableTerms('priceUsd', `is no whole number of units of an asset with ${decimals} decimals`);
+  }
   return amount;
 }

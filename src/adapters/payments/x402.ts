@@ -10,11 +10,11 @@ import { challenger } from './x402-challenge.ts';
 import { httpExchange } from './x402-exchange.ts';
 import { facilitator } from './x402-facilitator.ts';
 import { facilitatorHealth } from './x402-health.ts';
+import { judgesOf } from './x402-judge-new.ts';
 import { type OfferKey, signedOffers } from './x402-offers.ts';
 import { isPresented, readPayment } from './x402-present.ts';
 import { settlementHeaders } from './x402-settlement.ts';
 import { type PaidRoutes, paymentTerms, type X402Settings } from './x402-terms.ts';
-import { judgeTimeWindow } from './x402-time-window.ts';
 
 export type X402Options = {
   readonly x402: X402Settings;
@@ -28,10 +28,16 @@ export type X402Options = {
 
 export type X402 = { readonly payments: Payments; readonly protocol: PaymentProtocol };
 
-/** No network call: the service starts and answers 402 while facilitator and chain are away. Throws on bad settings. */
+/** No network call: the service starts and answers 402 while facilitator and chain are away. Throws `UnusableTerms`. */
 export async function x402Payments(options: X402Options): Promise<X402> {
   const { x402, baseUrl, routes, offerKey, clock, logger } = options;
-  const terms = await paymentTerms(x402);
+  const terms = paymentTerms(x402);
+  if (!terms.assetIsKnown) {
+    const { name, version } = terms.domain;
+    logger.warn(
+      `X402_ASSET is not known: it is taken to have 6 decimals and the EIP-712 domain "${name}", version "${version}"`,
+    );
+  }
   const asked = whatIsAsked(terms, baseUrl, routes);
   const offers = signedOffers(offerKey);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
@@ -39,13 +45,15 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   const health = facilitatorHealth({ terms, exchange, facilitatorUrl, clock, logger });
   const chain = x402.rpcUrl === null ? null : chainBy({ terms, rpcUrl: x402.rpcUrl, clock, logger });
   if (chain === null) {
-    logger.warn('X402_RPC_URL is not set: settlements of unknown fate rest on the operator');
+    logger.warn(
+      'X402_RPC_URL is not set: a nonce found used after a lost answer counts as paid, and other settlements of unknown fate rest on `relay payments resolve`',
+    );
   }
   const tellOtherChain = chain === null ? async () => {} : otherChainTold(chain, logger);
   return {
     payments: {
       mode: 'x402',
-      timeWindow: judgeTimeWindow,
+      ...judgesOf(terms),
       ...facilitator({ asked, exchange, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
       lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
       async health() {

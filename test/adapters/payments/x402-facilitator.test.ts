@@ -65,6 +65,32 @@ test('the facilitator is asked in version 2, by our own terms, whatever header b
   });
 });
 
+test('a payment that was accepted at another price for another payee is verified and settled at those', async () => {
+  await using double = await facilitatorDouble();
+  const payTo = '0x2222222222222222222222222222222222222222';
+  const now = await lab({ x402: { facilitatorUrl: double.url, priceUsd: '0.01', payTo } });
+  const payload = await payloadOf(wallet());
+  const payment = await presented(now, v2(payload));
+  const asked = async (operation: 'verify' | 'settle') => {
+    await now.payments[operation](payment);
+    return double.lastCall()?.body as { paymentPayload: { accepted: object }; paymentRequirements: object };
+  };
+  for (const operation of ['verify', 'settle'] as const) {
+    const { paymentPayload, paymentRequirements } = await asked(operation);
+    assert.deepEqual(paymentRequirements, ACCEPTED);
+    assert.deepEqual(paymentPayload.accepted, ACCEPTED);
+  }
+  const transaction = TX;
+  double.scriptSettle(() => json({ success: true, transaction, network: 'eip155:8453', amount: '10000' }));
+  assert.equal(
+    (await now.payments.settle(payment)).outcome,
+    'unknown',
+    'today’s price is not this payment’s',
+  );
+  double.scriptSettle(() => json({ success: true, transaction, network: 'eip155:8453', amount: '3000' }));
+  assert.deepEqual(await now.payments.settle(payment), { outcome: 'settled', transaction });
+});
+
 test('a catalogue learns the route that the payer names, and the plain one where it names none of ours', async () => {
   await using double = await facilitatorDouble();
   const x402 = await lab({ x402: { facilitatorUrl: double.url } });
@@ -131,6 +157,22 @@ const no = (payer: string) => ({
   transaction: '',
   network: 'eip155:8453',
   payer,
+});
+
+test('verify: a no that tells of the facilitator’s own failure leaves it open', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const codes = [
+    'invalid_exact_evm_transaction_simulation_failed',
+    'asset_not_deployed_contract',
+    'unexpected_verify_error',
+  ];
+  for (const code of codes) {
+    double.scriptVerify(invalid(code), invalid(code, 400));
+    assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' }, code);
+    assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' }, code);
+  }
 });
 
 test('verify: whatever is no complete answer leaves it open', async () => {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import {
   ACCEPTED,
   type Authorization,
@@ -136,7 +136,7 @@ test('base64 is read with and without padding, and in the URL alphabet', async (
   }
 });
 
-test('what is accepted must be what we ask', async () => {
+test('what is accepted must be of our scheme, network and asset, and what is signed', async () => {
   const payload = await payloadOf(wallet());
   const changes: readonly [object, string][] = [
     [{ scheme: 'upto' }, 'unsupported_scheme'],
@@ -160,7 +160,7 @@ test('what is accepted must be what we ask', async () => {
   );
 });
 
-test('what is signed must be what we ask, also where it is well signed', async () => {
+test('a payment tells what is signed, whatever we ask now; that it is what we ask is judged for a new one', async () => {
   const signed: readonly [Partial<Authorization>, string][] = [
     [{ to: OTHER }, 'recipient_mismatch'],
     [{ value: '2999' }, 'amount_mismatch'],
@@ -169,9 +169,42 @@ test('what is signed must be what we ask, also where it is well signed', async (
   ];
   for (const [changes, reason] of signed) {
     const payload = await payloadOf(wallet(), changes);
-    assert.equal(await refusalOf(x402, v2(payload)), reason);
-    assert.equal(await refusalOf(x402, v1(payload)), reason);
+    const { to, value } = payload.authorization;
+    assert.equal(await refusalOf(x402, v2(payload)), reason, 'not what was accepted');
+    for (const header of [v1(payload), v2(payload, { ...ACCEPTED, payTo: to, amount: value })]) {
+      const payment = await presented(x402, header);
+      assert.deepEqual([payment.payTo, payment.amount], [to, value]);
+      assert.equal(reasonOf(x402.payments.judgeTerms(payment)), reason);
+      assert.equal(reasonOf(x402.payments.judgeNew(payment, Date.now())), reason);
+    }
   }
+  const ours = await presented(x402, v2(await payloadOf(wallet())));
+  assert.equal(x402.payments.judgeTerms(ours), null);
+  assert.equal(x402.payments.judgeNew(ours, Date.now()), null);
+});
+
+test('the terms are judged before the time window', async () => {
+  const payload = await payloadOf(wallet(), { value: '1', validBefore: '0' });
+  const payment = await presented(x402, v1(payload));
+  assert.equal(reasonOf(x402.payments.judgeNew(payment, Date.now())), 'amount_mismatch');
+});
+
+test('after a change of price and payee a payment of before is read as before; after one of network or asset it is none', async () => {
+  const payload = await payloadOf(wallet());
+  const before = await presented(x402, v2(payload));
+  const dearer = await lab({ x402: { priceUsd: '0.01', payTo: OTHER } });
+  for (const header of [v1(payload), v2(payload)]) {
+    const { carried: _, x402Version: __, ...facts } = await presented(dearer, header);
+    const { carried: ___, x402Version: ____, ...first } = before;
+    assert.deepEqual(facts, first);
+  }
+  assert.equal(reasonOf(dearer.payments.judgeTerms(before)), 'recipient_mismatch');
+  const elsewhere = await lab({ x402: { network: 'eip155:84532' } });
+  assert.equal(await refusalOf(elsewhere, v2(payload)), 'network_mismatch');
+  assert.equal(await refusalOf(elsewhere, v1(payload)), 'network_mismatch');
+  const other = await lab({ x402: { asset: OTHER } });
+  assert.equal(await refusalOf(other, v2(payload)), 'asset_mismatch');
+  assert.equal(await refusalOf(other, v1(payload)), 'invalid_signature');
 });
 
 test('numbers have one spelling', async () => {
@@ -264,8 +297,7 @@ test('the time window: not over, not far ahead, begun', async () => {
   ];
   for (const [changes, reason] of cases) {
     const payment = await presented(x402, v2(await payloadOf(wallet(), changes)));
-    const refusal = x402.payments.timeWindow(payment, now * 1000 + 999);
-    assert.equal(refusal === null ? null : (refusal.details as { reason: string }).reason, reason);
+    assert.equal(reasonOf(x402.payments.judgeNew(payment, now * 1000 + 999)), reason);
   }
 });
 
@@ -316,6 +348,10 @@ test('never throws, whatever the header holds; and takes nothing that it was not
     { numRuns: 2000 },
   );
 });
+
+function reasonOf(refusal: Refused | null): string | null {
+  return refusal === null ? null : (refusal.details as { reason: string }).reason;
+}
 
 function withV(signature: string, change: (v: number) => number): string {
   const v = change(Number.parseInt(signature.slice(-2), 16));

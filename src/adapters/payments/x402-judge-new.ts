@@ -1,0 +1,45 @@
+// Whether a payment that nobody knows yet is good for us now: what it pays and to whom, then its time window: not over,
+// not far ahead, already begun. Of a known one none of it is asked again.
+import type { Refused } from '../../domain/refusal.ts';
+import type { Payments, PresentedPayment } from '../../ports/payments.ts';
+import { carriedOf, no } from './x402-present.ts';
+import type { Terms } from './x402-terms.ts';
+
+/** What a settlement may take: a facilitator refuses less (exact scheme, EVM). */
+const SHORTEST_SECONDS = 6;
+/** A longer one would hold an unknown settlement open for as long. */
+const LONGEST_SECONDS = 300;
+
+type Verdict = Refused<'payment_required'> | null;
+
+export function judgesOf(terms: Terms): Pick<Payments, 'judgeTerms' | 'judgeNew'> {
+  const judgeTerms = ({ payTo, amount }: PresentedPayment): Verdict => {
+    if (payTo !== terms.payTo) {
+      return no('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
+    }
+    if (amount !== terms.amount) {
+      return no('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
+    }
+    return null;
+  };
+  return {
+    judgeTerms,
+    judgeNew: (payment, nowMs) => judgeTerms(payment) ?? judgeTimeWindow(payment, nowMs),
+  };
+}
+
+function judgeTimeWindow(payment: PresentedPayment, nowMs: number): Verdict {
+  const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
+  const now = Math.floor(nowMs / 1000);
+  if (Number(validBefore) <= now + SHORTEST_SECONDS) {
+    return no('authorization_expired', 'the authorization is over, or too near its end to be settled');
+  }
+  if (Number(validBefore) > now + LONGEST_SECONDS) {
+    return no(
+      'authorization_too_far_ahead',
+      `the authorization must end within ${LONGEST_SECONDS} seconds: sign a shorter one`,
+    );
+  }
+  if (Number(validAfter) > now) return no('authorization_not_yet_valid', 'the authorization begins later');
+  return null;
+}

@@ -1,0 +1,69 @@
+// One nonce, one authorization; and a price that changes after a payment was accepted.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { refused } from '#src/domain/refusal.ts';
+import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { shared, world } from '#test/support/fakes-world.ts';
+import { execute, paidWith } from '#test/support/given-call.ts';
+import { PAYMENT_STREAM } from '#test/support/given-events.ts';
+import { isUnconfirmed, outcomeOf, paymentTypes, unknown } from '#test/support/given-payment.ts';
+
+const foreign = refused('payment_required', 'Not ours.', { details: { reason: 'recipient_mismatch' } });
+
+/** The same payer and nonce, so the same stream, and something else signed. */
+const OTHERS = [
+  { amount: '1' },
+  { payTo: `0x${'3'.repeat(40)}` },
+  { validBefore: String(Number(presentedPayment().validBefore) + 60) },
+].map((changes) => paidWith(presentedPayment(changes)));
+
+test('payment_reused: another authorization with the nonce of an unconfirmed payment is neither settled nor looked up; the recorded one goes on', async () => {
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it), isUnconfirmed);
+  for (const other of OTHERS) assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
+  assert.deepEqual([it.payments.calls.settle, it.payments.calls.lookUp], [1, 0]);
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  for (const other of OTHERS) assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
+  assert.equal(outcomeOf(await execute(it)), 'replayed');
+});
+
+test('two authorizations on one nonce at once: one is reserved, settled and served, the other is payment_reused', async () => {
+  const common = shared();
+  const settled: string[] = [];
+  common.payments.scriptSettle((payment) => {
+    settled.push(payment.amount);
+    return common.payments.move(payment);
+  });
+  const it = world(common);
+  const smaller = paidWith(presentedPayment({ amount: '2999' }));
+  const outcomes = (await Promise.all([execute(it), execute(world(common), smaller)])).map(outcomeOf);
+  assert.deepEqual(outcomes.toSorted(), ['payment_reused', 'ran']);
+  const [reserved] = await it.log.readStream(PAYMENT_STREAM);
+  assert.deepEqual(settled, [reserved?.data.amount]);
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
+});
+
+test('a known payment is never asked for the terms of today: it resumes, and it replays', async () => {
+  const it = world();
+  it.payments.scriptSettle(unknown);
+  await assert.rejects(execute(it), isUnconfirmed);
+  it.payments.scriptTerms(foreign);
+  it.payments.scriptNew(foreign);
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(outcomeOf(await execute(it)), 'replayed');
+  assert.equal(it.payments.calls.judge, 1);
+});
+
+test('payment_required: an authorization to somebody else proves no payer to what a key knows; one to us does', async () => {
+  const it = world();
+  await execute(it);
+  for (const request of [{}, { body: 'guess' }]) {
+    it.payments.scriptTerms(foreign);
+    const answer = await execute(it, paidWith(otherPayment(), { request }));
+    assert.ok(answer.kind === 'refused');
+    assert.deepEqual(answer.refusal, foreign);
+  }
+  assert.equal(it.payments.calls.verify, 1);
+  assert.equal(outcomeOf(await execute(it, paidWith(otherPayment()))), 'replayed');
+});
