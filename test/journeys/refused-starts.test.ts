@@ -85,6 +85,22 @@ describe('a start is refused', () => {
     assert.equal(existsSync(DATA_DIR), false);
   });
 
+  test('payments that cannot be asked for: a network without a known coin names X402_NETWORK and X402_ASSET', async () => {
+    const X402 = {
+      DATA_DIR: join(world.folder, 'unpayable'),
+      X402_ENABLED: 'true',
+      X402_PAY_TO: `0x${'1'.repeat(40)}`,
+      X402_FACILITATOR_URL: 'http://127.0.0.1:9',
+    };
+    const stderr = await refusedStart({ ...X402, X402_NETWORK: 'eip155:31337' });
+    assert.match(stderr, /^wrong configuration:\n {2}X402_NETWORK .*X402_ASSET/);
+    const coin = { X402_NETWORK: 'eip155:4326', X402_ASSET: '0xFAfDdbb3FC7688494971a79cc65DCa3EF82079E7' };
+    assert.match(await refusedStart({ ...X402, ...coin }), /\n {2}X402_ASSET .*EIP-3009/);
+    const asset = `0x${'2'.repeat(40)}`;
+    const paid = await world.start({ ...X402, X402_NETWORK: 'eip155:31337', X402_ASSET: asset });
+    assert.equal((await paid.stop()).code, 0);
+  });
+
   test('a port that is taken', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
