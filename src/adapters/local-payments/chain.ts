@@ -11,9 +11,9 @@ import {
   walletActions,
 } from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
-import { createNonceManager, jsonRpc } from 'viem/nonce';
 import { startAnvil } from './anvil-process.ts';
 import contracts from './contracts.json' with { type: 'json' };
+import { numbered } from './numbered.ts';
 
 /** Base's: clients and facilitators only take chains that they know. */
 const CHAIN_ID = 8453;
@@ -36,13 +36,10 @@ const multicallAbi = parseAbi([
 const walletAbi = parseAbi(['function own(address first)']);
 
 /** Of anvil's own word list, known to everybody; each has 10,000 worthless ether. */
-export function devAccount(index: number) {
-  const words = 'test test test test test test test test test test test junk';
-  // A manager of its own: without one, transactions sent at once take one number; the library's shared one keeps
-  // numbers by address and chain id, which every local chain has in common.
-  const nonceManager = createNonceManager({ source: jsonRpc() });
-  return { ...mnemonicToAccount(words, { addressIndex: index }), nonceManager };
-}
+export const devAccount = (index: number) =>
+  mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: index });
+/** Pays for what the laboratory itself does; the facilitator has its own. */
+const CLERK = devAccount(1);
 
 /** Amounts in atomic units (6 decimals), times in Unix seconds of the chain's clock. */
 export type LocalChain = {
@@ -79,8 +76,9 @@ export async function startLocalChain(): Promise<LocalChain> {
       cause,
     });
   }
-  const done = async (sent: Promise<Hex>) => {
-    const { status } = await client.waitForTransactionReceipt({ hash: await sent });
+  const number = numbered(() => client.getTransactionCount({ address: CLERK.address, blockTag: 'pending' }));
+  const done = async (send: (nonce: number) => Promise<Hex>) => {
+    const { status } = await client.waitForTransactionReceipt({ hash: await number(send) });
     if (status !== 'success') throw new Error('the local chain refused the transaction');
   };
   const token = { address: TOKEN, abi: tokenAbi } as const;
@@ -93,13 +91,15 @@ export async function startLocalChain(): Promise<LocalChain> {
         callData: encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [to, amount] }),
       }));
       const aggregate = { address: MULTICALL, abi: multicallAbi, functionName: 'tryAggregate' } as const;
-      return done(client.writeContract({ ...aggregate, args: [true, calls] }));
+      return done((nonce) => client.writeContract({ ...aggregate, args: [true, calls], nonce }));
     },
     isSpent: (...args) => client.readContract({ ...token, functionName: 'authorizationState', args }),
-    cancel: (...args) => done(client.writeContract({ ...token, functionName: 'cancelAuthorization', args })),
+    cancel: (...args) =>
+      done((nonce) => client.writeContract({ ...token, functionName: 'cancelAuthorization', args, nonce })),
     async placeWallet(at, owner) {
       await client.setCode({ address: at, bytecode: contracts.LocalWallet as Hex });
-      await done(client.writeContract({ address: at, abi: walletAbi, functionName: 'own', args: [owner] }));
+      const own = { address: at, abi: walletAbi, functionName: 'own', args: [owner] } as const;
+      await done((nonce) => client.writeContract({ ...own, nonce }));
     },
     time: async () => Number((await client.getBlock()).timestamp),
     async advance(seconds) {
@@ -115,8 +115,6 @@ export async function startLocalChain(): Promise<LocalChain> {
 async function furnish(client: ReturnType<typeof chainClient>): Promise<void> {
   await client.setCode({ address: TOKEN, bytecode: contracts.LocalDollar as Hex });
   await client.setCode({ address: MULTICALL, bytecode: contracts.LocalMulticall as Hex });
-  // viem's nonce manager gives number 0 to everybody who asks before the first transaction is out.
-  for (const index of [0, 1]) await client.setNonce({ address: devAccount(index).address, nonce: 1 });
 }
 
 /** How viem is to see the chain at an address. */
@@ -131,8 +129,7 @@ export const viemChain = (url: string) =>
 const chainClient = (url: string) =>
   createTestClient({
     mode: 'anvil',
-    // Pays for what the laboratory itself does; the facilitator has its own.
-    account: devAccount(1),
+    account: CLERK,
     chain: viemChain(url),
     transport: http(url),
     pollingInterval: 50,

@@ -7,6 +7,7 @@ import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { createWalletClient, http, publicActions } from 'viem';
 import { devAccount, viemChain } from './chain.ts';
+import { numbered } from './numbered.ts';
 
 export type LocalFacilitator = {
   /** As X402_FACILITATOR_URL takes it. */
@@ -54,17 +55,19 @@ function makeFacilitator(rpcUrl: string): x402Facilitator {
     transport: http(rpcUrl),
     pollingInterval: 50,
   }).extend(publicActions);
+  const { address } = account;
+  const number = numbered(() => client.getTransactionCount({ address, blockTag: 'pending' }));
   const signer = toFacilitatorEvmSigner({
-    address: account.address,
+    address,
     readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
     // The library types what is signed more loosely than viem does.
     verifyTypedData: (args) => client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
     async writeContract(args) {
-      // Estimated before a number is taken: a transaction that never gets sent would leave a gap that blocks the rest.
+      // Estimated before its turn: most refusals come here.
       const gas = args.gas ?? (await client.estimateContractGas({ ...args, account }));
-      return client.writeContract({ ...args, gas });
+      return number((nonce) => client.writeContract({ ...args, gas, nonce }));
     },
-    sendTransaction: (args) => client.sendTransaction(args),
+    sendTransaction: (args) => number((nonce) => client.sendTransaction({ ...args, nonce })),
     waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
     getCode: (args) => client.getCode(args),
   });

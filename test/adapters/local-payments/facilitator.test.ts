@@ -71,7 +71,7 @@ describe('the local chain and facilitator', () => {
   });
 
   test('settled one shortly after the other, on a chain that has seen none: all land', needs, async () => {
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < 5; round++) {
       const fresh = await startLocalChain();
       const own = await startLocalFacilitator({ rpcUrl: fresh.url });
       const asked = requirements();
@@ -83,7 +83,7 @@ describe('the local chain and facilitator', () => {
       const settling = some.map(async (payer, n) => {
         const payment = await pay(payer, asked);
         // At once they would share one question for the next number.
-        await new Promise((resolve) => setTimeout(resolve, n * round));
+        await new Promise((resolve) => setTimeout(resolve, n * 3 * round));
         return new HTTPFacilitatorClient({ url: own.url }).settle(payment, asked);
       });
       const failed = (await Promise.all(settling)).filter(({ success }) => !success);
