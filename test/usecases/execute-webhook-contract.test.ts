@@ -181,16 +181,19 @@ test('rate_limited: 5 calls a minute name one wallet, whatever payment they name
 });
 
 test('a wallet’s own payment is served, however many calls name the wallet: no pace and no slot of theirs is its own', async () => {
-  const it = world();
-  it.payments.scriptSettle((payment) => {
-    it.payments.move(payment);
+  const common = shared();
+  common.payments.scriptSettle((payment) => {
+    common.payments.move(payment);
     return unknown;
   });
-  await assert.rejects(execute(it, own), isUnconfirmed);
+  await assert.rejects(execute(world(common), own), isUnconfirmed);
+  // A process that knows of no open payment, so that those calls take all the slots there are for the name.
+  const it = world(common);
   const { frozen, open } = gate();
   it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
   const naming = Array.from({ length: 5 }, (_, i) => execute(it, spoofed(String(i), { key: null })));
   await quiet();
+  assert.equal(it.slots.inFlight(), 4);
   assert.equal(outcomeOf(await execute(it, spoofed('7'))), 'rate_limited');
   assert.equal(outcomeOf(await execute(it, own)), 'ran');
   open();
