@@ -1,0 +1,98 @@
+// A front of a facilitator or a chain whose URL is a secret, as a provider's with a key in it is; it fails the way that
+// tells most: by repeating all that it was sent.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { httpExchange } from '#src/adapters/payments/x402-exchange.ts';
+
+/**
+ * `tell`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
+ * request. `cut`: the connection is closed without an answer.
+ */
+export type FrontMode = 'pass' | 'tell' | 'refuse' | 'cut';
+
+export type SecretFront = {
+  /** With its secrets. */
+  readonly url: string;
+  /** From the next request on. */
+  mode(next: FrontMode): void;
+  /** Every request of the secret URL: target and body. */
+  readonly seen: readonly string[];
+  /** Closes the port and every connection. */
+  down(): Promise<void>;
+  /** Opens the same port again. */
+  up(): Promise<void>;
+};
+
+/** `behind`: where it passes on to. `query`: the whole of it, without question mark. Other URLs are 404. */
+export async function startSecretFront(
+  behind: string,
+  { path, query = '' }: { readonly path: string; readonly query?: string },
+): Promise<SecretFront> {
+  const seen: string[] = [];
+  let mode: FrontMode = 'pass';
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = '' } = request;
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    const { pathname, search } = new URL(url, behind);
+    if (!`${pathname}/`.startsWith(`/${path}/`) || search.slice(1) !== query) {
+      response.writeHead(404).end();
+      return;
+    }
+    seen.push(`${url}\n${body}`);
+    if (mode === 'cut') request.socket.destroy();
+    else if (mode !== 'pass') repeat(response, mode, url, body);
+    else {
+      // Not by fetch: under Deno it sends a POST again where the connection was cut.
+      const sent = body === '' ? {} : { body: JSON.parse(body) };
+      const passed = await httpExchange({
+        url: `${behind}${pathname.slice(path.length + 1)}`,
+        timeoutMs: 30_000,
+        ...sent,
+      });
+      if ('code' in passed) request.socket.destroy();
+      else {
+        const json = JSON.stringify(passed.json ?? null);
+        response.writeHead(passed.status, { 'content-type': 'application/json' }).end(json);
+      }
+    }
+  }
+
+  let server: Server;
+  async function listen(port: number): Promise<number> {
+    server = createServer((request, response) => {
+      answer(request, response).catch(() => request.socket.destroy());
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(port, '127.0.0.1', resolve);
+    });
+    return (server.address() as AddressInfo).port;
+  }
+  const port = await listen(0);
+  return {
+    url: `http://127.0.0.1:${port}/${path}${query === '' ? '' : `?${query}`}`,
+    mode: (next) => {
+      mode = next;
+    },
+    seen,
+    down: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+    up: async () => {
+      await listen(port);
+    },
+  };
+}
+
+/** In the words of a facilitator and of JSON-RPC at once. */
+function repeat(response: ServerResponse, mode: 'tell' | 'refuse', url: string, body: string): void {
+  const all = `${url} ${body}`;
+  const error = { code: -32_000, message: all, data: all };
+  const no = { isValid: false, success: false, invalidReason: all, errorReason: all, transaction: '' };
+  const status = mode === 'tell' ? 500 : 200;
+  response.writeHead(status, { 'content-type': 'application/json', 'x-request': encodeURI(url) });
+  response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, error, ...no, message: all }));
+}
