@@ -1,0 +1,211 @@
+// A contract wallet (ERC-1271) pays: its signature has any length and is judged by the chain alone. What was paid for is
+// the wallet's, whoever else names it meanwhile.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import {
+  assertAskedToPay,
+  assertDelivered,
+  assertSaid,
+  EXECUTE,
+  each,
+  type Sent,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { altered, challenge, makePayment, newPayer, type Payer, type Payment } from '#test/support/payer.ts';
+import type { Service } from '#test/support/service.ts';
+
+const needs = needsAnvil();
+/** What follows the owner's 65 bytes, which the contract does not look at. */
+const ENDINGS = ['00', 'ab'.repeat(32), '1b'.repeat(300)] as const;
+/** LIMITS.contractWalletPerMinute */
+const PACE = 5;
+
+/** Of a wallet: its address is no key's that anybody signs with. */
+type WalletSample = Sample & { readonly owner: Payer };
+
+/** Signs in the name of an address with another's key. */
+const signingAs = (address: Payer['address'], key: Payer, ending: string = ENDINGS[0]): Payer => ({
+  ...key,
+  address,
+  signTypedData: async (typed) => `${await key.signTypedData(typed)}${ending}`,
+});
+
+const bytesOf = ({ payload }: Payment) => (String(payload.payload.signature).length - 2) / 2;
+
+describe('contract wallets', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld({ rpc: true });
+    service = await paid.start();
+  });
+  after(() => paid?.end());
+
+  const calls = (kind: 'verify' | 'settle', { nonce }: Payment) => paid.proxy.callsOf(kind, nonce).length;
+
+  async function wallets(row: string, count: number): Promise<readonly WalletSample[]> {
+    const more = () => ({ idempotencyKey: row });
+    return each(await paid.samples(service, row, { count, more }), async (sample) => {
+      const owner = newPayer();
+      await paid.chain.placeWallet(sample.payer.address, owner.address);
+      const wallet = { ...sample, owner };
+      return { ...wallet, payment: await payment(wallet, ENDINGS[sample.n % ENDINGS.length]) };
+    });
+  }
+
+  async function payment({ payer, owner }: WalletSample, ending?: string): Promise<Payment> {
+    return makePayment(signingAs(payer.address, owner, ending), await challenge(`${service.url}${EXECUTE}`));
+  }
+
+  /** Good for the contract, and not what was paid with. */
+  const signedOtherwise = (given: Payment) =>
+    altered(given, (_, signed) => Object.assign(signed, { signature: `${signed.signature}02` }));
+
+  for (const version of [2, 1] as const) {
+    test(
+      `it pays by version ${version}: served and charged once; a copy replays, in either version`,
+      needs,
+      async () => {
+        const samples = await wallets(`pays-${version}`, 12);
+        assert.deepEqual(
+          samples.slice(0, 3).map((sample) => bytesOf(sample.payment)),
+          [66, 97, 365],
+        );
+        await each(samples, async (sample) => {
+          const sent = await sendPatiently(service, sample, { version });
+          const first = assertDelivered(sent, sample, { version });
+          for (const again of [1, 2] as const) {
+            const replay = await send(service, sample, { version: again });
+            const { job, receipt } = assertDelivered(replay, sample, { version: again, replay: true });
+            assert.deepEqual([job, receipt], [first.job, { ...first.receipt, replay: true }]);
+          }
+          assert.deepEqual([calls('verify', sample.payment), calls('settle', sample.payment)], [1, 1]);
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  test(
+    'the same authorization under another signature: 409 payment_reused, and nothing of the result',
+    needs,
+    async () => {
+      const samples = await wallets('otherwise', 12);
+      await each(samples, async (sample) => {
+        const first = assertDelivered(await sendPatiently(service, sample), sample);
+        const copy = signedOtherwise(sample.payment);
+        for (const version of [2, 1] as const) {
+          const sent = await send(service, sample, { payment: copy, version });
+          assertSaid(sent, 409, 'payment_reused');
+          assertTellsNothing(sent, first);
+        }
+        assert.equal(
+          assertDelivered(await send(service, sample), sample, { replay: true }).job.id,
+          first.job.id,
+        );
+        assert.equal(calls('settle', sample.payment), 1);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'a stranger names the wallet, its key and its request: 402, and nothing of the result',
+    needs,
+    async () => {
+      const samples = await wallets('named', 12);
+      await each(samples, async (sample) => {
+        const { address } = sample.payer;
+        const first = assertDelivered(await sendPatiently(service, sample), sample);
+        const asked = await challenge(`${service.url}${EXECUTE}`);
+        for (const version of [2, 1] as const) {
+          const forged = await makePayment(signingAs(address, newPayer()), asked);
+          const sent = await sendPatiently(service, sample, { payment: forged, version });
+          assertAskedToPay(sent);
+          assertTellsNothing(sent, first);
+          assert.deepEqual([calls('verify', forged), calls('settle', forged)], [1, 0]);
+        }
+        // 65 bytes are a key's: the facilitator is not even asked.
+        const byKey = await makePayment(signingAs(address, newPayer(), ''), asked);
+        assertTellsNothing(await send(service, sample, { payment: byKey }), first);
+        assertAskedToPay(await send(service, sample, { payment: byKey }));
+        assert.equal(calls('verify', byKey), 0);
+        // The wallet itself, by another payment, is told.
+        const own = { payment: await payment(sample) };
+        assert.equal(
+          assertDelivered(await send(service, sample, own), sample, { replay: true }).job.id,
+          first.job.id,
+        );
+        assert.equal(calls('settle', own.payment), 0);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test('20 copies at once: one call and one settlement; the rest replay, 409 or 429', needs, async () => {
+    const samples = await wallets('copies', 6);
+    for (const sample of samples) {
+      const copies = Array.from({ length: 20 }, (_, n) =>
+        send(service, sample, { version: n % 2 === 0 ? 2 : 1 }),
+      );
+      const sent = await Promise.all(copies);
+      assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
+      for (const [n, answer] of sent.entries()) {
+        const version = n % 2 === 0 ? 2 : 1;
+        if (answer.status === 200) {
+          assertDelivered(answer, sample, { version, replay: answer.body.idempotentReplay });
+        } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+        else assertSaid(answer, 429, 'too_many_in_flight', 'rate_limited');
+      }
+      assert.equal(calls('settle', sample.payment), 1);
+    }
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  for (const who of ['the wallet', 'a stranger in its name'] as const) {
+    test(
+      `new payments of ${who}: the sixth in a minute is 429; what the wallet paid for is still served`,
+      needs,
+      async () => {
+        const samples = await wallets(`paced-by-${who.replaceAll(' ', '-')}`, 6);
+        paid.proxy.rule(({ kind, nth, nonce }) => {
+          const lost = samples.some((sample) => sample.payment.nonce.toLowerCase() === nonce);
+          return kind === 'settle' && nth === 1 && lost ? 'cut' : 'pass';
+        });
+        await each(samples, async (sample) => {
+          const asked = await challenge(`${service.url}${EXECUTE}`);
+          const request = { ...sample.request, idempotencyKey: undefined };
+          assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+          const next = async () =>
+            who === 'the wallet'
+              ? payment(sample)
+              : makePayment(signingAs(sample.payer.address, newPayer()), asked);
+          for (let n = 1; n < PACE; n++) {
+            const sent = await sendPatiently(service, sample, { request, payment: await next() });
+            if (who === 'the wallet') assertDelivered(sent, sample);
+            else assertAskedToPay(sent);
+          }
+          const sixth = await send(service, sample, { request, payment: await payment(sample) });
+          assertSaid(sixth, 429, 'rate_limited');
+          assert.match(sixth.headers.get('retry-after') ?? '', /^[1-9]\d?$/);
+          // Charged, and its answer lost.
+          assertDelivered(await sendPatiently(service, sample), sample);
+          assertDelivered(await send(service, sample, { version: 1 }), sample, { version: 1, replay: true });
+          assert.equal(calls('settle', sample.payment), 1);
+        });
+        paid.proxy.rule(() => 'pass');
+        const served = who === 'the wallet' ? PACE : 1;
+        await paid.assertBooks(samples, { calls: served, charges: served });
+      },
+    );
+  }
+
+  function assertTellsNothing(sent: Sent, { job, receipt }: Pick<Sent['body'], 'job' | 'receipt'>): void {
+    const text = JSON.stringify([[...sent.headers], sent.body]);
+    for (const told of [job.id, receipt.id, receipt.jws]) assert.ok(!text.includes(told), text);
+  }
+});
