@@ -123,6 +123,7 @@ test('verify: a complete no is told with its code', async () => {
     [invalid('x'.repeat(81)), 'invalid'],
     [() => json({ isValid: false }), 'invalid'],
     [() => json({ isValid: false, invalidReason: null }), 'invalid'],
+    [() => json({ isValid: false, invalidReason: `r_${'0123456789abcdef'.repeat(4)}` }), 'invalid'],
   ];
   for (const [behaviour, reason] of cases) {
     double.scriptVerify(behaviour);
