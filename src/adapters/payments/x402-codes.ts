@@ -59,6 +59,9 @@ export const isOwnFailure = (code: string): boolean => OWN_FAILURE.has(code);
 export const isNonceUsed = (code: string): boolean => NONCE_USED.has(code);
 export const isTerminal = (code: string): boolean => TERMINAL.has(code);
 
-/** A code as codes are written, and no part of a signature, else `other`: what a stranger says goes into events and answers only in this form. */
+/**
+ * A code as codes are written, and no part of a signature, else `other`: what a stranger says goes into events and
+ * answers only in this form.
+ */
 export const codeOr = (code: unknown, other: string): string =>
   typeof code === 'string' && /^[a-z0-9_]{1,80}$/.test(code) && !/[0-9a-f]{32}/.test(code) ? code : other;
