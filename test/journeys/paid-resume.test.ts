@@ -22,7 +22,7 @@ import { post } from '#test/support/service-world.ts';
 
 const needs = needsAnvil();
 /** Long enough for 20 calls to be accepted, on a slow machine too. */
-const DECISION_LIVES_MS = 12_000;
+const DECISION_LIVES_MS = 20_000;
 
 describe('paid for, then the world changed', () => {
   let paid: PaidWorld;
