@@ -71,14 +71,8 @@ export async function resigned(
 ): Promise<Payment> {
   const authorization = { ...signedOf(payment.payload).authorization };
   change(authorization);
-  const { extra, asset } = payment.payload.accepted;
   const signature = await payment.payer.signTypedData({
-    domain: {
-      name: String(extra.name),
-      version: String(extra.version),
-      chainId: 8453,
-      verifyingContract: asset as Hex,
-    },
+    domain: domainOf(payment.payload),
     types: { TransferWithAuthorization: AUTHORIZATION },
     primaryType: 'TransferWithAuthorization',
     message: {
@@ -91,6 +85,13 @@ export async function resigned(
   return altered(payment, (_payload, signed) => Object.assign(signed, { authorization, signature }));
 }
 
+const domainOf = ({ accepted: { extra, asset } }: PaymentPayload) => ({
+  name: String(extra.name),
+  version: String(extra.version),
+  chainId: 8453,
+  verifyingContract: asset as Hex,
+});
+
 const AUTHORIZATION = [
   { name: 'from', type: 'address' },
   { name: 'to', type: 'address' },
@@ -102,14 +103,8 @@ const AUTHORIZATION = [
 
 /** The payer's word that the authorization is void (EIP-3009). */
 export function cancellation({ payer, nonce, payload }: Payment): Promise<Hex> {
-  const { extra, asset } = payload.accepted;
   return payer.signTypedData({
-    domain: {
-      name: String(extra.name),
-      version: String(extra.version),
-      chainId: 8453,
-      verifyingContract: asset as Hex,
-    },
+    domain: domainOf(payload),
     types: {
       CancelAuthorization: [
         { name: 'authorizer', type: 'address' },
