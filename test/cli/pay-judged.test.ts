@@ -1,0 +1,266 @@
+// relay pay: what it judges before it signs and after it has paid, and where it cannot run.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { runCli } from '#test/support/cli.ts';
+import { ALL_GOOD, factsOf, isPaid, PAY_TO, payWorld } from '#test/support/pay-world.ts';
+import { type FrontAnswer, withHeader } from '#test/support/relay-front.ts';
+import { makeWorld } from '#test/support/service-world.ts';
+
+const STRANGER = '0x2222222222222222222222222222222222222222';
+const EXECUTE = '/api/execute/webhook';
+const it = payWorld();
+const { newKey, scene, run, books } = it;
+
+type Bill = {
+  resource: { url: string };
+  accepts: { [name: string]: unknown; extra: Record<string, unknown> }[];
+  extensions: Record<string, { info: { offers: { signature: string }[] } }>;
+};
+/** The first and only way to pay, changed. */
+const term =
+  (changes: Record<string, unknown>) =>
+  (bill: Bill): Bill => ({ ...bill, accepts: bill.accepts.map((accept) => ({ ...accept, ...changes })) });
+const extra = (changes: Record<string, unknown>) => (bill: Bill) =>
+  term({ extra: { ...bill.accepts[0]?.extra, ...changes } })(bill);
+const offers = (change: (signature: string) => string) => (bill: Bill) => {
+  const held = bill.extensions['offer-receipt'];
+  for (const offer of held?.info.offers ?? []) offer.signature = change(offer.signature);
+  return bill;
+};
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+describe('relay pay: the offer is judged before anything is signed', () => {
+  const bad: readonly (readonly [what: string, change: (bill: Bill) => unknown, ...findings: string[]])[] = [
+    ['a higher price', term({ amount: '3001' }), 'price', 'signed_offer'],
+    ['a price that is none', term({ amount: '-1' }), 'price', 'signed_offer'],
+    ['another payee', term({ payTo: STRANGER }), 'pay_to', 'signed_offer'],
+    ['another asset', term({ asset: STRANGER }), 'asset', 'signed_offer'],
+    ['another name of the asset', extra({ name: 'Other Coin' }), 'asset'],
+    ['another kind of signature', extra({ assetTransferMethod: 'permit2' }), 'asset'],
+    ['another network', term({ network: 'eip155:84532' }), 'network', 'scheme'],
+    ['another scheme', term({ scheme: 'upto' }), 'scheme'],
+    ['a long window', term({ maxTimeoutSeconds: 301 }), 'window'],
+    [
+      'another resource',
+      (bill) => ({ ...bill, resource: { ...bill.resource, url: `https://evil.example${EXECUTE}` } }),
+      'resource',
+      'signed_offer',
+    ],
+    ['no signed offer', (bill) => ({ ...bill, extensions: {} }), 'signed_offer'],
+    ['a broken signature', offers((jws) => jws.replace(/.{8}$/, 'AAAAAAAA')), 'signed_offer'],
+    [
+      'an offer of another signer',
+      offers((jws) =>
+        [part({ alg: 'EdDSA', kid: 'did:web:evil.example#k' }), ...jws.split('.').slice(1)].join('.'),
+      ),
+      'signed_offer',
+    ],
+    [
+      'an unsigned offer',
+      offers((jws) => [part({ alg: 'none' }), jws.split('.')[1], ''].join('.')),
+      'signed_offer',
+    ],
+    [
+      'offers that are none',
+      (bill) => ({ ...bill, extensions: { 'offer-receipt': { info: { offers: [1] } } } }),
+      'signed_offer',
+    ],
+  ];
+  for (const [what, change, ...findings] of bad) {
+    test(`${what}: not paid, exit 1`, async () => {
+      const book = books();
+      it.front.rule(async ({ path }, forward) => {
+        const answer = await forward();
+        return path === EXECUTE ? withHeader(answer, 'payment-required', change as never) : answer;
+      });
+      const { code, stdout } = await run(scene('/never'));
+      it.front.rule(null);
+      const { ok, outcome, policy } = JSON.parse(stdout);
+      assert.deepEqual([code, ok, outcome], [1, false, 'policy_refused']);
+      const failed = policy.filter((finding: { ok: boolean }) => !finding.ok);
+      assert.deepEqual(failed.map(({ name }: { name: string }) => name).sort(), [...findings].sort());
+      assert.deepEqual([book.payments().length, book.charges()], [0, 0]);
+    });
+  }
+
+  test('a lower --max-price than what is asked', async () => {
+    const { code, stdout } = await run(scene('/cheap', '--max-price', '0.002999'));
+    const { outcome, policy } = JSON.parse(stdout);
+    assert.deepEqual([code, outcome], [1, 'policy_refused']);
+    assert.deepEqual(
+      policy.filter((finding: { ok: boolean }) => !finding.ok).map(({ name }: { name: string }) => name),
+      ['price'],
+    );
+  });
+
+  test('without --pay-to nobody is paid, and the payee that was offered is told', async () => {
+    const book = books();
+    const args = ['pay', it.world.target.url('/whom'), '--relay', it.front.url];
+    const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
+    assert.equal(code, 1);
+    assert.match(stdout, new RegExp(`Nobody is paid without --pay-to. If ${PAY_TO} is whom you mean`));
+    assert.equal(book.payments().length, 0);
+  });
+
+  test('--dry-run: needs no key, pays nothing, executes nothing', async () => {
+    const book = books();
+    const looked = scene('/dry', '--dry-run');
+    const { code, stdout, stderr } = await runCli(looked.args);
+    const { ok, outcome, terms } = JSON.parse(stdout);
+    assert.deepEqual([code, stderr, ok, outcome], [0, '', true, 'not_paid']);
+    assert.deepEqual([terms.amount, terms.payTo], ['3000', PAY_TO]);
+    assert.deepEqual([book.payments().length, book.calls(looked).length], [0, 0]);
+  });
+});
+
+describe('relay pay: what came is judged', () => {
+  const executionOf = ({ body }: FrontAnswer) => JSON.parse(body);
+  const told = (answer: FrontAnswer, execution: object): FrontAnswer => ({
+    ...answer,
+    body: JSON.stringify(execution),
+  });
+  /** Of an earlier purchase: good in itself, and another one's. */
+  let earlier: FrontAnswer | undefined;
+  const tamperings: readonly (readonly [
+    string,
+    (answer: FrontAnswer) => FrontAnswer,
+    ...(keyof typeof ALL_GOOD)[],
+  ])[] = [
+    [
+      'a receipt with a broken signature',
+      (answer) => {
+        const { receipt, ...rest } = executionOf(answer);
+        const jws = receipt.jws.replace(/.{8}$/, 'AAAAAAAA');
+        return told(answer, { ...rest, receipt: { ...receipt, jws } });
+      },
+      'receipt_verified_offline',
+    ],
+    [
+      'the receipt of another purchase',
+      (answer) => {
+        const { job, receipt, ...rest } = executionOf(answer);
+        const other = executionOf(earlier ?? answer);
+        return told(answer, { ...rest, job: other.job, receipt: other.receipt });
+      },
+      'receipt_names_payment',
+      'receipt_binds_request',
+    ],
+    [
+      'no disclosures',
+      (answer) => told(answer, { ...executionOf(answer), disclosures: [] }),
+      'receipt_binds_request',
+    ],
+    [
+      'no payment header',
+      (answer) => ({ ...answer, headers: { ...answer.headers, 'payment-response': '' } }),
+      'receipt_names_payment',
+      'payment_settled',
+      'payment_receipt_signed',
+    ],
+    [
+      'another transaction in the payment header',
+      (answer) =>
+        withHeader(answer, 'payment-response', (value: object) => ({
+          ...value,
+          transaction: `0x${'e'.repeat(64)}`,
+        })),
+      'receipt_names_payment',
+      'payment_receipt_signed',
+    ],
+    [
+      'another payer in the payment header',
+      (answer) => withHeader(answer, 'payment-response', (value: object) => ({ ...value, payer: STRANGER })),
+      'payment_settled',
+    ],
+    [
+      'no signed payment receipt',
+      (answer) => withHeader(answer, 'payment-response', (value: object) => ({ ...value, extensions: {} })),
+      'payment_receipt_signed',
+    ],
+  ];
+  for (const [what, change, ...failing] of tamperings) {
+    test(`${what}: exit 1, and told`, async () => {
+      it.front.rule(async ({ headers }, forward) => {
+        const answer = await forward();
+        if (!isPaid(headers)) return answer;
+        const changed = change(answer);
+        earlier = answer;
+        return changed;
+      });
+      const result = await run(scene(`/judged-${failing.length}-${what.length}`));
+      it.front.rule(null);
+      assert.deepEqual([result.code, JSON.parse(result.stdout).outcome], [1, 'delivered'], result.stderr);
+      const expected = Object.fromEntries(Object.keys(ALL_GOOD).map((name) => [name, true]));
+      for (const name of failing) expected[name] = false;
+      assert.deepEqual(factsOf(result), expected);
+    });
+  }
+});
+
+describe('relay pay: keys that are gone after the payment', () => {
+  test('what came is shown all the same, unverified: exit 1', async () => {
+    const bought = scene('/keyless');
+    const book = books();
+    let paid = false;
+    it.front.rule(async ({ headers, path }, forward) => {
+      paid ||= isPaid(headers);
+      return paid && path === '/.well-known/jwks.json' ? null : forward();
+    });
+    const result = await run(bought);
+    it.front.rule(null);
+    const { outcome, receipt, verification } = JSON.parse(result.stdout);
+    assert.deepEqual([result.code, outcome, verification.ok], [1, 'delivered', false]);
+    assert.match(receipt.id, /^rcpt_/);
+    assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
+  });
+});
+
+describe('relay pay: cannot run', () => {
+  test('a relay that asks for no payment executes nothing for the asking', async () => {
+    const free = await makeWorld();
+    const service = await free.start();
+    const args = ['pay', free.target.url('/free'), '--relay', service.url, '--pay-to', PAY_TO];
+    const { code, stdout, stderr } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
+    await free.end();
+    assert.deepEqual([code, stdout, free.target.requests.length], [2, '', 0]);
+    assert.match(stderr, /answered 400 where 402 was due/);
+  });
+
+  const TARGET = 'https://target.example/hook';
+  const RELAY = 'https://relay.example';
+  const cases: readonly (readonly string[])[] = [
+    [TARGET],
+    [TARGET, '--relay', 'relay.example'],
+    [TARGET, '--relay', 'http://relay.example'],
+    [TARGET, '--relay', `${RELAY}/path`],
+    ['http://target.example', '--relay', RELAY],
+    ['nonsense', '--relay', RELAY],
+    [TARGET, '--relay', RELAY, '--max-price', 'much'],
+    [TARGET, '--relay', RELAY, '--pay-to', '0x12'],
+    [TARGET, '--relay', RELAY, '--body', '{'],
+    [TARGET, '--relay', RELAY, '--body', '1', '--body-file', 'b'],
+    [TARGET, '--relay', RELAY, '--body-file', '/nowhere/b'],
+    [TARGET, '--relay', RELAY, '--header', 'nonsense'],
+    [TARGET, '--relay', 'http://127.0.0.1:1'],
+  ];
+  for (const args of cases) {
+    test(`pay ${args.join(' ')}: exit 2 and one line`, async () => {
+      const { code, stdout, stderr } = await runCli(['pay', ...args], {
+        env: { RELAY_BUYER_PRIVATE_KEY: newKey() },
+      });
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, /^relay: [^\n]+\n$/);
+    });
+  }
+
+  test('no key, or one that is none: told by the variable, never by its value', async () => {
+    const args = ['pay', TARGET, '--relay', RELAY, '--pay-to', PAY_TO];
+    const secret = '0xnot-a-key-but-secret';
+    for (const env of [{}, { RELAY_BUYER_PRIVATE_KEY: secret }] as const) {
+      const { code, stderr } = await runCli(args, { env });
+      assert.equal(code, 2);
+      assert.match(stderr, /^relay: [^\n]*RELAY_BUYER_PRIVATE_KEY[^\n]+\n$/);
+      assert.ok(!stderr.includes(secret));
+    }
+  });
+});

@@ -1,0 +1,91 @@
+// A service that is paid, a facilitator's double, and a front between a buyer and the service that changes what a test
+// tells it to. For tests of `relay pay`.
+import { after, before } from 'node:test';
+import { type CliResult, runCli } from './cli.ts';
+import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
+import { type RelayFront, startRelayFront } from './relay-front.ts';
+import { makeWorld, type World } from './service-world.ts';
+
+export const PAY_TO = '0x1111111111111111111111111111111111111111';
+
+/** One purchase by a wallet of its own. */
+export type Scene = { readonly path: string; readonly key: string; readonly args: readonly string[] };
+
+/** Called once at the top of a test file: it stands from `before` to `after`. */
+export function payWorld() {
+  let world: World;
+  let facilitator: FacilitatorDouble;
+  let front: RelayFront;
+  let payers = 0;
+  before(async () => {
+    [world, facilitator, front] = await Promise.all([
+      makeWorld({ handler: ({ path }) => ({ status: path === '/fails' ? 500 : 200 }) }),
+      facilitatorDouble(),
+      startRelayFront(),
+    ]);
+    const service = await world.start({
+      PUBLIC_BASE_URL: front.url,
+      X402_ENABLED: 'true',
+      X402_PAY_TO: PAY_TO,
+      X402_FACILITATOR_URL: facilitator.url,
+    });
+    front.behind(service.url);
+  });
+  after(async () => {
+    await world?.end();
+    await facilitator?.close();
+    await front?.close();
+  });
+  const newKey = () => `0x${'1f'.repeat(31)}${(++payers).toString(16).padStart(2, '0')}`;
+  return {
+    get world() {
+      return world;
+    },
+    get facilitator() {
+      return facilitator;
+    },
+    get front() {
+      return front;
+    },
+    newKey,
+    scene(path: string, ...more: readonly string[]): Scene {
+      const args = [
+        'pay',
+        world.target.url(path),
+        '--relay',
+        front.url,
+        '--pay-to',
+        PAY_TO,
+        '--json',
+        ...more,
+      ];
+      return { path, key: newKey(), args };
+    },
+    run: ({ args, key }: Scene) => runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: key } }),
+    /** What happened in the world since a moment. */
+    books() {
+      const [settled, paid] = [facilitator.ledger.size, front.payments.length];
+      return {
+        charges: () => facilitator.ledger.size - settled,
+        payments: () => front.payments.slice(paid),
+        calls: ({ path }: Scene) => world.target.requests.filter((request) => request.path === path),
+      };
+    },
+  };
+}
+
+export const factsOf = ({ stdout }: CliResult): Record<string, boolean> =>
+  Object.fromEntries(
+    JSON.parse(stdout).facts.map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]),
+  );
+
+export const ALL_GOOD = {
+  receipt_verified_offline: true,
+  receipt_names_payment: true,
+  payment_settled: true,
+  receipt_binds_request: true,
+  payment_receipt_signed: true,
+};
+
+export const isPaid = (headers: Readonly<Record<string, string>>) =>
+  headers['payment-signature'] !== undefined;
