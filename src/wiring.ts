@@ -15,6 +15,7 @@ import { verifierPrimitives, wireKeys } from './wiring/keys.ts';
 import { recoverUntil } from './wiring/recovery.ts';
 import { openStores } from './wiring/stores.ts';
 
+export { CannotListen } from './adapters/runtime/serve.ts';
 export { createKeyFile, readKeyFile } from './adapters/signing/key-file.ts';
 export { migrateDatabase } from './wiring/stores.ts';
 

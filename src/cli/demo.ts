@@ -1,7 +1,6 @@
 // relay demo: the whole product on this machine, for someone who sees it the first time. It starts the service and a
 // target, tells the story of one webhook, and leaves nothing behind.
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -64,7 +63,7 @@ async function demo(options: Options): Promise<boolean> {
     if (stop.wasAsked()) return true;
     const paid = options.paid ? await startPaidWorld(undo) : null;
     if (stop.wasAsked()) return true;
-    const service = await start(await demoConfig(options, dataDir, target, paid), undo);
+    const service = await startAtUsualPort(demoConfig(options, dataDir, target, paid), options, undo);
     if (stop.wasAsked()) return true;
     return await tell({ options, dataDir, target, paid, baseUrl: service.baseUrl, stop });
   } finally {
@@ -86,16 +85,15 @@ async function startTarget(undo: (() => Promise<void>)[]): Promise<DemoTarget> {
 }
 
 /** Nothing of the environment: what someone has configured for their service is not for a demo to use. */
-async function demoConfig(
+function demoConfig(
   { port, json }: Options,
   dataDir: string,
   target: DemoTarget,
   paid: PaidWorld | null,
-): Promise<Config> {
-  const chosen = port ?? ((await isFree(USUAL_PORT)) ? USUAL_PORT : 0);
+): Config {
   const config = readConfig({
     HOST,
-    PORT: String(chosen),
+    PORT: String(port ?? USUAL_PORT),
     DATA_DIR: dataDir,
     EGRESS_ALLOW_CIDRS: `${HOST}/32`,
     // Log lines go to standard output, which is the story's alone where a machine reads it.
@@ -105,20 +103,19 @@ async function demoConfig(
   return { ...config, egress: { ...config.egress, caPem: target.caPem } };
 }
 
-function isFree(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const probe = createServer();
-    probe.once('error', () => done(false));
-    probe.listen(port, HOST, () => probe.close(() => done(true)));
-  });
-}
-
-async function start(config: Config, undo: (() => Promise<void>)[]) {
-  const { startService } = await import('../wiring.ts');
-  try {
-    const service = await startService(config);
+/** Where nobody chose a port and the usual one is taken, any free one does. */
+async function startAtUsualPort(config: Config, { port }: Options, undo: (() => Promise<void>)[]) {
+  const { startService, CannotListen } = await import('../wiring.ts');
+  const at = async (listenPort: number) => {
+    const service = await startService({ ...config, listen: { ...config.listen, port: listenPort } });
     undo.push(() => service.stop());
     return service;
+  };
+  try {
+    return await at(config.listen.port).catch((cause: unknown) => {
+      if (port === undefined && cause instanceof CannotListen) return at(0);
+      throw cause;
+    });
   } catch (cause) {
     throw new CannotRun(`the service does not start: ${oneLine(cause)}`, { cause });
   }

@@ -131,6 +131,20 @@ describe('relay demo', () => {
     }
   });
 
+  test('the usual port is taken and none was asked for: any free one does', async () => {
+    const holder = createServer();
+    // held by another demo or test is as good
+    await new Promise<void>((resolve) =>
+      holder.once('error', () => resolve()).listen(3402, '127.0.0.1', resolve),
+    );
+    const env = scratch('usual');
+    const { code, stdout, stderr } = await runCli(['demo', '--once', '--json'], { env });
+    holder.close();
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.notEqual(JSON.parse(stdout).service, 'http://127.0.0.1:3402');
+    assert.deepEqual(leftBehind(env), []);
+  });
+
   test('--port: listens there; taken by another it cannot run', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
