@@ -1,11 +1,18 @@
 // The paid demo's story as a person reads it.
-import { checkLines } from './check-words.ts';
 import type { Balances, PaidStory } from './demo-paid-story.ts';
-import { factLine, heading, lookLines, receivedLines, row } from './demo-print.ts';
-import { paint, shown } from './terminal.ts';
+import {
+  conclusionLines,
+  heading,
+  jobLine,
+  receivedLines,
+  replayLines,
+  row,
+  verifiedLines,
+} from './demo-print.ts';
+import { shown } from './terminal.ts';
 
 export function paidStoryLines(story: PaidStory): readonly string[] {
-  const { terms, policy, balances, sent, job, receipt, payment, replay, files } = story;
+  const { terms, policy, balances, sent, receipt, payment } = story;
   return [
     heading('1. A buyer asks the relay for one outbound request, and gets a bill (402)'),
     row('POST', `${story.service}/api/execute/webhook`),
@@ -23,29 +30,19 @@ export function paidStoryLines(story: PaidStory): readonly string[] {
     ...receivedLines(story),
     '',
     heading('4. The relay answers with a job and a signed receipt that names the payment'),
-    row('job', `${job.id}, ${job.status}, target answered ${job.responseStatus}, attempts: ${job.attempts}`),
+    jobLine(story),
     row('receipt', receipt.id),
     row('payer', shown(payment?.payer ?? 'none')),
     row('transaction', shown(payment?.transaction ?? 'none')),
     '',
     heading('5. The receipt is verified offline, by two saved files alone'),
-    row('receipt', files.receipt),
-    row('keys', files.keys),
-    ...checkLines(story.verification),
+    ...verifiedLines(story),
     '',
     heading('6. The same payment again, as after a lost answer'),
-    row('receipt', `${replay.receiptId}${replay.idempotentReplay ? ', replayed' : ''}`),
-    row('at target', `${replay.requestsAtTarget} request in all`),
+    ...replayLines(story),
     row('buyer', `${balances.buyer.afterReplay} units`),
     '',
-    heading('What this run has shown'),
-    ...story.facts.map(factLine),
-    '',
-    ...lookLines(story),
-    '',
-    story.ok
-      ? paint('green', 'All is as it should be.')
-      : paint('red', 'Something is NOT as it should be: see above.'),
+    ...conclusionLines(story),
   ];
 }
 

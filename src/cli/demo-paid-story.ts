@@ -1,5 +1,7 @@
 // The paid demo's story: a buyer with a policy of its own buys one call, and presents the same payment once more.
 import type { PaymentFacts } from '../domain/event-fields.ts';
+import { PRICE } from '../domain/limits.ts';
+import { microUsd } from '../domain/money.ts';
 import type { Clock } from '../ports/clock.ts';
 import { type Finding, present, type Terms } from '../wiring/buyer.ts';
 import {
@@ -14,7 +16,14 @@ import {
   webhookSignatureFact,
 } from './demo-facts.ts';
 import type { PaidWorld } from './demo-paid.ts';
-import { type Story, type StoryDeps, saveEvidence, verifyOffline } from './demo-story.ts';
+import {
+  receivedBy,
+  type Story,
+  type StoryDeps,
+  saveEvidence,
+  storyOf,
+  verifyOffline,
+} from './demo-story.ts';
 import { FoundWrong } from './exit.ts';
 import { sendLoopback } from './loopback-client.ts';
 import { purchase } from './pay-purchase.ts';
@@ -32,8 +41,8 @@ export type PaidStory = Story & {
 
 export type PaidStoryDeps = StoryDeps & { readonly paid: PaidWorld; readonly clock: Clock };
 
-/** What one call costs, as the documents say: the bill and the chain are compared with it. */
-const PRICE_UNITS = 3000n;
+/** What one call costs, as the documents say: the bill and the chain are compared with it. A unit of USDC is a millionth. */
+const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
 
 /** Throws `FoundWrong` where the story cannot go on. */
 export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
@@ -42,17 +51,14 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
   const balances = async () => [await paid.balanceOf(paid.buyer), await paid.balanceOf(paid.payTo)] as const;
   const before = await balances();
   const buying = { send: sendLoopback, clock, primitives, waiting: () => undefined };
-  const limits = { maxPriceMicroUsd: PRICE_UNITS, network: 'eip155:8453', payTo: paid.payTo };
+  const limits = { maxPriceMicroUsd: PRICE_UNITS, network: PRICE.network, payTo: paid.payTo };
   const order = { relay: baseUrl, request, limits, privateKey: paid.buyerKey, save: null };
   const bought = await purchase(buying, order);
   const { evidence, terms, payment, policy } = bought;
   if (evidence === null || terms === null || payment === null) throw new FoundWrong(whyNot(bought));
   const after = await balances();
   const first = evidence.execution;
-  const [received] = target.received;
-  if (received === undefined)
-    throw new FoundWrong('the service says it called the target, and nothing came there');
-  const requests = target.received.length;
+  const { received, requests } = receivedBy(target);
   const files = await saveEvidence(folder, baseUrl, first);
   const { verification, keys, jws } = await verifyOffline(files, primitives);
 
@@ -80,28 +86,14 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
     ...(await linkFacts(first)),
   ];
   return {
-    ok: facts.every(({ ok }) => ok),
-    service: baseUrl,
+    ...storyOf(deps, { first, again, received, verification, facts, files }),
     terms,
     policy,
     balances: {
       buyer: told(before[0], after[0], afterReplay[0]),
       payee: told(before[1], after[1], afterReplay[1]),
     },
-    sent: { url: target.url, headers: HEADERS, body: BODY },
-    received: { ...received, body: new TextDecoder().decode(received.body) },
-    job: first.job,
-    receipt: first.receipt,
     payment: evidence.receiptPayment,
-    verification,
-    replay: {
-      idempotentReplay: again.idempotentReplay,
-      receiptId: again.receipt.id,
-      requestsAtTarget: target.received.length,
-    },
-    facts,
-    files,
-    links: first.links,
   };
 }
 

@@ -5,7 +5,7 @@ import type { Story } from './demo-story.ts';
 import { mark, paint, shown } from './terminal.ts';
 
 export function storyLines(story: Story): readonly string[] {
-  const { sent, job, receipt, replay, files } = story;
+  const { sent, receipt } = story;
   return [
     heading('1. An agent asks the relay for one outbound request'),
     row('POST', `${story.service}/api/execute/webhook`),
@@ -17,29 +17,46 @@ export function storyLines(story: Story): readonly string[] {
     ...receivedLines(story),
     '',
     heading('3. The relay answers with a job and a signed receipt'),
-    row('job', `${job.id}, ${job.status}, target answered ${job.responseStatus}, attempts: ${job.attempts}`),
+    jobLine(story),
     row('receipt', receipt.id),
     row('signed by', receipt.keyId),
     '',
     heading('4. The receipt is verified offline, by two saved files alone'),
-    row('receipt', files.receipt),
-    row('keys', files.keys),
-    ...checkLines(story.verification),
+    ...verifiedLines(story),
     '',
     heading('5. The same call again, as after a lost answer'),
-    row('receipt', `${replay.receiptId}${replay.idempotentReplay ? ', replayed' : ''}`),
-    row('at target', `${replay.requestsAtTarget} request in all`),
+    ...replayLines(story),
     '',
-    heading('What this run has shown'),
-    ...story.facts.map(factLine),
-    '',
-    ...lookLines(story),
-    '',
-    story.ok
-      ? paint('green', 'All is as it should be.')
-      : paint('red', 'Something is NOT as it should be: see above.'),
+    ...conclusionLines(story),
   ];
 }
+
+export const jobLine = ({ job }: Pick<Story, 'job'>): string =>
+  row('job', `${job.id}, ${job.status}, target answered ${job.responseStatus}, attempts: ${job.attempts}`);
+
+export const verifiedLines = ({ files, verification }: Pick<Story, 'files' | 'verification'>) => [
+  row('receipt', files.receipt),
+  row('keys', files.keys),
+  ...checkLines(verification),
+];
+
+export const replayLines = ({ replay }: Pick<Story, 'replay'>): readonly string[] => [
+  row('receipt', `${replay.receiptId}${replay.idempotentReplay ? ', replayed' : ''}`),
+  row('at target', `${replay.requestsAtTarget} request in all`),
+];
+
+export const conclusionLines = (
+  story: Pick<Story, 'facts' | 'links' | 'files' | 'ok'>,
+): readonly string[] => [
+  heading('What this run has shown'),
+  ...story.facts.map(factLine),
+  '',
+  ...lookLines(story),
+  '',
+  story.ok
+    ? paint('green', 'All is as it should be.')
+    : paint('red', 'Something is NOT as it should be: see above.'),
+];
 
 export const receivedLines = ({ received }: Pick<Story, 'received'>): readonly string[] => [
   row(received.method, received.path),
@@ -49,7 +66,7 @@ export const receivedLines = ({ received }: Pick<Story, 'received'>): readonly s
   ),
 ];
 
-export const lookLines = ({ links, files }: Pick<Story, 'links' | 'files'>): readonly string[] => [
+const lookLines = ({ links, files }: Pick<Story, 'links' | 'files'>): readonly string[] => [
   heading('Look for yourself'),
   ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
   row('offline', `relay verify ${files.receipt} --keys ${files.keys}`),

@@ -67,10 +67,7 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
     idempotencyKey: randomUUID(),
   };
   const first = await execute(baseUrl, request);
-  const [received] = target.received;
-  if (received === undefined)
-    throw new FoundWrong('the service says it called the target, and nothing came there');
-  const requests = target.received.length;
+  const { received, requests } = receivedBy(target);
   const files = await saveEvidence(folder, baseUrl, first);
   const { verification, keys } = await verifyOffline(files, primitives);
   const again = await execute(baseUrl, request);
@@ -85,6 +82,25 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
     ...replayFacts(first, again, target.received.length - requests),
     ...(await linkFacts(first)),
   ];
+  return storyOf(deps, { first, again, received, verification, facts, files });
+}
+
+/** What came to the target, and how many times. Throws `FoundWrong` where nothing did. */
+export function receivedBy(target: DemoTarget): { readonly received: Received; readonly requests: number } {
+  const [received] = target.received;
+  if (received === undefined)
+    throw new FoundWrong('the service says it called the target, and nothing came there');
+  return { received, requests: target.received.length };
+}
+
+type Told = Pick<Story, 'verification' | 'facts' | 'files'> & {
+  readonly first: Executed;
+  readonly again: Executed;
+  readonly received: Received;
+};
+
+export function storyOf({ baseUrl, target }: StoryDeps, told: Told): Story {
+  const { first, again, received, verification, facts, files } = told;
   return {
     ok: facts.every(({ ok }) => ok),
     service: baseUrl,

@@ -1,6 +1,7 @@
 // The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
@@ -14,6 +15,8 @@ import { rateRule } from './rate-limit.ts';
 import { schemaCheck } from './schema-check.ts';
 import { Closed, Count, Link, Nullable } from './schema-parts.ts';
 
+const EXECUTE_PATH = PAID_ROUTES['execute/webhook'].path;
+
 const Window = Closed({ windowMs: Count, maxRequests: Count });
 
 export const PolicyCheckResponse = Closed({
@@ -23,7 +26,7 @@ export const PolicyCheckResponse = Closed({
   action: Closed({
     id: Type.Literal('execute.webhook'),
     method: Type.Literal('POST'),
-    path: Type.Literal('/api/execute/webhook'),
+    path: Type.Literal(EXECUTE_PATH),
     paid: Type.Boolean({ description: 'Whether a call of the action is charged as the service runs now.' }),
     price: Type.String(),
     network: Type.String(),
@@ -81,7 +84,7 @@ function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResp
     action: {
       id: 'execute.webhook',
       method: 'POST',
-      path: '/api/execute/webhook',
+      path: EXECUTE_PATH,
       paid: settings.mode === 'x402',
       price: settings.offer.price,
       network: settings.offer.network,
@@ -94,7 +97,7 @@ function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResp
     },
     policy: policyOf(settings),
     warnings: [...warnings],
-    next: { decide: links.at('/api/decide/webhook'), execute: links.at('/api/execute/webhook') },
+    next: { decide: links.at('/api/decide/webhook'), execute: links.at(EXECUTE_PATH) },
   };
 }
 

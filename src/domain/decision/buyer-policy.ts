@@ -3,15 +3,22 @@ import { type Static, Type } from '@sinclair/typebox';
 import { strict } from '../event-fields.ts';
 import type { DecisionRecorded } from './events.ts';
 
+const DEFAULTS = {
+  requireReceipt: true,
+  requirePolicyPass: true,
+  requireIdempotencyKey: true,
+  minTrustScore: 55,
+} as const;
+
 export const BuyerPolicyRequest = Type.Object(
   {
     maxPriceUsd: Type.Optional(
       Type.String({ pattern: '^\\d{1,9}(\\.\\d{1,6})?$', description: 'US dollars, decimal.' }),
     ),
-    requireReceipt: Type.Optional(Type.Boolean({ default: true })),
-    requirePolicyPass: Type.Optional(Type.Boolean({ default: true })),
-    requireIdempotencyKey: Type.Optional(Type.Boolean({ default: true })),
-    minTrustScore: Type.Optional(Type.Number({ minimum: 0, maximum: 100, default: 55 })),
+    requireReceipt: Type.Optional(Type.Boolean({ default: DEFAULTS.requireReceipt })),
+    requirePolicyPass: Type.Optional(Type.Boolean({ default: DEFAULTS.requirePolicyPass })),
+    requireIdempotencyKey: Type.Optional(Type.Boolean({ default: DEFAULTS.requireIdempotencyKey })),
+    minTrustScore: Type.Optional(Type.Number({ minimum: 0, maximum: 100, default: DEFAULTS.minTrustScore })),
     allowedNetworks: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
         maxItems: 32,
@@ -28,11 +35,9 @@ export type BuyerPolicy = DecisionRecorded['buyerPolicy'];
 
 export function normalisePolicy(policy: BuyerPolicyRequest): BuyerPolicy {
   return {
-    maxPriceUsd: policy.maxPriceUsd ?? null,
-    requireReceipt: policy.requireReceipt ?? true,
-    requirePolicyPass: policy.requirePolicyPass ?? true,
-    requireIdempotencyKey: policy.requireIdempotencyKey ?? true,
-    minTrustScore: policy.minTrustScore ?? 55,
-    allowedNetworks: policy.allowedNetworks ?? null,
+    ...DEFAULTS,
+    maxPriceUsd: null,
+    allowedNetworks: null,
+    ...policy,
   };
 }
