@@ -37,20 +37,23 @@ export type Facts = {
 export type ReadModel = {
   /** Letters only. Another name is another model: its rows are told anew, from the log's first event. */
   readonly name: string;
+  /** Counted up whenever `project` or a table changes what its rows say: rows of an older one want a rebuild. */
+  readonly version: number;
   readonly tables: readonly PgTable[];
   /** Never throws on an event that `decodeEvent` lets through. */
   project(event: DomainEvent, facts: Facts): readonly Change[];
 };
 
 export const READ_MODELS: readonly ReadModel[] = [
-  { name: 'job', tables: [jobs], project: projectJob },
-  { name: 'receipt', tables: [receipts], project: projectReceipt },
-  { name: 'proof', tables: [proofs], project: projectProof },
+  { name: 'job', version: 1, tables: [jobs], project: projectJob },
+  { name: 'receipt', version: 1, tables: [receipts], project: projectReceipt },
+  { name: 'proof', version: 1, tables: [proofs], project: projectProof },
   {
     name: 'monitoring',
+    version: 1,
     tables: [monitoringMinutes, monitoringTotals, runningJobs],
     project: projectMonitoring,
   },
-  { name: 'trust', tables: [trustTotals, trustMinutes], project: projectTrust },
-  { name: 'decision', tables: [decisions], project: projectDecision },
+  { name: 'trust', version: 1, tables: [trustTotals, trustMinutes], project: projectTrust },
+  { name: 'decision', version: 1, tables: [decisions], project: projectDecision },
 ];

@@ -77,12 +77,8 @@ export class ConfigError extends Error {
   }
 }
 
-/** Adapters that a value may ask for and this build may lack. */
-export type Build = { readonly eventStore: boolean };
-const THIS_BUILD: Build = { eventStore: false };
-
 /** Throws `ConfigError`. */
-export function readConfig(env: Environment = process.env, build = THIS_BUILD): Config {
+export function readConfig(env: Environment = process.env): Config {
   const faults: ConfigFault[] = [];
   const read = reader(env, faults);
   const paid = read('X402_ENABLED', false, values.boolean);
@@ -126,7 +122,8 @@ export function readConfig(env: Environment = process.env, build = THIS_BUILD): 
     metricsPublic: read('METRICS_PUBLIC', false, values.boolean),
   };
   const freeRelay = read('ALLOW_FREE_RELAY', false, values.boolean);
-  faults.push(...faultsBetween(config, freeRelay), ...faultsOfBuild(config, build));
+  const known = new Set(faults.map(({ variable }) => variable));
+  faults.push(...faultsBetween(config, freeRelay).filter(({ variable }) => !known.has(variable)));
   if (faults.length > 0) throw new ConfigError(faults);
   return frozen(config);
 }
@@ -218,16 +215,9 @@ function faultsBetween(config: Config, freeRelay: boolean): ConfigFault[] {
     const problem = 'is required with EVENTSTORE_URL: machines that share a log share their keys';
     faults.push({ variable: 'SIGNING_KEYS_FILE', problem });
   }
-  return faults;
-}
-
-function faultsOfBuild(config: Config, build: Build): ConfigFault[] {
-  const faults: ConfigFault[] = [];
-  if (config.eventStoreUrl !== null && !build.eventStore) {
-    faults.push({
-      variable: 'EVENTSTORE_URL',
-      problem: 'is set, and this build has no EventStoreDB adapter',
-    });
+  if (config.eventStoreUrl !== null && config.databaseUrl === null) {
+    const problem = 'is required with EVENTSTORE_URL: machines that share a log share their read models';
+    faults.push({ variable: 'DATABASE_URL', problem });
   }
   return faults;
 }

@@ -10,11 +10,9 @@ import { makeTestCa } from '#test/support/test-ca.ts';
 const folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const WHOLE = { eventStore: true };
-const config = (env: Environment) => readConfig(env, WHOLE);
-function faultsOf(env: Environment, build = WHOLE): string[] {
+function faultsOf(env: Environment): string[] {
   try {
-    readConfig(env, build);
+    readConfig(env);
   } catch (error) {
     if (error instanceof ConfigError) return error.faults.map((fault) => fault.variable);
     throw error;
@@ -56,12 +54,12 @@ test('config: empty and blank variables count as unset', () => {
 });
 
 test('config: frozen to the bottom', () => {
-  const { egress, policy } = config({ EGRESS_PORTS: '443' });
+  const { egress, policy } = readConfig({ EGRESS_PORTS: '443' });
   assert.ok(Object.isFrozen(egress) && Object.isFrozen(egress.ports) && Object.isFrozen(policy.blockHosts));
 });
 
 test('config: every variable is read into its value', () => {
-  const read = config({
+  const read = readConfig({
     ...PAID,
     HOST: '::',
     PORT: '0',
@@ -132,9 +130,9 @@ test('config: every variable is read into its value', () => {
 
 test('config: the policy preset open is the mode open-public-https', () => {
   for (const mode of ['open-public-https', 'blocklist-quota', 'allowlist'] as const) {
-    assert.equal(config({ POLICY_MODE: mode }).policy.mode, mode);
+    assert.equal(readConfig({ POLICY_MODE: mode }).policy.mode, mode);
   }
-  assert.equal(config({ POLICY_MODE: 'open' }).policy.mode, 'open-public-https');
+  assert.equal(readConfig({ POLICY_MODE: 'open' }).policy.mode, 'open-public-https');
 });
 
 const WRONG: Record<string, readonly string[]> = {
@@ -217,7 +215,7 @@ test('config: all faults are told at once, and no value of any of them', () => {
   const env = Object.fromEntries(names.map((name) => [name, `${canary} ${canary}`]));
   assert.deepEqual(faultsOf(env).sort(), [...names].sort());
   assert.throws(
-    () => config(env),
+    () => readConfig(env),
     (error) => error instanceof ConfigError && !`${error.message} ${error.stack}`.includes(canary),
   );
 });
@@ -228,7 +226,7 @@ test('config: EGRESS_CA_FILE is read at the start; a file without certificates r
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
-  assert.equal(config({ EGRESS_CA_FILE: file('good.pem', pem) }).egress.caPem, pem);
+  assert.equal(readConfig({ EGRESS_CA_FILE: file('good.pem', pem) }).egress.caPem, pem);
   const broken = pem.replace(/[A-Za-z0-9+/]{64}\n/, '');
   for (const path of [
     file('empty.pem', ''),
@@ -242,7 +240,7 @@ test('config: EGRESS_CA_FILE is read at the start; a file without certificates r
 
 test('config: every range that config takes, the outbound adapter can read', () => {
   const texts = '10.0.0.0/8,192.0.2.1,fd00::/8,2001:DB8::1,::ffff:10.0.0.0/104,0.0.0.0/0,::/0';
-  const ranges = config({ EGRESS_DENY_CIDRS: texts }).egress.denyCidrs;
+  const ranges = readConfig({ EGRESS_DENY_CIDRS: texts }).egress.denyCidrs;
   assert.equal(ranges.length, 7);
   for (const range of ranges) assert.notEqual(parseCidr(range), null, range);
 });
@@ -261,28 +259,26 @@ test('config: demo mode listens beyond loopback only when ALLOW_FREE_RELAY says 
 test('config: X402_ENABLED needs a payee and a facilitator', () => {
   assert.deepEqual(faultsOf({ X402_ENABLED: 'true' }), ['X402_PAY_TO', 'X402_FACILITATOR_URL']);
   assert.deepEqual(faultsOf({ ...PAID, X402_PAY_TO: '0x1' }), ['X402_PAY_TO']);
-  const { x402 } = config(PAID);
+  const { x402 } = readConfig(PAID);
   assert.equal(x402?.network, 'eip155:8453');
   assert.equal(x402?.priceUsd, '0.003');
-  assert.equal(config({ ...PAID, X402_ENABLED: 'false' }).x402, null);
+  assert.equal(readConfig({ ...PAID, X402_ENABLED: 'false' }).x402, null);
 });
 
-test('config: machines that share a log share their keys', () => {
-  const EVENTSTORE_URL = 'esdb://log.example:2113';
-  assert.deepEqual(faultsOf({ EVENTSTORE_URL }), ['SIGNING_KEYS_FILE']);
-  assert.deepEqual(faultsOf({ EVENTSTORE_URL, SIGNING_KEYS_FILE: 'keys.json' }), []);
-});
-
-test('config: what this build has no adapter for is refused by name', () => {
-  const none = { eventStore: false };
+test('config: machines that share a log share their keys and their read models', () => {
   const EVENTSTORE_URL = 'kurrentdb+discover://log.example:2113';
-  assert.deepEqual(faultsOf({ EVENTSTORE_URL, SIGNING_KEYS_FILE: 'keys.json' }, none), ['EVENTSTORE_URL']);
+  const [SIGNING_KEYS_FILE, DATABASE_URL] = ['keys.json', 'postgres://db.example/relay'];
+  assert.deepEqual(faultsOf({ EVENTSTORE_URL }), ['SIGNING_KEYS_FILE', 'DATABASE_URL']);
+  assert.deepEqual(faultsOf({ EVENTSTORE_URL, DATABASE_URL }), ['SIGNING_KEYS_FILE']);
+  assert.deepEqual(faultsOf({ EVENTSTORE_URL, SIGNING_KEYS_FILE }), ['DATABASE_URL']);
+  assert.deepEqual(faultsOf({ EVENTSTORE_URL, SIGNING_KEYS_FILE, DATABASE_URL: 'db' }), ['DATABASE_URL']);
+  assert.deepEqual(faultsOf({ EVENTSTORE_URL, SIGNING_KEYS_FILE, DATABASE_URL }), []);
 });
 
 test('config: the base of links is PUBLIC_BASE_URL, or else where the service listens', () => {
-  assert.equal(baseUrl(config({}), 3402), 'http://127.0.0.1:3402');
-  assert.equal(baseUrl(config({ PORT: '0', HOST: '::1' }), 40123), 'http://[::1]:40123');
-  assert.equal(baseUrl(config({ PUBLIC_BASE_URL: 'https://relay.example' }), 1), 'https://relay.example');
+  assert.equal(baseUrl(readConfig({}), 3402), 'http://127.0.0.1:3402');
+  assert.equal(baseUrl(readConfig({ PORT: '0', HOST: '::1' }), 40123), 'http://[::1]:40123');
+  assert.equal(baseUrl(readConfig({ PUBLIC_BASE_URL: 'https://relay.example' }), 1), 'https://relay.example');
 });
 
 test('config: the key of a buyer is its own variable, and a fault never shows it', () => {

@@ -1,6 +1,7 @@
 // The job model: what `GET /api/jobs/{id}` shows of a job, and what verification compares with its receipt.
 // It leaves the receipt itself to the receipt model, and counting to monitoring.
-import { integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { index, integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 import type { ErrorCategory, Method, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import type { AttemptMade } from '#src/domain/job/events.ts';
 
@@ -10,26 +11,33 @@ export type AttemptLogEntry = Pick<
 > & { readonly completedAt: string };
 
 /** Never an origin, a path, a header name or a key: ids of jobs are public. */
-export const jobs = pgTable('jobs', {
-  id: text().primaryKey(),
-  status: text().$type<'running' | 'succeeded' | 'failed'>().notNull(),
-  method: text().$type<Method>().notNull(),
-  mode: text().$type<Mode>().notNull(),
-  attempts: integer().notNull(),
-  attemptLog: jsonb('attempt_log').$type<readonly AttemptLogEntry[]>().notNull(),
-  targetCommitment: text('target_commitment').notNull(),
-  requestHash: text('request_hash').notNull(),
-  responseStatus: integer('response_status'),
-  responseHash: text('response_hash'),
-  errorCategory: text('error_category').$type<ErrorCategory>(),
-  decisionId: text('decision_id'),
-  receiptId: text('receipt_id'),
-  /** For verification only; never shown: it names the payer. */
-  payment: jsonb().$type<PaymentFacts>(),
-  createdAt: text('created_at').notNull(),
-  updatedAt: text('updated_at').notNull(),
-  /** Position of the last event applied: an event that comes again changes nothing. */
-  position: text().notNull(),
-});
+export const jobs = pgTable(
+  'jobs',
+  {
+    id: text().primaryKey(),
+    status: text().$type<'running' | 'succeeded' | 'failed'>().notNull(),
+    method: text().$type<Method>().notNull(),
+    mode: text().$type<Mode>().notNull(),
+    attempts: integer().notNull(),
+    attemptLog: jsonb('attempt_log').$type<readonly AttemptLogEntry[]>().notNull(),
+    targetCommitment: text('target_commitment').notNull(),
+    requestHash: text('request_hash').notNull(),
+    responseStatus: integer('response_status'),
+    responseHash: text('response_hash'),
+    errorCategory: text('error_category').$type<ErrorCategory>(),
+    decisionId: text('decision_id'),
+    receiptId: text('receipt_id'),
+    /** For verification only; never shown: it names the payer. */
+    payment: jsonb().$type<PaymentFacts>(),
+    createdAt: text('created_at').notNull(),
+    updatedAt: text('updated_at').notNull(),
+    /** Position of the last event applied: an event that comes again changes nothing. */
+    position: text().notNull(),
+  },
+  (table) => [
+    // For the purge: which jobs ended longest ago.
+    index('jobs_ended').on(table.updatedAt).where(sql`${table.status} <> 'running'`),
+  ],
+);
 
 export type JobRow = Omit<typeof jobs.$inferSelect, 'position'>;

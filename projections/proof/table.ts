@@ -24,6 +24,8 @@ export const proofs = pgTable(
   (table) => [
     index('proofs_newest').on(table.createdAt, table.jobId),
     index('proofs_failed_newest').on(table.completedAt, table.jobId).where(sql`${table.status} = 'failed'`),
+    // For the purge: which jobs ended longest ago.
+    index('proofs_ended').on(table.updatedAt).where(sql`${table.status} <> 'running'`),
   ],
 );
 

@@ -19,7 +19,11 @@ export const receipts = pgTable(
     signedAt: text('signed_at').notNull(),
     position: text().notNull(),
   },
-  (table) => [index('receipts_unverified').on(table.id).where(sql`not ${table.verified}`)],
+  (table) => [
+    index('receipts_unverified').on(table.id).where(sql`not ${table.verified}`),
+    // For the purge: which receipts are the oldest.
+    index('receipts_signed').on(table.signedAt),
+  ],
 );
 
 export type ReceiptRow = Omit<typeof receipts.$inferSelect, 'position'>;
