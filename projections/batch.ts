@@ -3,16 +3,11 @@
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/recorded.ts';
-import {
-  type Checkpoint,
-  readCheckpoint,
-  readCheckpoints,
-  tryProjectorLock,
-  writeBatch,
-} from './checkpoint.ts';
+import { type Checkpoint, readCheckpoints, tryProjectorLock, writeBatch } from './checkpoint.ts';
 import { foldChanges, type JudgedEvent, keysOf, planChanges } from './fold.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, loadRows, type TableShape, writeParts } from './rows.ts';
+import { isNewer, noneNewer, readVersionGaps, type VersionGap, writeModelVersions } from './versions.ts';
 
 /**
  * Whether a receipt's signature is valid and its key was, at its issue, by the key events that stand before `position`
@@ -47,11 +42,12 @@ function isStorable(value: unknown): boolean {
 
 /**
  * `projected`: rows and checkpoint stand at the batch's end. `busy`: another holds the lock. `elsewhere`: the checkpoint
- * was not at `from`; it has been read again and is `checkpoint` now.
+ * was not at `from`; it has been read again and is `checkpoint` now. `superseded`: rows of a newer version stand.
  */
 export type BatchOutcome =
   | { readonly outcome: 'projected' | 'busy' }
-  | { readonly outcome: 'elsewhere'; readonly checkpoint: Checkpoint | null };
+  | { readonly outcome: 'elsewhere'; readonly checkpoint: Checkpoint | null }
+  | { readonly outcome: 'superseded'; readonly gaps: readonly VersionGap[] };
 
 export type Projector = {
   readonly db: Db;
@@ -71,25 +67,40 @@ export async function projectBatch(
 ): Promise<BatchOutcome> {
   const changes = planChanges(models, events, told);
   const keys = keysOf(changes);
+  // Of these no row stands yet: they begin with this batch, as this version tells them.
+  const begun = from === null ? models.filter(({ name }) => !told.has(name)) : [];
+  const standing = models.filter((model) => !begun.includes(model));
   try {
     return await db.transaction(async (tx) => {
       if (!(await tryProjectorLock(tx))) return { outcome: 'busy' };
       // Later on a set's own checkpoint tells of rows that were taken back; before the first batch it has none.
-      if (from === null && !(await stillTold(tx, told))) throw new Overtaken();
+      if (from === null && !(await stillTold(tx, told, begun))) throw new Overtaken();
+      await writeModelVersions(tx, begun);
       const rows = await loadRows(tx, shapes, keys);
       const parts = writeParts(shapes, foldChanges(rows, changes));
-      if (!(await writeBatch(tx, set, parts, from, to))) throw new Overtaken();
+      // In the statement that writes: under the lock, so no rebuild by a newer version comes between.
+      if (!(await writeBatch(tx, set, parts, from, to, noneNewer(standing)))) throw new Overtaken();
       return { outcome: 'projected' };
     });
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error;
-    return { outcome: 'elsewhere', checkpoint: await readCheckpoint(db, set) };
+    const now = await readCheckpoints(db);
+    const gaps = await readVersionGaps(db, models, now.told);
+    return gaps.some(isNewer)
+      ? { outcome: 'superseded', gaps }
+      : { outcome: 'elsewhere', checkpoint: now.own(set) };
   }
 }
 
-async function stillTold(tx: Db, told: ReadonlyMap<string, string>): Promise<boolean> {
+/** What stood at the beginning of the session stands still, and of `begun` nobody has begun to tell meanwhile. */
+async function stillTold(
+  tx: Db,
+  told: ReadonlyMap<string, string>,
+  begun: readonly ReadModel[],
+): Promise<boolean> {
   const now = (await readCheckpoints(tx)).told;
-  return [...told].every(([model, position]) => (now.get(model) ?? '') >= position);
+  const stands = [...told].every(([model, position]) => (now.get(model) ?? '') >= position);
+  return stands && !begun.some(({ name }) => now.has(name));
 }
 
 /** Rolls the transaction back. */

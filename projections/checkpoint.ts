@@ -42,6 +42,8 @@ export type Checkpoints = {
   readonly origins: readonly string[];
   /** Model → the position up to which its rows are told already, by whichever set. */
   readonly told: ReadonlyMap<string, string>;
+  /** Up to where the rows of all of the set's models are told, by whichever sets; null: not of all of them. */
+  standing(set: string): Checkpoint | null;
 };
 
 export async function readCheckpoints(db: Db): Promise<Checkpoints> {
@@ -53,13 +55,21 @@ export async function readCheckpoints(db: Db): Promise<Checkpoints> {
   for (const { id, position } of rows) {
     for (const model of modelsOf(id)) if ((told.get(model) ?? '') < position) told.set(model, position);
   }
+  const origins = [...new Set(rows.map(({ origin }) => origin))];
   return {
     own(set) {
       const row = rows.find(({ id }) => id === set);
       return row === undefined ? null : { position: row.position, origin: row.origin };
     },
-    origins: [...new Set(rows.map(({ origin }) => origin))],
+    origins,
     told,
+    standing(set) {
+      const [position = ''] = modelsOf(set)
+        .map((model) => told.get(model) ?? '')
+        .sort();
+      const [origin] = origins;
+      return position === '' || origin === undefined ? null : { position, origin };
+    },
   };
 }
 
@@ -77,7 +87,8 @@ export async function tryProjectorLock(tx: Db): Promise<boolean> {
 
 /**
  * Writes the rows and moves the set's checkpoint from `from` (null: there is none) to `to`, in one statement. False where
- * the checkpoint is elsewhere: somebody else projected, and the transaction must be rolled back.
+ * the checkpoint is elsewhere, or `condition` does not hold: somebody else projected, and the transaction must be rolled
+ * back.
  */
 export async function writeBatch(
   tx: Db,
@@ -85,20 +96,22 @@ export async function writeBatch(
   rows: { readonly ctes: readonly SQL[]; readonly doc: string },
   from: Checkpoint | null,
   to: Checkpoint,
+  condition: SQL = sql`true`,
 ): Promise<boolean> {
   const parts = [sql`doc as materialized (select ${rows.doc}::text::json as d)`, ...rows.ctes];
   const move =
     from === null
-      ? sql`insert into ${checkpoints} ("id", "position", "origin") values (${set}, ${to.position}, ${to.origin})
+      ? sql`insert into ${checkpoints} ("id", "position", "origin")
+          select ${set}, ${to.position}, ${to.origin} where ${condition}
           on conflict ("id") do nothing returning "position"`
       : sql`update ${checkpoints} set "position" = ${to.position} where "id" = ${set}
-          and "position" = ${from.position} and "origin" = ${to.origin} returning "position"`;
+          and "position" = ${from.position} and "origin" = ${to.origin} and ${condition} returning "position"`;
   const moved = await rowsOf(tx, sql`with ${sql.join(parts, sql`, `)} ${move}`);
   return moved.length === 1;
 }
 
-/** Takes away every row and the checkpoint: for a store that may be replayed without asking. */
+/** Takes away every row and what is known of them: for a store that may be replayed without asking. */
 export async function clearRows(db: Db, tables: readonly string[]): Promise<void> {
-  const all = [...tables, 'checkpoints', 'retention'].map((name) => sql.identifier(name));
+  const all = [...tables, 'checkpoints', 'retention', 'model_versions'].map((name) => sql.identifier(name));
   await db.execute(sql`truncate ${sql.join(all, sql`, `)}`);
 }

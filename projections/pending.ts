@@ -12,7 +12,7 @@ export type PendingEvents = {
   readonly full: boolean;
   /** Monotonic ms at which the oldest event here arrived; null where there is none. */
   oldestArrival(): number | null;
-  /** The oldest events, at most `max`; they stay until they are dropped. */
+  /** The oldest events: `max`, and what follows them of the same append; they stay until they are dropped. */
   first(max: number): readonly RecordedEvent[];
   /** Forgets every event at or before `position`. */
   dropThrough(position: string): void;
@@ -22,11 +22,31 @@ export type PendingEvents = {
 
 const RESUBSCRIBE_MS = 500;
 
+/** More events than any append of ours has. */
+const MAX_APPEND = 16;
+
+type Item = { readonly event: RecordedEvent; readonly arrived: number };
+
+/** A log does not say where an append ends; events of one follow each other, in its stream as in the log. */
+function wholeAppends(items: readonly Item[], max: number): number {
+  let end = Math.min(max, items.length);
+  while (end < max + MAX_APPEND && isFollowedBy(items[end - 1]?.event, items[end]?.event)) end++;
+  return end;
+}
+
+const isFollowedBy = (event: RecordedEvent | undefined, next: RecordedEvent | undefined): boolean =>
+  event !== undefined && event.stream === next?.stream && event.revision + 1n === next.revision;
+
+/** A completion and its receipt are one append: after the one the other is at hand at any moment. */
+export const isMidAppend = (event: RecordedEvent | undefined): boolean => event?.type === 'JobCompleted';
+
 export function pendingEvents(
   { log, clock, logger }: { log: Pick<EventLog, 'subscribeAll'>; clock: Clock; logger: Logger },
   { after, capacity, signal }: { after: string | null; capacity: number; signal: AbortSignalLike },
 ): PendingEvents {
-  const items: { readonly event: RecordedEvent; readonly arrived: number }[] = [];
+  const items: Item[] = [];
+  // A batch of all that fits never stops the log in the middle of an append.
+  const limit = capacity + MAX_APPEND;
   const state = { complete: false, wake: () => {}, makeRoom: () => {} };
   signal.addEventListener('abort', () => {
     state.wake();
@@ -41,10 +61,10 @@ export function pendingEvents(
       return state.complete;
     },
     get full() {
-      return items.length >= capacity;
+      return items.length >= limit;
     },
     oldestArrival: () => items[0]?.arrived ?? null,
-    first: (max) => items.slice(0, max).map(({ event }) => event),
+    first: (max) => items.slice(0, wholeAppends(items, max)).map(({ event }) => event),
     dropThrough(position) {
       const kept = items.findIndex(({ event }) => event.position > position);
       items.splice(0, kept === -1 ? items.length : kept);
@@ -69,7 +89,7 @@ export function pendingEvents(
             last = message.event.position;
           }
           state.wake();
-          while (items.length >= capacity && !signal.aborted) await room();
+          while (items.length >= limit && !signal.aborted) await room();
         }
       } catch (error) {
         logger.warn('the read models lost their subscription to the event log', { cause: error });

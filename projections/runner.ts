@@ -6,14 +6,19 @@ import { makeCatchUp } from './catch-up.ts';
 import { modelSet } from './checkpoint.ts';
 import { pendingEvents } from './pending.ts';
 import { makeProgress } from './progress.ts';
+import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, tableShapes } from './rows.ts';
-import { checkpointOfThisLog, projectAll, RowsMoved, type RunnerDeps, type Session } from './session.ts';
+import { projectAll, RowsMoved, type RunnerDeps, type Session } from './session.ts';
+import { standingRows } from './session-start.ts';
+import { makeVersionNotice } from './version-notice.ts';
 
 export type RunnerOptions = {
   readonly models?: readonly ReadModel[];
   /** Events in one transaction at most: it blocks the event loop of an embedded store for its length. */
   readonly batchSize?: number;
+  /** How long rows are kept; without it, for ever. */
+  readonly retentionMs?: RetentionMs;
 };
 
 export type ProjectionRunner = {
@@ -43,9 +48,11 @@ const BACKOFF_MS = { first: 100, last: 1000 };
 /** Starts at once. */
 export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}): ProjectionRunner {
   const { clock, logger, log } = deps;
-  const { models = READ_MODELS, batchSize = BATCH_SIZE } = options;
+  const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL } = options;
   const progress = makeProgress(clock);
   const catchUp = makeCatchUp({ clock, logger });
+  const purge = makePurge(deps, retentionMs);
+  const notice = makeVersionNotice(logger);
   const ending = new AbortController();
   const state: { session: Session | null; failures: number } = { session: null, failures: 0 };
   const running = run();
@@ -93,8 +100,8 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const db: Db = await deps.store.open();
     const set = modelSet(models);
     const projector = { db, models, set, shapes: tableShapes(models) };
-    const { checkpoint, told: stood } = await checkpointOfThisLog(deps, projector);
-    const after = checkpoint?.position ?? null;
+    const standing = await standingRows({ ...deps, notice }, projector);
+    const after = standing.checkpoint?.position ?? null;
     progress.set(after);
     catchUp.begin(after, await log.head());
     const subscription = new AbortController();
@@ -103,9 +110,9 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const { signal } = subscription;
     try {
       const pending = pendingEvents(deps, { after, capacity: 4 * batchSize, signal });
-      state.session = { projector, told: stood, checkpoint, pending };
-      const told = { ...deps, batchSize, progress, catchUp, worked, signal: ending.signal };
-      await projectAll(state.session, told);
+      state.session = { projector, pending, ...standing };
+      const parts = { progress, catchUp, purge, notice, worked };
+      await projectAll(state.session, { ...deps, ...parts, batchSize, signal: ending.signal });
     } finally {
       state.session = null;
       ending.signal.removeEventListener('abort', end);

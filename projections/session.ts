@@ -1,21 +1,19 @@
 // One session of the runner: rows that stand at a checkpoint and the events after it. It projects batch after batch, or
 // follows who does. When to give up and begin anew it leaves to the runner.
+import type { RecordedEvent } from '#src/domain/recorded.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import { type JudgeReceipt, judgeEvents, type Projector, projectBatch } from './batch.ts';
 import type { CatchUp } from './catch-up.ts';
-import {
-  type Checkpoint,
-  type Checkpoints,
-  clearRows,
-  readCheckpoint,
-  readCheckpoints,
-} from './checkpoint.ts';
-import type { PendingEvents } from './pending.ts';
+import { type Checkpoint, type Checkpoints, readCheckpoints } from './checkpoint.ts';
+import { isMidAppend, type PendingEvents } from './pending.ts';
 import type { Progress } from './progress.ts';
+import type { Purge } from './purge.ts';
 import type { Db } from './rows.ts';
+import type { VersionNotice } from './version-notice.ts';
+import { isNewer, readVersionGaps } from './versions.ts';
 
 export type RunnerDeps = {
   readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'head'>;
@@ -29,11 +27,19 @@ export type SessionDeps = RunnerDeps & {
   readonly batchSize: number;
   readonly progress: Progress;
   readonly catchUp: CatchUp;
+  readonly purge: Purge;
+  readonly notice: VersionNotice;
   /** Told whenever something was done, or nothing is left to do: the store is proven to work. */
   readonly worked: () => void;
   /** Ends the session after the batch in hand. */
   readonly signal: AbortSignalLike;
 };
+
+/**
+ * `projects`: this process projects, or tries to. `follows`: another projects; it takes over where that one stands still.
+ * `superseded`: rows of a newer version stand; it follows whoever tells them and never takes over.
+ */
+type Role = 'projects' | 'follows' | 'superseded';
 
 export type Session = {
   readonly pending: PendingEvents;
@@ -41,6 +47,7 @@ export type Session = {
   /** Model → position up to which its rows stood when the session began. */
   readonly told: Checkpoints['told'];
   checkpoint: Checkpoint | null;
+  role: Role;
 };
 
 /** How often a session without events looks whether its rows are still those of the store. */
@@ -49,6 +56,8 @@ const LOOK_MS = 1000;
 const FOLLOW_MS = 10;
 /** A checkpoint that stands still this long, with events to project, has lost its projector. */
 const TAKE_OVER_MS = 100;
+/** How long the rest of an append is waited for, where it is known that there must be one. */
+const APPEND_MS = 50;
 
 /** The rows were taken back (a rebuild, a restored backup, a store made anew): begin again from where they are. */
 export class RowsMoved extends Error {}
@@ -57,21 +66,31 @@ export class RowsMoved extends Error {}
 export async function projectAll(session: Session, deps: SessionDeps): Promise<void> {
   const { pending } = session;
   while (!deps.signal.aborted) {
+    if (purgeInMs(session, deps) === 0) await deps.purge.step(session.projector);
     if (pending.size === 0) await nextEvents(session, deps);
-    else if (!(await projectNext(session, deps))) await follow(session, deps);
+    else if (session.role !== 'projects') await follow(session, deps);
+    else if (!(await projectNext(session, deps))) continue;
     // An embedded store works in this thread: between two batches others get their turn.
     else if (pending.size > 0) await deps.clock.sleep(0);
   }
 }
 
-async function nextEvents({ pending, projector }: Session, deps: SessionDeps): Promise<void> {
+/** Rows are cut only where the next batch ends what is to be projected. */
+function purgeInMs({ pending, role }: Session, { purge, batchSize }: SessionDeps): number {
+  const caughtUp = pending.complete && pending.size <= batchSize;
+  return role === 'superseded' || !caughtUp ? Number.POSITIVE_INFINITY : purge.dueInMs(role === 'projects');
+}
+
+async function nextEvents(session: Session, deps: SessionDeps): Promise<void> {
+  const { pending, projector } = session;
   const { clock, store, progress, worked } = deps;
   if (pending.complete) {
     progress.noteCaughtUp();
     worked();
   }
   const timer = new AbortController();
-  await Promise.race([pending.changed(), clock.sleep(LOOK_MS, timer.signal)]);
+  const look = clock.sleep(Math.min(LOOK_MS, purgeInMs(session, deps)), timer.signal);
+  await Promise.race([pending.changed(), look]);
   timer.abort();
   await gathered(pending);
   // A damaged store is found by its readers too: made anew, it has no rows, and no event would say so.
@@ -80,35 +99,67 @@ async function nextEvents({ pending, projector }: Session, deps: SessionDeps): P
   }
 }
 
-/** false: another process projects. */
+/** false: it is not for this process to project. */
 async function projectNext(session: Session, deps: SessionDeps): Promise<boolean> {
-  const { pending, projector, told, checkpoint } = session;
-  const batch = pending.first(deps.batchSize);
+  const { projector, told, checkpoint } = session;
+  const batch = await nextBatch(session, deps);
   const [first, last] = [batch[0], batch.at(-1)];
   if (first === undefined || last === undefined) return true;
   const to = { position: last.position, origin: checkpoint?.origin ?? first.id };
   const judged = await judgeEvents(batch, deps.judgeReceipt);
   const result = await projectBatch(projector, told, judged, checkpoint, to);
-  if (result.outcome === 'projected') moveTo(session, deps, to, batch.length);
+  if (result.outcome === 'projected') {
+    moveTo(session, deps, to, batch.length);
+    return true;
+  }
+  session.role = 'follows';
   if (result.outcome === 'elsewhere') moveTo(session, deps, result.checkpoint, 0);
-  return result.outcome === 'projected';
+  if (result.outcome === 'superseded') {
+    session.role = 'superseded';
+    deps.notice(result.gaps);
+  }
+  return false;
+}
+
+/** Never ends in the middle of an append: a job would be seen completed and yet without its receipt. */
+async function nextBatch({ pending }: Session, deps: SessionDeps): Promise<readonly RecordedEvent[]> {
+  const { clock, signal } = deps;
+  const until = clock.monotonic() + APPEND_MS;
+  for (;;) {
+    const batch = pending.first(deps.batchSize);
+    const left = until - clock.monotonic();
+    const isAll = batch.length === pending.size;
+    if (!isAll || !isMidAppend(batch.at(-1)) || left <= 0 || signal.aborted) return batch;
+    const timer = new AbortController();
+    await Promise.race([pending.changed(), clock.sleep(left, timer.signal)]);
+    timer.abort();
+  }
 }
 
 /** Drops what another process projects, until nothing is left or its checkpoint stands still. */
 async function follow(session: Session, deps: SessionDeps): Promise<void> {
   const { clock, signal } = deps;
+  const { db, set } = session.projector;
+  const superseded = session.role === 'superseded';
   let movedAt = clock.monotonic();
-  while (!signal.aborted && clock.monotonic() - movedAt < TAKE_OVER_MS) {
-    if (session.pending.size === 0) {
-      await session.pending.changed();
-      movedAt = clock.monotonic();
-    }
-    await clock.sleep(FOLLOW_MS, signal);
-    const checkpoint = await readCheckpoint(session.projector.db, session.projector.set);
+  while (session.pending.size > 0 && clock.monotonic() - movedAt < TAKE_OVER_MS) {
+    await clock.sleep(superseded ? TAKE_OVER_MS / 2 : FOLLOW_MS, signal);
+    if (signal.aborted) return;
+    const checkpoints = await readCheckpoints(db);
+    // Who tells the newer rows may do so as another set.
+    const checkpoint = superseded ? checkpoints.standing(set) : checkpoints.own(set);
     if (checkpoint?.position === session.checkpoint?.position) continue;
     moveTo(session, deps, checkpoint, 0);
     movedAt = clock.monotonic();
   }
+  if (session.pending.size === 0) return;
+  if (!superseded) session.role = 'projects';
+  else if (!(await isSuperseded(session.projector))) throw new RowsMoved();
+}
+
+async function isSuperseded({ db, models }: Projector): Promise<boolean> {
+  const { told } = await readCheckpoints(db);
+  return (await readVersionGaps(db, models, told)).some(isNewer);
 }
 
 /** `events`: how many of the way were projected here. */
@@ -132,26 +183,4 @@ async function gathered(pending: PendingEvents): Promise<void> {
     seen = pending.size;
     for (let turn = 0; turn < 8; turn++) await undefined;
   }
-}
-
-/**
- * The stored checkpoint, and what stands of each model. Rows of another log are cleared where the store is disposable,
- * and refused elsewhere.
- */
-export async function checkpointOfThisLog(
-  { log, store, logger }: RunnerDeps,
-  { db, set, shapes }: Projector,
-): Promise<Pick<Session, 'checkpoint' | 'told'>> {
-  const stored = await readCheckpoints(db);
-  const found = { checkpoint: stored.own(set), told: stored.told };
-  if (stored.origins.length === 0) return found;
-  const [first] = await log.readAll({ after: null, max: 1 });
-  if (stored.origins.every((origin) => origin === first?.id)) return found;
-  if (!store.disposable) throw new Error('the read models are of another event log: rebuild them');
-  logger.warn('the read models are of another event log: replaying them');
-  await clearRows(
-    db,
-    shapes.map((shape) => shape.name),
-  );
-  return { checkpoint: null, told: new Map() };
 }

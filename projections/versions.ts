@@ -1,6 +1,6 @@
 // By which version of a model its rows were told. Rows of another version than this build's are said at the start, and
 // told anew by a rebuild.
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { integer, pgTable, text } from 'drizzle-orm/pg-core';
 import type { ReadModel } from './registry.ts';
 import { type Db, rowsOf } from './rows.ts';
@@ -28,4 +28,29 @@ export async function writeModelVersions(
     await tx.execute(sql`insert into ${modelVersions} ("model", "version") values (${name}, ${version})
       on conflict ("model") do update set "version" = excluded."version"`);
   }
+}
+
+/** Rows of a model that another version of it has told. */
+export type VersionGap = { readonly model: string; readonly stored: number; readonly build: number };
+
+/** `told`: the models of which rows stand; only these can be of another version. */
+export async function readVersionGaps(
+  db: Db,
+  models: readonly Pick<ReadModel, 'name' | 'version'>[],
+  told: Pick<ReadonlySet<string>, 'has'>,
+): Promise<readonly VersionGap[]> {
+  const stored = await readModelVersions(db);
+  return models
+    .filter(({ name }) => told.has(name))
+    .map(({ name, version }) => ({ model: name, stored: stored.get(name) ?? 1, build: version }))
+    .filter(({ stored, build }) => stored !== build);
+}
+
+export const isNewer = ({ stored, build }: VersionGap): boolean => stored > build;
+
+/** A condition: no row of these models was told by a newer version. Rows of a newer one are not to be written here. */
+export function noneNewer(models: readonly Pick<ReadModel, 'name' | 'version'>[]): SQL {
+  const ours = JSON.stringify(Object.fromEntries(models.map(({ name, version }) => [name, version])));
+  return sql`not exists (select 1 from ${modelVersions} v
+    where v."version" > (${ours}::text::json ->> v."model")::integer)`;
 }

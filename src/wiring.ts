@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { readModels } from '#projections/read-models.ts';
 import { startProjections } from '#projections/runner.ts';
-import { pinoLogger } from './adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from './adapters/runtime/clock.ts';
 import { serve } from './adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from './config.ts';
@@ -14,10 +13,13 @@ import { wireApp } from './wiring/app.ts';
 import { verifierPrimitives, wireKeys } from './wiring/keys.ts';
 import { recoverUntil } from './wiring/recovery.ts';
 import { openStores } from './wiring/stores.ts';
+import { openTelemetry, watchedLog } from './wiring/telemetry.ts';
 
 export { CannotListen } from './adapters/runtime/serve.ts';
 export { createKeyFile, readKeyFile } from './adapters/signing/key-file.ts';
 export { migrateDatabase } from './wiring/stores.ts';
+
+const DAY_MS = 86_400_000;
 
 export type Service = {
   /** Where it listens: `http://host:port`. */
@@ -47,13 +49,18 @@ async function start(
   undo: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<Service> {
-  const logger = pinoLogger({ level: config.logLevel, to: 'stdout' });
   const [clock, entropy] = [systemClock(), systemEntropy()];
-  const stores = await openStores(config, logger, undo);
+  const telemetry = await openTelemetry(config, clock, undo);
+  const { logger } = telemetry;
+  const opened = await openStores(config, logger, undo);
+  const stores = { ...opened, log: watchedLog(opened.log, telemetry, clock) };
   const journal = { log: stores.log, clock, entropy, logger };
   const keys = await wireKeys(config, journal);
   const judgeReceipt = receiptJudge({ log: stores.log, primitives: verifierPrimitives });
-  const runner = startProjections({ log: stores.log, store: stores.readStore, judgeReceipt, clock, logger });
+  const { jobs, receipts } = config.retentionDays;
+  const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
+  const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, clock, logger };
+  const runner = startProjections(projecting, { retentionMs });
   undo.push(() => runner.stop());
   const models = readModels(stores.readStore, clock, runner.ready);
 
@@ -80,7 +87,7 @@ async function start(
   undo.push(() => listening.stop());
   const baseUrl = baseUrlOf(config, listening.port);
   try {
-    app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner }));
+    app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner, telemetry }));
   } catch (error) {
     app.reject(error);
     throw error;

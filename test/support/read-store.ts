@@ -65,7 +65,12 @@ export function postgresHarness(needs: { readonly skip: boolean }): ReadStoreHar
   };
 }
 
-const tableNames = [...tableShapes(READ_MODELS).map(({ name }) => name), 'checkpoints', 'retention'];
+const tableNames = [
+  ...tableShapes(READ_MODELS).map(({ name }) => name),
+  'checkpoints',
+  'retention',
+  'model_versions',
+];
 
 export async function emptyRows(db: Db): Promise<void> {
   await db.execute(sql.raw(`truncate ${tableNames.join(', ')}`));

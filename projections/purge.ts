@@ -1,0 +1,170 @@
+// The purge: rows older than they are kept for go, oldest first, a few in each transaction under the projector's lock,
+// and the horizon moves with them: all that ended before it is gone. Rows by minute stay: one a minute is no burden, and
+// of those that no window reaches any more the totals would have to be told otherwise.
+import { sql } from 'drizzle-orm';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { ReadStore } from '#src/ports/read-store.ts';
+import type { Projector } from './batch.ts';
+import { readCheckpoints, tryProjectorLock } from './checkpoint.ts';
+import { RETAINED, retention } from './retention.ts';
+import { type Db, rowsOf } from './rows.ts';
+import { isNewer, readVersionGaps } from './versions.ts';
+
+/** How long after their end (jobs), or their making (receipts, decisions); null: for ever. */
+export type RetentionMs = { readonly jobs: number | null; readonly receipts: number | null };
+
+export const KEEP_ALL: RetentionMs = { jobs: null, receipts: null };
+
+export type Purge = {
+  /** In how many ms the next step is due; 0: now. `leads`: this process projects, so its steps hold up nobody else. */
+  dueInMs(leads: boolean): number;
+  /** One bounded step. Never throws: projecting does not depend on it. */
+  step(projector: Projector): Promise<void>;
+};
+
+/** Rows of one table in one transaction; more only where they ended at the very same time. */
+const MAX_ROWS = 125;
+const EVERY_MS = 60_000;
+/** For one who follows: another purges, unless it is idle and gone. */
+const FOLLOWER_EVERY_MS = 600_000;
+/** While more is to go: a step, and then so many times its length for others. */
+const REST = 4;
+/** No autovacuum runs in an embedded store. */
+const VACUUM_EVERY_MS = 600_000;
+
+export type PurgeDeps = {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly store: Pick<ReadStore<Db>, 'disposable'>;
+};
+
+export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs): Purge {
+  const never = keep.jobs === null && keep.receipts === null;
+  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, failed: false };
+  const vacuum = { last: Number.NEGATIVE_INFINITY, due: [] as string[], gone: 0 };
+  return {
+    dueInMs(leads) {
+      if (never) return Number.POSITIVE_INFINITY;
+      const rest = leads ? state.rest : Math.max(state.rest, FOLLOWER_EVERY_MS);
+      return Math.max(0, state.last + rest - clock.monotonic());
+    },
+    async step(projector) {
+      const begun = clock.monotonic();
+      try {
+        const more = await purgeOrVacuum(projector);
+        state.rest = more ? REST * (clock.monotonic() - begun) : EVERY_MS;
+        state.failed = false;
+      } catch (error) {
+        if (!state.failed) logger.warn('old rows could not be purged', { cause: error });
+        state.failed = true;
+        state.rest = EVERY_MS;
+      }
+      state.last = clock.monotonic();
+    },
+  };
+
+  /** Whether more is to be done. */
+  async function purgeOrVacuum(projector: Projector): Promise<boolean> {
+    const table = vacuum.due.shift();
+    if (table !== undefined) {
+      await projector.db.execute(sql`vacuum ${sql.identifier(table)}`);
+      return vacuum.due.length > 0;
+    }
+    const now = clock.now();
+    const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
+    const { gone, more } = await purgeOnce(projector, before);
+    vacuum.gone += gone;
+    if (more || !store.disposable || vacuum.gone === 0 || begunLately()) return more;
+    vacuum.last = clock.monotonic();
+    vacuum.gone = 0;
+    vacuum.due = RETAINED.map((retained) => retained.table);
+    return true;
+  }
+
+  function begunLately(): boolean {
+    return clock.monotonic() - vacuum.last < VACUUM_EVERY_MS;
+  }
+}
+
+const instant = (now: number, keepMs: number | null): string | null =>
+  keepMs === null ? null : new Date(Math.max(0, now - keepMs)).toISOString();
+
+type Horizon = (typeof RETAINED)[number]['horizon'];
+/** By horizon: what is older than this may go; null: nothing. */
+type Before = Readonly<Record<Horizon, string | null>>;
+
+export type Purged = { readonly gone: number; readonly more: boolean };
+
+const NOTHING: Purged = { gone: 0, more: false };
+
+/** Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. */
+export async function purgeOnce(
+  { db, models }: Pick<Projector, 'db' | 'models'>,
+  before: Before,
+  maxRows = MAX_ROWS,
+): Promise<Purged> {
+  return await db.transaction(async (tx) => {
+    if (!(await tryProjectorLock(tx))) return NOTHING;
+    // Rows of a newer version are not for this one to delete.
+    const { told } = await readCheckpoints(tx);
+    if ((await readVersionGaps(tx, models, told)).some(isNewer)) return NOTHING;
+    const jobs = before.jobs === null ? null : await cutOf(tx, 'jobs', before.jobs, maxRows);
+    const receipts = before.receipts === null ? null : await cutOf(tx, 'receipts', before.receipts, maxRows);
+    if (jobs === null && receipts === null) return NOTHING;
+    const gone = await cut(tx, { jobs, receipts });
+    const isPart = (at: string | null, whole: string | null) => at !== null && at !== whole;
+    return { gone, more: isPart(jobs, before.jobs) || isPart(receipts, before.receipts) };
+  });
+}
+
+type Oldest = {
+  readonly oldest: string | null;
+  /** Of the first row that is too many; null: there are not so many. */
+  readonly last: string | null;
+  /** The next after the oldest. */
+  readonly next: string | null;
+};
+
+/** Where to cut: at least one row of the horizon's tables is before it; null: none is before `before`. */
+async function cutOf(tx: Db, horizon: Horizon, before: string, maxRows: number): Promise<string | null> {
+  const selects = RETAINED.filter((retained) => retained.horizon === horizon).map(
+    ({ table, time, ended }) => {
+      const at = sql.identifier(time);
+      const from = sql`from ${sql.identifier(table)} where ${ended} and ${at} < ${before}`;
+      const oldest = sql`(select ${at} ${from} order by ${at} limit 1)`;
+      return sql`select ${oldest} as "oldest",
+      (select ${at} ${from} order by ${at} offset ${maxRows} limit 1) as "last",
+      (select ${at} ${from} and ${at} > ${oldest} order by ${at} limit 1) as "next"`;
+    },
+  );
+  const found = await rowsOf<Oldest>(tx, sql.join(selects, sql` union all `));
+  const cuts = found.flatMap(({ oldest, last, next }) =>
+    oldest === null ? [] : [(last === oldest ? next : last) ?? before],
+  );
+  return cuts.sort()[0] ?? null;
+}
+
+/** In one statement, rows and horizon. The horizon never goes back: rows told anew behind it only go again. */
+async function cut(tx: Db, at: Before): Promise<number> {
+  const deletes = RETAINED.map(({ table, time, ended, horizon }) => {
+    const name = sql.identifier(`gone_${table}`);
+    return sql`${name} as (delete from ${sql.identifier(table)}
+      where ${ended} and ${sql.identifier(time)} < ${at[horizon]}::text returning 1)`;
+  });
+  const counts = RETAINED.map(({ table }) => sql`(select count(*) from ${sql.identifier(`gone_${table}`)})`);
+  const [row] = await rowsOf<{ readonly gone: number | string }>(
+    tx,
+    sql`with ${sql.join(deletes, sql`, `)},
+      moved as (insert into ${retention} as r ("id", "jobs_before", "receipts_before", "jobs_purged", "receipts_purged")
+        values ('live', ${at.jobs}::text, ${at.receipts}::text,
+          (select count(*) from gone_jobs), (select count(*) from gone_receipts))
+        on conflict ("id") do update set
+          "jobs_before" = greatest(r."jobs_before", excluded."jobs_before"),
+          "receipts_before" = greatest(r."receipts_before", excluded."receipts_before"),
+          "jobs_purged" = r."jobs_purged" + excluded."jobs_purged",
+          "receipts_purged" = r."receipts_purged" + excluded."receipts_purged")
+      select ${sql.join(counts, sql` + `)} as "gone"`,
+  );
+  return Number(row?.gone ?? 0);
+}
