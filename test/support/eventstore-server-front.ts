@@ -1,0 +1,121 @@
+// The test server's open port: a TCP relay before the gRPC server. Outages are made here, on the bytes, so that the
+// clients meet what they meet when a node is killed (connections end at once) or stopped by a signal (connections are
+// accepted, bytes are taken, nothing is answered; all of it is acted on when the node runs again).
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export type Front = {
+  readonly port: number;
+  /** TCP connections of clients, open now. */
+  connections(): number;
+  /** Closes the port and cuts every connection; what was frozen is lost, as with a killed process. */
+  stop(): Promise<void>;
+  /** Opens the same port again. */
+  start(): Promise<void>;
+  freeze(): void;
+  /** Resolves when the bytes that came meanwhile were handed on. */
+  thaw(): Promise<void>;
+  /** Cuts every connection; the port stays open. */
+  cutAll(): void;
+  /** Of the connection that a call came by (`call.getPeer()`). */
+  cut(peer: string): void;
+  isOpen(peer: string): boolean;
+};
+
+type Pair = { readonly client: Socket; readonly inner: Socket; readonly held: Held[] };
+/** `chunk` null: the sender ended. */
+type Held = { readonly to: 'client' | 'inner'; readonly chunk: Buffer | null };
+
+/** Between two held chunks, so that a request and the cancellation that followed it stay two. */
+const THAW_STEP_MS = 3;
+
+/** `behind`: port of the gRPC server on 127.0.0.1; `port`: 0 for any. */
+export async function startFront(behind: number, port: number): Promise<Front> {
+  const pairs = new Set<Pair>();
+  let frozen = false;
+  let server: Server;
+
+  function accept(client: Socket): void {
+    const inner = connect(behind, '127.0.0.1');
+    const pair: Pair = { client, inner, held: [] };
+    pairs.add(pair);
+    for (const [from, to] of [
+      [client, 'inner'],
+      [inner, 'client'],
+    ] as const) {
+      from.setNoDelay(true);
+      from.on('data', (chunk: Buffer) => pass(pair, to, chunk));
+      from.on('end', () => pass(pair, to, null));
+      from.on('error', () => pass(pair, to, null));
+    }
+    inner.on('close', () => end(pair));
+  }
+
+  function pass(pair: Pair, to: Held['to'], chunk: Buffer | null): void {
+    if (frozen || pair.held.length > 0) pair.held.push({ to, chunk });
+    else deliver(pair, { to, chunk });
+  }
+
+  function deliver(pair: Pair, { to, chunk }: Held): void {
+    const target = pair[to];
+    if (!target.writable) return;
+    if (chunk === null) target.end();
+    else target.write(chunk);
+  }
+
+  function end(pair: Pair): void {
+    pairs.delete(pair);
+    pair.held.length = 0;
+    pair.client.destroy();
+    pair.inner.destroy();
+  }
+
+  function cutAll(): void {
+    for (const pair of [...pairs]) end(pair);
+  }
+
+  const byPeer = (peer: string): Pair | undefined =>
+    [...pairs].find((pair) => peer.endsWith(`:${pair.inner.localPort}`));
+
+  async function listen(wanted: number): Promise<number> {
+    server = createServer({ allowHalfOpen: true }, accept);
+    server.listen(wanted, '127.0.0.1');
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  }
+
+  const open = await listen(port);
+  return {
+    port: open,
+    connections: () => pairs.size,
+    stop: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      frozen = false;
+      cutAll();
+      await closed;
+    },
+    start: async () => {
+      await listen(open);
+    },
+    freeze: () => {
+      frozen = true;
+    },
+    thaw: async () => {
+      frozen = false;
+      for (const pair of [...pairs]) {
+        for (let next = pair.held[0]; next !== undefined; next = pair.held[0]) {
+          deliver(pair, next);
+          await sleep(THAW_STEP_MS);
+          pair.held.shift();
+        }
+      }
+    },
+    cutAll,
+    cut: (peer) => {
+      const pair = byPeer(peer);
+      if (pair !== undefined) end(pair);
+    },
+    isOpen: (peer) => byPeer(peer) !== undefined,
+  };
+}

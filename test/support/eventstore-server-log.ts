@@ -1,0 +1,253 @@
+// The transaction file of the test server, in memory: what a node stores, in which order, and what it answers to an
+// append. The rules are those of a real 23.10.6, asked by the same tests (eventstore-server.test.ts).
+
+export type ProposedEvent = {
+  readonly id: string;
+  readonly type: string;
+  readonly json: boolean;
+  readonly data: Uint8Array;
+  readonly metadata: Uint8Array;
+};
+
+export type StoredEvent = ProposedEvent & {
+  readonly stream: string;
+  readonly revision: bigint;
+  /** Where the record begins, in bytes: commit and prepare position of the event. */
+  readonly position: bigint;
+  /** Where the next record may begin. */
+  readonly end: bigint;
+  /** 100 ns since 1970. */
+  readonly created: bigint;
+};
+
+export type Expected = bigint | 'any' | 'no_stream' | 'stream_exists';
+
+export type AppendOutcome =
+  /** `position` is null where a repeat's event cannot be read any more. */
+  | { readonly kind: 'stored' | 'repeated'; readonly revision: bigint; readonly position: bigint | null }
+  | { readonly kind: 'wrong_version'; readonly actual: bigint | null }
+  | { readonly kind: 'deleted' };
+
+export type StreamContent =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'deleted' }
+  /** Index is revision; what stands before `first` was truncated. */
+  | { readonly kind: 'events'; readonly events: readonly StoredEvent[]; readonly first: number };
+
+export type ServerLog = {
+  /** In order of position. */
+  readonly events: readonly StoredEvent[];
+  /** Appends stored so far; repeats, deletions and system events do not count. */
+  appends(): number;
+  append(stream: string, expected: Expected, events: readonly ProposedEvent[]): AppendOutcome;
+  /** `hard`: a tombstone; else the stream reads as not there until somebody appends. */
+  remove(stream: string, expected: Expected, hard: boolean): AppendOutcome;
+  stream(name: string): StreamContent;
+  /** Index in `events` of the first event that begins at `position` or later. */
+  indexAt(position: bigint): number;
+  /** Called after each append; answers how to stop it. */
+  onAppend(listener: () => void): () => void;
+  /** What a node writes by itself now and then: statistics and metadata of streams. */
+  writeSystemEvents(count: number): void;
+};
+
+type Stream = { readonly events: StoredEvent[]; first: number; soft: boolean; hard: boolean };
+
+/** A record's size without its texts and bodies, and where a new database's first event stands. */
+const RECORD_BYTES = 90n;
+const FIRST_POSITION = 548n;
+const TICKS_PER_MS = 10_000n;
+/** `$tb` of a deleted stream, and the revision of a tombstone. */
+const LAST_REVISION = 9_223_372_036_854_775_807n;
+
+export function serverLog(): ServerLog {
+  const events: StoredEvent[] = [];
+  const streams = new Map<string, Stream>();
+  /** Where an event id was stored first. */
+  const places = new Map<string, StoredEvent>();
+  const listeners = new Set<() => void>();
+  let end = FIRST_POSITION;
+  let appends = 0;
+
+  function streamOf(name: string): Stream {
+    const known = streams.get(name);
+    if (known !== undefined) return known;
+    const stream: Stream = { events: [], first: 0, soft: false, hard: false };
+    streams.set(name, stream);
+    return stream;
+  }
+
+  function store(name: string, proposed: ProposedEvent, revision: bigint): StoredEvent {
+    const position = end;
+    end += recordBytes(name, proposed);
+    const id = proposed.id.toLowerCase();
+    const created = BigInt(Date.now()) * TICKS_PER_MS;
+    const stored = { ...proposed, id, stream: name, revision, position, end, created };
+    events.push(stored);
+    if (!places.has(id)) places.set(id, stored);
+    return stored;
+  }
+
+  function storeNext(name: string, proposed: ProposedEvent): StoredEvent {
+    const stream = streamOf(name);
+    const stored = store(name, proposed, BigInt(stream.events.length));
+    stream.events.push(stored);
+    return stored;
+  }
+
+  function storeSystem(stream: string, type: string, data: object): StoredEvent {
+    return storeNext(stream, {
+      id: crypto.randomUUID(),
+      type,
+      json: true,
+      data: utf8(data),
+      metadata: EMPTY,
+    });
+  }
+
+  function notify(): void {
+    for (const listener of [...listeners]) listener();
+  }
+
+  function append(name: string, expected: Expected, proposed: readonly ProposedEvent[]): AppendOutcome {
+    const refusal = judge(name, expected, proposed);
+    if (refusal !== null) return refusal;
+    const stream = streamOf(name);
+    const began = end;
+    const first = stream.events.length;
+    const last = proposed.map((event) => storeNext(name, event)).at(-1);
+    // An append of nothing takes its place in the file all the same.
+    if (last === undefined) end += RECORD_BYTES;
+    if (stream.soft) revive(name, stream, first);
+    appends++;
+    notify();
+    return { kind: 'stored', revision: BigInt(stream.events.length - 1), position: last?.position ?? began };
+  }
+
+  /** null: store it. The order of the questions is the real server's. */
+  function judge(name: string, expected: Expected, proposed: readonly ProposedEvent[]): AppendOutcome | null {
+    const stream = streams.get(name);
+    const current = stream === undefined ? -1n : BigInt(stream.events.length) - 1n;
+    const wrong: AppendOutcome = { kind: 'wrong_version', actual: current < 0n ? null : current };
+    if (stream?.hard === true) return { kind: 'deleted' };
+    if (expected === 'stream_exists' && stream?.soft === true) return { kind: 'deleted' };
+    if (expected === 'stream_exists' && current < 0n) return wrong;
+    if (expected === 'any' || expected === 'stream_exists') return repeatAnywhere(name, proposed, wrong);
+    const revision = expected === 'no_stream' ? -1n : expected;
+    if (revision > current) return wrong;
+    if (revision === current) return null;
+    return repeatAt(stream, revision, expected, proposed, wrong);
+  }
+
+  /** With no expected revision, all ids must have been stored in this stream, wherever; some of them is a conflict. */
+  function repeatAnywhere(
+    name: string,
+    proposed: readonly ProposedEvent[],
+    wrong: AppendOutcome,
+  ): AppendOutcome | null {
+    const found = proposed.map((event) => places.get(event.id.toLowerCase()));
+    const isHere = found.map((event) => event?.stream === name);
+    if (isHere[0] !== true) return null;
+    const last = found.at(-1);
+    return isHere.every((here) => here) && last !== undefined ? repeated(last) : wrong;
+  }
+
+  /** With an expected revision, the ids must stand right behind it, in order. */
+  function repeatAt(
+    stream: Stream | undefined,
+    revision: bigint,
+    expected: Expected,
+    proposed: readonly ProposedEvent[],
+    wrong: AppendOutcome,
+  ): AppendOutcome | null {
+    const start = Number(revision) + 1;
+    const there = proposed.map((event, at) => stream?.events[start + at]?.id === event.id.toLowerCase());
+    const last = stream?.events[start + proposed.length - 1];
+    if (last !== undefined && there.length > 0 && there.every((same) => same)) return repeated(last);
+    if (there[0] !== true && expected === 'no_stream' && stream?.soft === true) return null;
+    return wrong;
+  }
+
+  function repeated(last: StoredEvent): AppendOutcome {
+    const stream = streamOf(last.stream);
+    const readable = !stream.soft && Number(last.revision) >= stream.first;
+    return { kind: 'repeated', revision: last.revision, position: readable ? last.position : null };
+  }
+
+  function revive(name: string, stream: Stream, first: number): void {
+    stream.soft = false;
+    stream.first = first;
+    storeSystem(`$$${name}`, '$metadata', { $tb: first });
+  }
+
+  function remove(name: string, expected: Expected, hard: boolean): AppendOutcome {
+    const refusal = judge(name, expected, []);
+    if (refusal !== null) return refusal;
+    const stream = streamOf(name);
+    if (!hard && stream.events.length === 0) return { kind: 'wrong_version', actual: null };
+    const tombstone = {
+      id: crypto.randomUUID(),
+      type: '$streamDeleted',
+      json: false,
+      data: EMPTY,
+      metadata: EMPTY,
+    };
+    const record = hard
+      ? store(name, tombstone, LAST_REVISION)
+      : storeSystem(`$$${name}`, '$metadata', { $tb: LAST_REVISION.toString() });
+    if (hard) stream.hard = true;
+    else stream.soft = true;
+    notify();
+    return { kind: 'stored', revision: record.revision, position: record.position };
+  }
+
+  storeSystem('$$$scavenges', '$metadata', { $maxAge: 2_592_000 });
+  return {
+    events,
+    appends: () => appends,
+    append,
+    remove,
+    stream: (name) => {
+      const stream = streams.get(name);
+      if (stream?.hard === true) return { kind: 'deleted' };
+      if (stream === undefined || stream.soft || stream.events.length === 0) return { kind: 'none' };
+      return { kind: 'events', events: stream.events, first: stream.first };
+    },
+    indexAt: (position) => firstIndex(events, (event) => event.position >= position),
+    onAppend: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    writeSystemEvents: (count) => {
+      for (let n = 0; n < count; n++) {
+        if (n % 2 === 0) storeSystem('$stats-127.0.0.1:2113', '$statsCollected', { 'proc-mem': n });
+        else storeSystem('$$$stats-127.0.0.1:2113', '$metadata', { $maxAge: 86_400 });
+      }
+      notify();
+    },
+  };
+}
+
+const EMPTY = new Uint8Array();
+
+function utf8(data: object): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(data));
+}
+
+function recordBytes(stream: string, event: ProposedEvent): bigint {
+  const texts = Buffer.byteLength(stream) + Buffer.byteLength(event.type);
+  return RECORD_BYTES + BigInt(texts + event.data.length + event.metadata.length);
+}
+
+/** Index of the first item that passes, in a list where all after it pass too; the length where none does. */
+function firstIndex<T>(items: readonly T[], passes: (item: T) => boolean): number {
+  let low = 0;
+  let high = items.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const item = items[middle];
+    if (item !== undefined && passes(item)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,174 @@
+// What the test server says on the wire, in the client's own generated messages.
+import shared from '@eventstore/db-client/generated/shared_pb.js';
+import statuses from '@eventstore/db-client/generated/status_pb.js';
+import streams from '@eventstore/db-client/generated/streams_pb.js';
+import { Metadata, status } from '@grpc/grpc-js';
+import type { AppendOutcome, Expected, StoredEvent } from './eventstore-server-log.ts';
+
+/** What an append is answered with, beside what the log says. */
+export type AppendAnswer = AppendOutcome | { readonly kind: 'timeout' } | { readonly kind: 'too_large' };
+
+/** `--max-append-size` of a node that was told nothing. */
+export const MAX_APPEND_BYTES = 1_048_576;
+
+export type Fault = { readonly code: status; readonly details: string; readonly metadata: Metadata };
+
+export function fault(
+  code: status,
+  details: string,
+  properties: Readonly<Record<string, string>> = {},
+): Fault {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(properties)) metadata.set(name, value);
+  return { code, details, metadata };
+}
+
+export function streamDeleted(stream: string): Fault {
+  const properties = { exception: 'stream-deleted', 'stream-name': stream };
+  return fault(status.FAILED_PRECONDITION, `Event stream '${stream}' is deleted.`, properties);
+}
+
+export const consumerTooSlow = () =>
+  fault(
+    status.ABORTED,
+    'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
+  );
+
+/** The answer of `Append`; a fault where it has no message of its own. */
+export function appendResponse(
+  answer: AppendAnswer,
+  stream: string,
+  expected: Expected,
+): InstanceType<typeof streams.AppendResp> | Fault {
+  const response = new streams.AppendResp();
+  switch (answer.kind) {
+    case 'stored':
+    case 'repeated': {
+      const success = new streams.AppendResp.Success().setCurrentRevision(answer.revision.toString());
+      if (answer.position === null) success.setNoPosition(new shared.Empty());
+      else success.setPosition(position(new streams.AppendResp.Position(), answer.position));
+      return response.setSuccess(success);
+    }
+    case 'wrong_version': {
+      const wrong = new streams.AppendResp.WrongExpectedVersion();
+      if (answer.actual === null) wrong.setCurrentNoStream(new shared.Empty());
+      else wrong.setCurrentRevision(answer.actual.toString());
+      if (expected === 'any') wrong.setExpectedAny(new shared.Empty());
+      else if (expected === 'stream_exists') wrong.setExpectedStreamExists(new shared.Empty());
+      else if (expected === 'no_stream') wrong.setExpectedNoStream(new shared.Empty());
+      else wrong.setExpectedRevision(expected.toString());
+      return response.setWrongExpectedVersion(wrong);
+    }
+    case 'deleted':
+      return streamDeleted(stream);
+    case 'timeout':
+      return fault(status.ABORTED, 'Operation timed out: Commit phase timeout.');
+    case 'too_large':
+      return fault(status.INVALID_ARGUMENT, `Maximum Append Size of ${MAX_APPEND_BYTES} Exceeded.`, {
+        exception: 'maximum-append-size-exceeded',
+        'maximum-append-size': String(MAX_APPEND_BYTES),
+      });
+  }
+}
+
+/** The answer of `BatchAppend`, without its correlation id. */
+export function batchAppendResponse(answer: AppendAnswer, stream: string, expected: Expected) {
+  const response = new streams.BatchAppendResp().setStreamIdentifier(identifier(stream));
+  switch (answer.kind) {
+    case 'stored':
+    case 'repeated': {
+      const success = new streams.BatchAppendResp.Success().setCurrentRevision(answer.revision.toString());
+      if (answer.position === null) success.setNoPosition(new shared.Empty());
+      else success.setPosition(position(new shared.AllStreamPosition(), answer.position));
+      return response.setSuccess(success);
+    }
+    case 'wrong_version': {
+      const wrong = new shared.WrongExpectedVersion();
+      if (answer.actual === null) wrong.setCurrentNoStream(new shared.Empty());
+      else wrong.setCurrentStreamRevision(answer.actual.toString());
+      if (expected === 'any') wrong.setExpectedAny(new shared.Empty());
+      else if (expected === 'stream_exists') wrong.setExpectedStreamExists(new shared.Empty());
+      else if (expected === 'no_stream') wrong.setExpectedNoStream(new shared.Empty());
+      else wrong.setExpectedStreamPosition(expected.toString());
+      return response.setError(rpcStatus(6, 'WrongExpectedVersion', wrong.serializeBinary()));
+    }
+    case 'deleted': {
+      const deleted = new shared.StreamDeleted().setStreamIdentifier(identifier(stream));
+      return response.setError(rpcStatus(5, 'StreamDeleted', deleted.serializeBinary()));
+    }
+    case 'timeout':
+      return response.setError(rpcStatus(4, 'Timeout', new shared.Timeout().serializeBinary()));
+    case 'too_large': {
+      const exceeded = new shared.MaximumAppendSizeExceeded().setMaxappendsize(MAX_APPEND_BYTES);
+      return response.setError(rpcStatus(3, 'MaximumAppendSizeExceeded', exceeded.serializeBinary()));
+    }
+  }
+}
+
+/** A google.rpc.Status with one of EventStoreDB's messages as its details. */
+function rpcStatus(code: number, name: string, details: Uint8Array) {
+  // Field 3, empty: the client's package has no other way to an instance of google.protobuf.Any.
+  const status = statuses.Status.deserializeBinary(new Uint8Array([0x1a, 0]));
+  status.setCode(code).setMessage(name);
+  status.getDetails()?.pack(details, `event_store.client.${name}`);
+  return status;
+}
+
+export function readEvent(event: StoredEvent) {
+  const recorded = new streams.ReadResp.ReadEvent.RecordedEvent()
+    .setId(new shared.UUID().setString(event.id))
+    .setStreamIdentifier(identifier(event.stream))
+    .setStreamRevision(event.revision.toString())
+    .setData(event.data)
+    .setCustomMetadata(event.metadata);
+  position(recorded, event.position);
+  recorded
+    .getMetadataMap()
+    .set('type', event.type)
+    .set('created', event.created.toString())
+    .set('content-type', event.json ? 'application/json' : 'application/octet-stream');
+  const read = new streams.ReadResp.ReadEvent()
+    .setEvent(recorded)
+    .setCommitPosition(event.position.toString());
+  return new streams.ReadResp().setEvent(read);
+}
+
+export function streamNotFound(stream: string) {
+  const missing = new streams.ReadResp.StreamNotFound().setStreamIdentifier(identifier(stream));
+  return new streams.ReadResp().setStreamNotFound(missing);
+}
+
+export function confirmation() {
+  const confirmed = new streams.ReadResp.SubscriptionConfirmation().setSubscriptionId(crypto.randomUUID());
+  return new streams.ReadResp().setConfirmation(confirmed);
+}
+
+export function caughtUp() {
+  return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
+}
+
+export function checkpoint(commit: bigint, prepare: bigint) {
+  const reached = new streams.ReadResp.Checkpoint();
+  reached.setCommitPosition(commit.toString()).setPreparePosition(prepare.toString());
+  return new streams.ReadResp().setCheckpoint(reached);
+}
+
+export function streamName(given: InstanceType<typeof shared.StreamIdentifier> | undefined): string {
+  return new TextDecoder().decode(given?.getStreamName_asU8());
+}
+
+function identifier(stream: string) {
+  return new shared.StreamIdentifier().setStreamName(new TextEncoder().encode(stream));
+}
+
+type Positioned = {
+  setCommitPosition(value: string): unknown;
+  setPreparePosition(value: string): unknown;
+};
+
+/** An event of a single append has one position for both. */
+function position<T extends Positioned>(message: T, at: bigint): T {
+  message.setCommitPosition(at.toString());
+  message.setPreparePosition(at.toString());
+  return message;
+}

@@ -1,0 +1,180 @@
+// The test server's Read: a stream or all, forwards or backwards, once or for ever.
+import streams from '@eventstore/db-client/generated/streams_pb.js';
+import { type handleServerStreamingCall, type ServerWritableStream, status } from '@grpc/grpc-js';
+import type { StoredEvent } from './eventstore-server-log.ts';
+import {
+  type Fault,
+  fault,
+  readEvent,
+  streamDeleted,
+  streamName,
+  streamNotFound,
+} from './eventstore-server-messages.ts';
+import type { ServerNode } from './eventstore-server-node.ts';
+import { type AllFilter, PAGE, subscribeToAll, subscribeToStream } from './eventstore-server-subscribe.ts';
+
+type Request = InstanceType<typeof streams.ReadReq>;
+type Response = InstanceType<typeof streams.ReadResp>;
+type Options = InstanceType<typeof streams.ReadReq.Options>;
+type ReadCall = ServerWritableStream<Request, Response>;
+
+/** To the caller; `send` resolves when there is room for more, and says false when the caller has gone. */
+export type Outlet = {
+  send(message: Response): Promise<boolean>;
+  /** Ends the call, badly where there is a reason. */
+  end(reason?: Fault): void;
+  isGone(): boolean;
+  onGone(listener: () => void): void;
+};
+
+export function readCall(node: ServerNode): handleServerStreamingCall<Request, Response> {
+  return async (call) => {
+    const outlet = outletOf(call);
+    const refused = node.admit(call);
+    const options = call.request.getOptions();
+    if (refused !== null || options === undefined)
+      return outlet.end(refused ?? fault(status.UNKNOWN, 'no options'));
+    if (await node.turn(call)) await read(node, options, outlet);
+  };
+}
+
+async function read(node: ServerNode, options: Options, outlet: Outlet): Promise<void> {
+  const backwards = options.getReadDirection() === streams.ReadReq.Options.ReadDirection.BACKWARDS;
+  const stream = options.getStream();
+  if (stream !== undefined) {
+    const name = streamName(stream.getStreamIdentifier());
+    const from = stream.hasEnd() ? 'end' : stream.hasStart() ? null : BigInt(stream.getRevision());
+    if (options.hasSubscription()) return subscribeToStream(node, outlet, name, from);
+    return readStream(node, outlet, { name, from, backwards, max: BigInt(options.getCount()) });
+  }
+  const all = options.getAll();
+  const position = all?.getPosition()?.getCommitPosition();
+  const from = all?.hasEnd() === true ? 'end' : position === undefined ? null : BigInt(position);
+  if (options.hasSubscription()) return subscribeToAll(node, outlet, from, filterOf(options));
+  const max = BigInt(options.getCount());
+  await sendEach(outlet, allEvents(node, from, backwards), max);
+}
+
+/** `from`: null for the start. */
+type StreamRead = {
+  readonly name: string;
+  readonly from: bigint | 'end' | null;
+  readonly backwards: boolean;
+  readonly max: bigint;
+};
+
+async function readStream(
+  node: ServerNode,
+  outlet: Outlet,
+  { name, from, backwards, max }: StreamRead,
+): Promise<void> {
+  const content = node.log.stream(name);
+  if (content.kind === 'deleted') return outlet.end(streamDeleted(name));
+  if (content.kind !== 'events') {
+    await outlet.send(streamNotFound(name));
+    return outlet.end();
+  }
+  if (from === 'end' && !backwards) {
+    return outlet.end(fault(status.UNKNOWN, 'Unexpected ReadStreamResult: Error'));
+  }
+  const { events, first } = content;
+  await sendEach(outlet, backwards ? down(events, from, first) : up(events, from, first), max);
+}
+
+function* up(
+  events: readonly StoredEvent[],
+  from: bigint | 'end' | null,
+  first: number,
+): Iterable<StoredEvent> {
+  if (from === 'end') return;
+  for (let at = Math.max(first, Number(from ?? 0n)); at < events.length; at++) {
+    const event = events[at];
+    if (event !== undefined) yield event;
+  }
+}
+
+function* down(
+  events: readonly StoredEvent[],
+  from: bigint | 'end' | null,
+  first: number,
+): Iterable<StoredEvent> {
+  const last = events.length - 1;
+  const start = from === 'end' ? last : Math.min(last, Number(from ?? 0n));
+  for (let at = start; at >= first; at--) {
+    const event = events[at];
+    if (event !== undefined) yield event;
+  }
+}
+
+/** Forwards with the event at `from`, backwards without it. */
+function* allEvents(
+  node: ServerNode,
+  from: bigint | 'end' | null,
+  backwards: boolean,
+): Iterable<StoredEvent> {
+  const { log } = node;
+  const bound = from === 'end' ? log.events.length : from === null ? 0 : log.indexAt(from);
+  if (backwards) yield* down(log.events.slice(0, bound), 'end', 0);
+  else yield* up(log.events, BigInt(bound), 0);
+}
+
+async function sendEach(outlet: Outlet, events: Iterable<StoredEvent>, max: bigint): Promise<void> {
+  let left = max;
+  for (const event of events) {
+    if (left-- <= 0n) break;
+    if (!(await outlet.send(readEvent(event)))) return;
+  }
+  outlet.end();
+}
+
+function filterOf(options: Options): AllFilter | null {
+  const filter = options.getFilter();
+  if (filter === undefined) return null;
+  const expression = filter.getStreamIdentifier() ?? filter.getEventType();
+  const byStream = filter.hasStreamIdentifier();
+  const regex = expression?.getRegex() ?? '';
+  const prefixes = expression?.getPrefixList() ?? [];
+  const pattern = regex === '' ? null : new RegExp(regex);
+  const window = filter.hasMax() ? filter.getMax() : PAGE;
+  return {
+    passes: (event) => {
+      const text = byStream ? event.stream : event.type;
+      return pattern === null ? prefixes.some((prefix) => text.startsWith(prefix)) : pattern.test(text);
+    },
+    window,
+    checkpointEvery: window * filter.getCheckpointintervalmultiplier(),
+  };
+}
+
+function outletOf(call: ReadCall): Outlet {
+  let gone = false;
+  let release = () => {};
+  let tell = () => {};
+  const leave = () => {
+    gone = true;
+    release();
+    tell();
+  };
+  for (const event of ['cancelled', 'close', 'error', 'finish']) call.once(event, leave);
+  call.on('drain', () => release());
+  return {
+    isGone: () => gone,
+    onGone: (listener) => {
+      tell = listener;
+    },
+    send: async (message) => {
+      if (!gone && !call.write(message)) {
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+      }
+      return !gone;
+    },
+    end: (reason) => {
+      if (gone) return;
+      if (reason === undefined) call.end();
+      else call.emit('error', reason);
+      leave();
+    },
+  };
+}

@@ -1,0 +1,195 @@
+// Stands in for EventStoreDB 23.10.6, one node, in tests: the services that the stock client calls, on a real loopback
+// port, with a real node's answers (eventstore-server.test.ts asks both), and with switches for what can go wrong.
+// Its memory outlives `stop`, as a node's disk does.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import gossip from '@eventstore/db-client/generated/gossip_grpc_pb.js';
+import gossipMessages from '@eventstore/db-client/generated/gossip_pb.js';
+import features from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
+import featureMessages from '@eventstore/db-client/generated/serverfeatures_pb.js';
+import streams from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
+import { appendCall, batchAppendCall, deleteCall, tombstoneCall } from './eventstore-server-append.ts';
+import { startFront } from './eventstore-server-front.ts';
+import { type ServerLog, type StoredEvent, serverLog } from './eventstore-server-log.ts';
+import { consumerTooSlow } from './eventstore-server-messages.ts';
+import { type Credentials, type ServerNode, serverNode } from './eventstore-server-node.ts';
+import { readCall } from './eventstore-server-read.ts';
+import type { Identity, TestCa } from './test-ca.ts';
+
+export type EventStoreServerOptions = {
+  /** Any free one where absent. */
+  readonly port?: number;
+  /** Issues a certificate for `localhost`. */
+  readonly tls?: TestCa;
+  /** What every call but the question for features must bring. The client sends them over TLS only. */
+  readonly credentials?: Credentials;
+};
+
+export type EventStoreServer = {
+  /** A connection string that lets the client in. */
+  readonly url: string;
+  readonly port: number;
+  /** As kill -9: every connection ends at once; what was acknowledged is kept. */
+  stop(): Promise<void>;
+  /** On the same port, with all that was stored. */
+  start(): Promise<void>;
+  readonly faults: ServerFaults;
+  /** `$metadata` and `$statsCollected`, which a node writes by itself between others' events. */
+  writeSystemEvents(count: number): void;
+  /** All stored events, those of the system too, in order of position. */
+  readonly events: readonly StoredEvent[];
+  /** Appends stored so far; repeats do not count. */
+  appends(): number;
+  /** Subscriptions that are open now. */
+  subscriptions(): number;
+  /** TCP connections that are open now. */
+  connections(): number;
+  /** Frees the port and the certificate's file. */
+  end(): Promise<void>;
+};
+
+export type ServerFaults = {
+  /**
+   * As a node stopped by a signal: connections are accepted, nothing is answered. What was sent meanwhile is acted on
+   * at `thaw`, unless its deadline has passed by then.
+   */
+  freeze(): void;
+  /** Resolves when all that waited was handed to the node. */
+  thaw(): Promise<void>;
+  /** Cuts every connection; new ones are taken. */
+  drop(): void;
+  /** Every call waits that long before the node gets to it; 0 for none. */
+  slow(ms: number): void;
+  /** The next `count` appends are stored, and their connection is cut instead of an answer. */
+  loseAnswers(count: number): void;
+  /** The next `count` appends are not stored, and answered with a time-out. */
+  refuseAppends(count: number): void;
+  /** Drops every open subscription as a consumer that is too slow. */
+  dropSubscriptions(): void;
+  /** Drops each subscription so after that many events since it caught up; null: never. */
+  dropSubscriptionsAfter(events: number | null): void;
+};
+
+export async function startEventStoreServer(
+  options: EventStoreServerOptions = {},
+): Promise<EventStoreServer> {
+  const { tls, credentials } = options;
+  const log = serverLog();
+  const identity = tls?.issue({ names: ['localhost'] });
+  const grpc = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 });
+  const inner = await bound(grpc, identity);
+  const front = await startFront(inner, options.port ?? 0);
+  const node = serverNode(log, front, credentials);
+  serve(grpc, node);
+
+  const folder = tls && mkdtempSync(join(tmpdir(), 'eventstore-server-'));
+  const caFile = folder && join(folder, 'ca.crt');
+  if (tls !== undefined && caFile !== undefined) writeFileSync(caFile, tls.pem);
+  const { armed } = node;
+  return {
+    url: connectionString(front.port, caFile, credentials),
+    port: front.port,
+    stop: () => front.stop(),
+    start: () => front.start(),
+    faults: {
+      freeze: () => front.freeze(),
+      thaw: () => front.thaw(),
+      drop: () => front.cutAll(),
+      slow: (ms) => {
+        armed.slowMs = ms;
+      },
+      loseAnswers: (count) => {
+        armed.loseAnswers = count;
+      },
+      refuseAppends: (count) => {
+        armed.refuseAppends = count;
+      },
+      dropSubscriptions: () => {
+        for (const subscription of [...node.subscriptions]) subscription.drop(consumerTooSlow());
+      },
+      dropSubscriptionsAfter: (events) => {
+        armed.tooSlowAfter = events;
+      },
+    },
+    ...watched(log),
+    subscriptions: () => node.subscriptions.size,
+    connections: () => front.connections(),
+    end: async () => {
+      await front.stop();
+      grpc.forceShutdown();
+      if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const watched = (log: ServerLog) => ({
+  writeSystemEvents: (count: number) => log.writeSystemEvents(count),
+  events: log.events,
+  appends: () => log.appends(),
+});
+
+function connectionString(
+  port: number,
+  caFile: string | undefined,
+  credentials: Credentials | undefined,
+): string {
+  const user = credentials && `${credentials.username}:${encodeURIComponent(credentials.password)}@`;
+  if (caFile === undefined) return `esdb://${user ?? ''}127.0.0.1:${port}?tls=false`;
+  return `esdb://${user ?? ''}localhost:${port}?tls=true&tlsCAFile=${encodeURIComponent(caFile)}`;
+}
+
+/** Port of 127.0.0.1. */
+function bound(grpc: Server, identity: Identity | undefined): Promise<number> {
+  const pair = identity && { private_key: Buffer.from(identity.key), cert_chain: Buffer.from(identity.cert) };
+  const credentials = pair ? ServerCredentials.createSsl(null, [pair]) : ServerCredentials.createInsecure();
+  return new Promise((resolve, reject) => {
+    grpc.bindAsync('127.0.0.1:0', credentials, (error, port) => (error ? reject(error) : resolve(port)));
+  });
+}
+
+function serve(grpc: Server, node: ServerNode): void {
+  grpc.addService(streams.StreamsService, {
+    read: readCall(node),
+    append: appendCall(node),
+    batchAppend: batchAppendCall(node),
+    delete: deleteCall(node),
+    tombstone: tombstoneCall(node),
+  });
+  grpc.addService(features.ServerFeaturesService, { getSupportedMethods: says(supportedMethods) });
+  grpc.addService(gossip.GossipService, { read: says(() => oneLeader(node.front.port)) });
+}
+
+const says =
+  <T>(answer: () => T): handleUnaryCall<unknown, T> =>
+  (_call, reply) =>
+    reply(null, answer());
+
+/** Names in lower case, as the real server says them. */
+function supportedMethods() {
+  const service = 'event_store.client.streams.streams';
+  const features: Readonly<Record<string, readonly string[]>> = {
+    read: ['position', 'events'],
+    append: [],
+    delete: [],
+    tombstone: [],
+    batchappend: ['deadline_duration'],
+  };
+  const supported = new featureMessages.SupportedMethods().setEventStoreServerVersion('23.10.6');
+  for (const [name, list] of Object.entries(features)) {
+    const method = new featureMessages.SupportedMethod().setServiceName(service).setMethodName(name);
+    supported.addMethods(method.setFeaturesList([...list]));
+  }
+  return supported;
+}
+
+function oneLeader(port: number) {
+  const member = new gossipMessages.MemberInfo()
+    .setState(gossipMessages.MemberInfo.VNodeState.LEADER)
+    .setIsAlive(true)
+    .setTimeStamp(String(Date.now() * 10_000))
+    .setHttpEndPoint(new gossipMessages.EndPoint().setAddress('127.0.0.1').setPort(port));
+  return new gossipMessages.ClusterInfo().setMembersList([member]);
+}
