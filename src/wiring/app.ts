@@ -2,7 +2,6 @@
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { describeAddress } from '../adapters/outbound/addresses.ts';
-import { memoryQuota } from '../adapters/quota/memory.ts';
 import type { Config } from '../config.ts';
 import { ATTENTION } from '../domain/attention.ts';
 import { toJwk } from '../domain/receipt/keys.ts';
@@ -23,9 +22,12 @@ import { streamWatch } from '../usecases/stream-watch.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { marketFacts } from './market.ts';
 import { offerOf, wirePayments } from './payments.ts';
+import { wireQuota } from './quota.ts';
 import { wireReads } from './reads.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
+import { stateLook, type Telemetry } from './telemetry.ts';
+import { tracedPayments, tracedTargets } from './traced.ts';
 
 export type AppParts = JournalDeps &
   Keys & {
@@ -36,21 +38,25 @@ export type AppParts = JournalDeps &
     readonly models: ReadModels;
     readonly runner: ProjectionRunner;
     readonly ending: AbortSignal;
+    readonly telemetry: Telemetry;
   };
 
 export async function wireApp(parts: AppParts): Promise<App> {
   const { config, baseUrl, clock, ending, stores, models, runner, directory } = parts;
-  const targets = await wireTargets(config, baseUrl, clock, ending);
-  const quota = memoryQuota();
-  const { payments, protocol } = await wirePayments(parts);
+  const { figures, tracer, logger: detail } = parts.telemetry;
+  const targets = tracedTargets(await wireTargets(config, baseUrl, clock, ending), tracer);
+  const quota = await wireQuota(parts);
+  const { payments: untraced, protocol } = await wirePayments(parts);
+  const payments = tracedPayments(untraced, tracer);
   const settings = settingsOf(parts, targets);
+  const slots = inFlightSlots(config.rates.maxInFlight);
   const execution = {
     ...parts,
     ...targets,
     quota,
     payments,
     exclusive: stores.exclusive,
-    slots: inFlightSlots(config.rates.maxInFlight),
+    slots,
     watch: streamWatch(clock),
     unknowns: openUnknowns(),
     mismatches: mismatchGuard(clock),
@@ -64,6 +70,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
     market: marketFacts({ ...settings, models, clock }),
     offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
   };
+  const look = stateLook({
+    clock,
+    eventLog: () => stores.log.health(),
+    readModels: () => stores.readStore.health(),
+    rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
+  });
   return createApp({
     ...parts,
     ...wireReads({ models, log: stores.log, keys: directory, primitives: verifierPrimitives }),
@@ -74,6 +86,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     progress: runner,
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner, payments),
+    operators: { figures, tracer, detail, exposition: async () => figures.exposition(await look()) },
     payments: protocol,
     quota,
     settings,
@@ -110,5 +123,6 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
       return facts !== null && proxies.some((cidr) => isInside(facts.bytes, cidr));
     },
     egressExemption: config.egress.allowCidrs.length > 0,
+    metricsPublic: config.metricsPublic,
   };
 }

@@ -1,0 +1,146 @@
+// Postgres away, frozen or slow: each process counts for itself, and together again by itself.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { after, before, describe, test } from 'node:test';
+import type { Db } from '#src/adapters/quota/shared-windows.ts';
+import type { QuotaRule } from '#src/ports/quota.ts';
+import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { quotaContract } from '#test/support/quota.contract.ts';
+import { runtimeCommand } from '#test/support/runtime.ts';
+import { waitFor } from '#test/support/service.ts';
+import { quotaOver, type SharedQuota, sharedQuota } from '#test/support/shared-quota.ts';
+
+const needs = needsPostgres();
+const AWAY = 'quotas are counted by each process for itself: the shared windows do not answer';
+const BACK = 'quotas are counted by all processes together again';
+const rule = (name: string, maxRequests = 10): QuotaRule => ({ name, windowMs: 600_000, maxRequests });
+
+async function allowed(quota: SharedQuota, of: QuotaRule, calls: number): Promise<number> {
+  const states = await Promise.all(Array.from({ length: calls }, () => quota.take(of, 'a')));
+  return states.filter((state) => state.allowed).length;
+}
+
+const refusing = (): Promise<Db> => Promise.reject(new Error('nobody listens'));
+
+quotaContract({
+  name: 'shared, with Postgres away',
+  needs: { skip: false },
+  fresh: () => quotaOver(refusing, {}),
+  end: async () => undefined,
+});
+
+describe('quota without Postgres', () => {
+  test('a store that never answers is not waited for again; the operator is told once', async () => {
+    let asked = 0;
+    const silent = () => {
+      asked += 1;
+      return new Promise<never>(() => undefined);
+    };
+    const quota = await quotaOver(silent, { retryMs: 60_000 });
+    assert.equal(await allowed(quota, rule('silent'), 30), 10);
+    assert.deepEqual([asked, quota.told], [1, [AWAY]]);
+    await quota.end();
+  });
+
+  test('tries that hang are few, however long it takes', async () => {
+    let asked = 0;
+    const silent = () => {
+      asked += 1;
+      return new Promise<never>(() => undefined);
+    };
+    const quota = await quotaOver(silent, { limitMs: 2, retryMs: 1 });
+    await waitFor('three tries', () => asked === 3);
+    for (let n = 0; n < 50; n++) await new Promise((resolve) => setTimeout(resolve, 2));
+    assert.equal(asked, 3);
+    await quota.end();
+  });
+
+  test('nothing of it keeps a process alive', async () => {
+    const [command, args] = runtimeCommand('test/support/quota-process.ts');
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let told = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      told += text;
+    });
+    const [code] = await once(child, 'close');
+    assert.deepEqual([code, told], [0, 'counted\n']);
+  });
+});
+
+describe('quota of two processes with a Postgres that comes and goes', () => {
+  let server: PostgresServer;
+  let proxy: FreezingProxy;
+  /** Through the proxy. */
+  let url: string;
+  let pair: readonly [SharedQuota, SharedQuota];
+
+  before(async () => {
+    if (needs.skip) return;
+    server = await postgresServer();
+    const behind = new URL(await server.newDatabase());
+    proxy = await startFreezingProxy(Number(behind.port));
+    behind.port = String(proxy.port);
+    behind.hostname = '127.0.0.1';
+    url = behind.href;
+  });
+  after(async () => {
+    if (needs.skip) return;
+    for (const quota of pair) await quota.end();
+    await proxy.close();
+    await server.remove();
+  });
+
+  /** Both have said so, and nothing more. */
+  const bothTold = (lines: readonly string[]) =>
+    waitFor(`told: ${lines.at(-1)}`, () => pair.every(({ told }) => told.length >= lines.length)).then(() => {
+      for (const { told } of pair) assert.deepEqual(told, lines);
+    });
+
+  test(
+    'frozen: no call waits beyond its time, each gives at most the limit, with what it gave before',
+    needs,
+    async () => {
+      pair = await Promise.all([
+        sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
+        sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
+      ]);
+      const [one, other] = pair;
+      assert.equal(await allowed(one, rule('frozen'), 6), 6);
+      proxy.freeze();
+      // 6 were given by the one, which knows of none of the other's
+      assert.deepEqual(
+        [await allowed(one, rule('frozen'), 30), await allowed(other, rule('frozen'), 30)],
+        [4, 10],
+      );
+      assert.equal((await one.look(rule('frozen'), 'a')).allowed, false);
+      await bothTold([AWAY]);
+    },
+  );
+
+  test('thawed: counted together again; what was given alone is not given again', needs, async () => {
+    proxy.thaw();
+    await bothTold([AWAY, BACK]);
+    const [one, other] = pair;
+    assert.deepEqual(
+      [await allowed(one, rule('frozen'), 5), await allowed(other, rule('frozen'), 5)],
+      [0, 0],
+    );
+    assert.equal((await allowed(one, rule('thawed'), 7)) + (await allowed(other, rule('thawed'), 7)), 10);
+  });
+
+  test('stopped and started again: the same, on fresh connections', needs, async () => {
+    assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
+    await server.power.stop();
+    const [one, other] = pair;
+    assert.deepEqual(
+      [await allowed(one, rule('stopped'), 30), await allowed(other, rule('stopped'), 30)],
+      [10, 10],
+    );
+    await bothTold([AWAY, BACK, AWAY]);
+    await server.power.start();
+    await bothTold([AWAY, BACK, AWAY, BACK]);
+    assert.equal((await allowed(one, rule('started'), 7)) + (await allowed(other, rule('started'), 7)), 10);
+  });
+});

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { sweepShared } from '#src/adapters/quota/shared-windows.ts';
+import { sweepUntil } from '#src/adapters/quota/sweep.ts';
+import { quotaWindows } from '#src/adapters/quota/table.ts';
+import type { QuotaRule } from '#src/ports/quota.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { quotaContract } from '#test/support/quota.contract.ts';
+import { waitFor } from '#test/support/service.ts';
+import { type SharedQuota, sharedQuota } from '#test/support/shared-quota.ts';
+
+const needs = needsPostgres();
+const minute = (name: string, maxRequests: number): QuotaRule => ({ name, windowMs: 60_000, maxRequests });
+let server: PostgresServer;
+let url: string;
+let processes: readonly [SharedQuota, SharedQuota, SharedQuota];
+
+before(async () => {
+  if (needs.skip) return;
+  server = await postgresServer();
+  url = await server.newDatabase();
+  processes = await Promise.all([sharedQuota(url), sharedQuota(url), sharedQuota(url)]);
+});
+after(async () => {
+  if (needs.skip) return;
+  for (const quota of processes) await quota.end();
+  await server.remove();
+});
+
+quotaContract({
+  name: 'in Postgres',
+  needs,
+  fresh: async () => processes[0],
+  end: async () => undefined,
+});
+
+const allowedOf = (states: readonly { readonly allowed: boolean }[]) =>
+  states.filter((state) => state.allowed).length;
+
+describe('quota of three processes', () => {
+  test(
+    'of 100 calls at once on each, exactly the limit is allowed, and no number is told twice',
+    needs,
+    async () => {
+      for (let round = 0; round < 5; round++) {
+        const states = await Promise.all(
+          Array.from({ length: 300 }, (_, n) => processes[n % 3]?.take(minute('race', 100), `${round}`)),
+        );
+        const left = states.flatMap((state) => (state?.allowed ? [state.remaining] : []));
+        assert.deepEqual(
+          left.sort((a, b) => b - a),
+          Array.from({ length: 100 }, (_, n) => 99 - n),
+        );
+      }
+    },
+  );
+
+  test('many keys at once in any order: nobody waits for another in a circle', needs, async () => {
+    const keys = Array.from({ length: 200 }, (_, n) => `key ${n}`);
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(
+        processes.map((quota, n) => {
+          const inOrder = n === 1 ? keys.toReversed() : keys;
+          return Promise.all(inOrder.map((key) => quota.take(minute('circle', 1000), key)));
+        }),
+      );
+    }
+    for (const key of keys) {
+      assert.equal((await processes[0].look(minute('circle', 1000), key)).remaining, 1000 - 31, key);
+    }
+    assert.deepEqual(
+      processes.flatMap(({ told }) => told),
+      [],
+    );
+  });
+
+  test('what one has taken the others see, looking and taking', needs, async () => {
+    const [one, other, third] = processes;
+    const rule = minute('seen', 2);
+    await one.take(rule, 'a');
+    assert.equal((await other.look(rule, 'a')).remaining, 0);
+    await other.take(rule, 'a');
+    assert.equal((await third.look(rule, 'a')).allowed, false);
+    assert.equal((await third.take(rule, 'a')).allowed, false);
+    assert.equal((await one.take(rule, 'a')).allowed, false);
+  });
+
+  test('processes with different limits count together, and each refuses at its own', needs, async () => {
+    const [one, other] = processes;
+    assert.equal(allowedOf(await times(3, () => one.take(minute('limits', 5), 'a'))), 3);
+    assert.equal((await other.take(minute('limits', 3), 'a')).allowed, false);
+    assert.equal((await one.take(minute('limits', 5), 'a')).allowed, true);
+    assert.equal((await one.take(minute('limits', 5), 'a')).allowed, false);
+  });
+
+  test('a full window costs no more statement', needs, async () => {
+    const [one] = processes;
+    await times(2, () => one.take(minute('full', 1), 'a'));
+    const before = await pointsInAll(one);
+    assert.equal(allowedOf(await times(20, () => one.take(minute('full', 1), 'a'))), 0);
+    assert.equal(await pointsInAll(one), before);
+  });
+});
+
+describe('quota windows in the table', () => {
+  test('neither payer nor host nor address nor rule can be read', needs, async () => {
+    const secrets = ['0x857b06519E91e3A54538791bDbb0E22373e36b66', 'hooks.example.com', '192.0.2.77'];
+    for (const secret of secrets) await processes[0].take(minute('rule-name', 5), secret);
+    const db = await processes[0].open();
+    const rows = await db.select().from(quotaWindows);
+    assert.ok(rows.length >= secrets.length);
+    for (const { key } of rows) assert.match(key, /^[\w-]{43}$/);
+    const text = JSON.stringify(rows).toLowerCase();
+    for (const secret of [...secrets, 'rule-name']) assert.ok(!text.includes(secret.toLowerCase()), secret);
+  });
+
+  test('a window from before the clock of Postgres was set back is begun anew', needs, async () => {
+    const [one, other] = processes;
+    const rule = { name: 'set back', windowMs: 1000, maxRequests: 5 };
+    const db = await one.open();
+    await one.take(rule, 'a', 4);
+    await db.execute(sql`update quota_windows set expire = expire + interval '1 hour'`);
+    const { allowed, remaining, resetMs } = await other.take(rule, 'a', 2);
+    assert.deepEqual([allowed, remaining], [true, 3]);
+    assert.ok(resetMs <= 1000, `${resetMs}`);
+  });
+
+  test('those that have ended are removed a few at a time, the open ones never', needs, async () => {
+    const quota = await sharedQuota(await server.newDatabase());
+    const db = await quota.open();
+    await quota.take(minute('open', 5), 'a');
+    await addEnded(quota, 25);
+    assert.equal(await sweepShared(db, 10), 10);
+    const held = await db.transaction(async (transaction) => {
+      await transaction.execute(sql`select 1 from quota_windows where expire < now() limit 3 for update`);
+      // what another holds is left to it, and not waited for
+      return sweepShared(db, 100);
+    });
+    assert.equal(held, 12);
+    assert.equal(await sweepShared(db, 100), 3);
+    assert.equal(await sweepShared(db, 100), 0);
+    assert.equal((await quota.look(minute('open', 5), 'a')).remaining, 3);
+    await quota.end();
+  });
+
+  test('a sweep comes by itself, goes on after a failure and ends with the service', needs, async () => {
+    const quota = await sharedQuota(await server.newDatabase());
+    await addEnded(quota, 25);
+    let tries = 0;
+    const open = () => (tries++ === 0 ? Promise.reject(new Error('away')) : quota.open());
+    const ending = new AbortController();
+    const swept = sweepUntil(ending.signal, open, { everyMs: 1, rows: 2, statements: 3 });
+    await waitFor('all are gone', async () => (await pointsInAll(quota)) === 0);
+    ending.abort();
+    await swept;
+    await quota.end();
+  });
+});
+
+async function times<T>(count: number, act: () => Promise<T>): Promise<T[]> {
+  const done: T[] = [];
+  for (let n = 0; n < count; n++) done.push(await act());
+  return done;
+}
+
+async function pointsInAll(quota: SharedQuota): Promise<number> {
+  const db = await quota.open();
+  const rows = await db.select({ points: quotaWindows.points }).from(quotaWindows);
+  return rows.reduce((sum, { points }) => sum + points, 0);
+}
+
+async function addEnded(quota: SharedQuota, count: number): Promise<void> {
+  const db = await quota.open();
+  await db.execute(sql`insert into quota_windows (key, points, expire)
+    select 'ended ' || n, 1, now() - interval '1 second' from generate_series(1, ${count}::int) n`);
+}

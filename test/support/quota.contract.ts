@@ -1,0 +1,119 @@
+// What every quota must do, wherever it counts.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Quota, QuotaState } from '#src/ports/quota.ts';
+
+export type QuotaHarness = {
+  readonly name: string;
+  readonly needs: { readonly skip: boolean };
+  /** One that has counted nothing. */
+  fresh(): Promise<Quota>;
+  /** Frees all that `fresh` gave. */
+  end(): Promise<void>;
+};
+
+const rule = { name: 'calls', windowMs: 60_000, maxRequests: 3 };
+const outcome = ({ allowed, limit, remaining }: QuotaState) => ({ allowed, limit, remaining });
+
+export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
+  describe(`quota, ${name}`, () => {
+    let quota: Quota;
+    let keys = 0;
+    /** Nobody has counted it before. */
+    const newKey = () => `key ${keys++}`;
+
+    before(async () => {
+      if (!needs.skip) quota = await fresh();
+    });
+    after(end);
+
+    test('takes up to the limit and refuses beyond it, until the window ends', needs, async () => {
+      const key = newKey();
+      const states = [];
+      for (let i = 0; i < 5; i++) states.push(await quota.take(rule, key));
+      assert.deepEqual(states.map(outcome), [
+        { allowed: true, limit: 3, remaining: 2 },
+        { allowed: true, limit: 3, remaining: 1 },
+        { allowed: true, limit: 3, remaining: 0 },
+        { allowed: false, limit: 3, remaining: 0 },
+        { allowed: false, limit: 3, remaining: 0 },
+      ]);
+      for (const { resetMs } of states) assert.ok(resetMs > 0 && resetMs <= 60_000, `${resetMs}`);
+    });
+
+    test('looking answers as taking would, and takes nothing', needs, async () => {
+      const key = newKey();
+      for (let i = 0; i < 5; i++) {
+        const looked = await quota.look(rule, key);
+        assert.deepEqual(outcome(await quota.look(rule, key)), outcome(looked));
+        assert.deepEqual(outcome(await quota.take(rule, key)), outcome(looked));
+      }
+    });
+
+    test('several units at once count at once', needs, async () => {
+      const key = newKey();
+      assert.deepEqual(outcome(await quota.take(rule, key, 2)), { allowed: true, limit: 3, remaining: 1 });
+      assert.equal((await quota.take(rule, key, 2)).allowed, false);
+      assert.equal((await quota.take(rule, key)).allowed, false);
+    });
+
+    test('keys, names and windows are counted apart', needs, async () => {
+      const key = newKey();
+      const once = { name: 'once', windowMs: 60_000, maxRequests: 1 };
+      await quota.take(once, key);
+      assert.equal((await quota.take(once, key)).allowed, false);
+      assert.equal((await quota.take(once, newKey())).allowed, true);
+      assert.equal((await quota.take(rule, key)).allowed, true);
+      assert.equal((await quota.take({ ...once, windowMs: 86_400_000 }, key)).allowed, true);
+    });
+
+    test(
+      'of 100 calls at once exactly the limit is allowed, and each is told what is left',
+      needs,
+      async () => {
+        const wide = { name: 'wide', windowMs: 60_000, maxRequests: 20 };
+        const [one, other] = [newKey(), newKey()];
+        const states = await Promise.all(
+          Array.from({ length: 200 }, (_, n) => quota.take(wide, n % 2 === 0 ? one : other)),
+        );
+        for (const half of [0, 1]) {
+          const told = states
+            .filter((state, n) => n % 2 === half && state.allowed)
+            .map((state) => state.remaining);
+          assert.deepEqual(
+            told,
+            Array.from({ length: 20 }, (_, n) => 19 - n),
+          );
+        }
+      },
+    );
+
+    test('a window that is over is forgotten, also where it was refused all along', needs, async () => {
+      const key = newKey();
+      const short = { name: 'short', windowMs: 40, maxRequests: 1 };
+      await quota.take(short, key);
+      // asking on and on must not make the window longer
+      while (!(await quota.take(short, key)).allowed) await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.ok((await quota.look(short, newKey())).allowed);
+    });
+
+    test('a limit of none refuses, looked at or taken', needs, async () => {
+      const none = { name: 'none', windowMs: 60_000, maxRequests: 0 };
+      const key = newKey();
+      const states = [await quota.look(none, key), await quota.take(none, key)];
+      assert.deepEqual(states.map(outcome), Array(2).fill({ allowed: false, limit: 0, remaining: 0 }));
+    });
+
+    test('any text is a key', needs, async () => {
+      for (const key of [
+        '',
+        'ä € \u{1f600}',
+        'a\nb',
+        `${'x'.repeat(10_000)}`,
+        "'; drop table quota_windows",
+      ]) {
+        assert.equal((await quota.take({ ...rule, name: 'any' }, key)).remaining, 2, key.slice(0, 20));
+      }
+    });
+  });
+}
