@@ -2,14 +2,14 @@
 // leaves what is true and what may happen to the use cases, sockets to the runtime adapters.
 import { type AnyElysia, Elysia } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
-import { Fault, refused } from '#src/domain/refusal.ts';
+import { Fault } from '#src/domain/refusal.ts';
 import { badgeRoutes } from './badge.ts';
 import { callOf } from './call.ts';
 import { decideRoutes } from './decide.ts';
 import { decisionRoutes } from './decisions.ts';
 import type { HttpDeps } from './deps.ts';
 import { didRoutes } from './did.ts';
-import { faultAnswer, refusalAnswer } from './errors.ts';
+import { faultAnswer, routeNotFound } from './errors.ts';
 import { executeRoutes } from './execute.ts';
 import { type Fetch, frontDoor } from './front-door.ts';
 import { guidedRoutes } from './guided.ts';
@@ -17,7 +17,9 @@ import { healthRoutes } from './health.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
 import { methodRoutes } from './methods.ts';
+import { metricsRoutes } from './metrics.ts';
 import { monitoringRoutes } from './monitoring.ts';
+import { observed } from './observed.ts';
 import { openapiRoutes, openapiText } from './openapi.ts';
 import { policyRoutes } from './policy.ts';
 import { type ProcessMeter, processMetrics } from './process-metrics.ts';
@@ -35,10 +37,15 @@ export function createApp(deps: HttpDeps): App {
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
     ({ code, error, request }) => errorAnswer(deps, code, error, request),
   );
+  // Before the groups: it runs for the routes that come after it.
+  router.onTransform(({ request, route }) => {
+    callOf(request).seen.route = route;
+  });
   for (const group of groups) router.use(group);
   router.use(methodRoutes(groups.flatMap((group) => group.routes)));
   router.compile();
-  return { fetch: frontDoor(deps, async (request) => router.fetch(request), meter) };
+  const answer = frontDoor(deps, async (request) => router.fetch(request));
+  return { fetch: observed(deps, meter, answer) };
 }
 
 function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] {
@@ -57,6 +64,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
     monitoringRoutes(deps, meter),
     trustRoutes(deps),
     healthRoutes(deps),
+    metricsRoutes(deps),
     keyRoutes(deps),
     didRoutes(deps),
     openapiRoutes(() => {
@@ -71,8 +79,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
 const OF_OTHERS: ReadonlySet<string> = new Set(['payment_unconfirmed', 'facilitator_unavailable']);
 
 function errorAnswer(deps: HttpDeps, code: unknown, error: unknown, request: Request): Response {
-  if (code === 'NOT_FOUND')
-    return refusalAnswer(refused('route_not_found', 'There is nothing at this path.'));
+  if (code === 'NOT_FOUND') return routeNotFound();
   const requestId = callOf(request).id;
   if (error instanceof Fault && OF_OTHERS.has(error.code)) {
     deps.logger.warn('a payment could not be dealt with now', { requestId, code: error.code });

@@ -1,5 +1,6 @@
 // One call in hand: what is known of it before any route is, and the headers that whatever answer it gets will carry.
 import type { Entropy } from '#src/ports/clock.ts';
+import type { Seen } from './observed.ts';
 
 export type Call = {
   /** The caller's x-request-id where it is well-formed, else ours. */
@@ -8,6 +9,8 @@ export type Call = {
   readonly client: string;
   /** Set on the answer, also where that is an error thrown from anywhere. */
   readonly headers: Headers;
+  /** What operators will see of it. */
+  readonly seen: Seen;
 };
 
 /** Elysia hands every hook and handler the very request that it was given: what belongs to it is found by it. */

@@ -24,6 +24,11 @@ export function countedAs(address: string): string {
   return groups === null ? address : `${groups.slice(0, 4).join(':')}::/64`;
 }
 
+/** Of an address as `clientAddress` gives it. */
+export function isLoopback(address: string): boolean {
+  return address === '::1' || (isIpv4(address) && address.startsWith('127.'));
+}
+
 /** Without port, brackets and zone; IPv4 where it was mapped into IPv6. null: not an address. */
 function plainAddress(text: string): string | null {
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+)(?::\d+)?$/.exec(text)?.[1] ?? text;

@@ -15,9 +15,10 @@ import type { PolicyMode } from '#src/domain/target/policy.ts';
 import type { Offer } from '#src/domain/trust.ts';
 import type { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { DetailLogger, Logger } from '#src/ports/logger.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Quota, QuotaRule } from '#src/ports/quota.ts';
+import type { Exposition, Figures, Tracer } from '#src/ports/telemetry.ts';
 import type { Decided, DecideInput, Guided, GuidedInput } from '#src/usecases/decided.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import type { ExecuteInput } from '#src/usecases/execution-call.ts';
@@ -67,6 +68,18 @@ export type HttpSettings = {
   readonly trustsProxy: TrustsProxy;
   /** EGRESS_ALLOW_CIDRS is set. */
   readonly egressExemption: boolean;
+  /** `/metrics` is for everybody, not for this machine alone. */
+  readonly metricsPublic: boolean;
+};
+
+/** What is told to operators about this process. */
+export type Operators = {
+  readonly figures: Pick<Figures, 'requestBegun'>;
+  /** null: no traces are wanted. */
+  readonly tracer: Tracer | null;
+  readonly detail: DetailLogger;
+  /** Never throws, whatever is away. */
+  exposition(): Promise<Exposition>;
 };
 
 export type HttpDeps = {
@@ -87,5 +100,6 @@ export type HttpDeps = {
   readonly clock: Clock;
   readonly entropy: Entropy;
   readonly logger: Logger;
+  readonly operators: Operators;
   readonly settings: HttpSettings;
 };

@@ -1,7 +1,7 @@
 // The one table where a code meets a status, and the one shape of an error on the wire.
 // It leaves what is refused, and why, to the domain and the use cases.
 import { Type } from '@sinclair/typebox';
-import { Fault, type FaultCode, type RefusalCode, type Refused } from '#src/domain/refusal.ts';
+import { Fault, type FaultCode, type RefusalCode, type Refused, refused } from '#src/domain/refusal.ts';
 import { json } from './answer.ts';
 
 export const STATUS = {
@@ -78,6 +78,9 @@ export function refusalAnswer(refusal: Refused): Response {
   const { refused: code, message, details, retryAfterSeconds = null } = refusal;
   return answer({ code, message, details, retryAfterSeconds });
 }
+
+export const routeNotFound = () =>
+  refusalAnswer(refused('route_not_found', 'There is nothing at this path.'));
 
 /** A fault tells its own public message; anything else that was thrown tells nothing. */
 export function faultAnswer(thrown: unknown): Response {

@@ -5,7 +5,7 @@ import { clientAddress } from './client-address.ts';
 import type { HttpDeps } from './deps.ts';
 import { faultAnswer, refusalAnswer } from './errors.ts';
 import { CORS } from './methods.ts';
-import type { ProcessMeter } from './process-metrics.ts';
+import type { Observable } from './observed.ts';
 
 /** `clientAddress`: the socket's peer, as the runtime tells it. */
 export type Peer = { readonly clientAddress: string };
@@ -14,10 +14,10 @@ export type Fetch = (request: Request, peer: Peer) => Promise<Response>;
 
 export type Routed = (request: Request) => Promise<Response>;
 
-export function frontDoor(deps: HttpDeps, route: Routed, meter: ProcessMeter): Fetch {
-  return async (request, peer) => {
-    const end = meter.begin();
+export function frontDoor(deps: HttpDeps, route: Routed): Observable {
+  return async (request, peer, seen) => {
     const id = requestId(request.headers.get('x-request-id'), deps.entropy);
+    seen.requestId = id;
     const headers = new Headers();
     try {
       if (!isHost(request.headers.get('host'))) {
@@ -29,13 +29,11 @@ export function frontDoor(deps: HttpDeps, route: Routed, meter: ProcessMeter): F
       const forwarded = request.headers.get('x-forwarded-for');
       const client = clientAddress(peer.clientAddress, forwarded, deps.settings.trustsProxy);
       const routable = routableRequest(request);
-      beginCall(routable, { id, client, headers });
+      beginCall(routable, { id, client, headers, seen });
       return finished(await route(routable), { id, headers });
     } catch (cause) {
       deps.logger.error('a request failed outside its route', { requestId: id, cause });
       return finished(faultAnswer(cause), { id, headers });
-    } finally {
-      end();
     }
   };
 }

@@ -7,4 +7,9 @@ export interface Logger {
   error(message: string, fields?: LogFields & { cause?: unknown }): void;
 }
 
+/** Lines of every single call, for an operator who asks for all of them (LOG_LEVEL=debug). */
+export interface DetailLogger {
+  debug(message: string, fields?: LogFields): void;
+}
+
 export type LogFields = { readonly [name: string]: unknown };

@@ -225,12 +225,21 @@ const settings: HttpSettings = {
   rateLimitPerMinute: 60,
   trustsProxy: () => false,
   egressExemption: false,
+  metricsPublic: false,
 };
 
 export type FakeWorld = HttpDeps & {
   readonly executed: readonly ExecuteInput[];
   readonly executedGuided: readonly GuidedInput[];
   readonly log: CollectingLogger;
+};
+
+/** Nobody looks. */
+const unseen: HttpDeps['operators'] = {
+  figures: { requestBegun: () => () => undefined },
+  tracer: null,
+  detail: { debug: () => undefined },
+  exposition: async () => ({ contentType: 'text/plain; version=0.0.4; charset=utf-8', text: 'up 1\n' }),
 };
 
 type Changes = Omit<Partial<HttpDeps>, 'settings' | 'reads' | 'progress'> & {
@@ -266,6 +275,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     clock: systemClock(),
     entropy: seededEntropy(),
     logger: log,
+    operators: unseen,
     ...rest,
     execute(input) {
       executed.push(input);

@@ -1,7 +1,7 @@
 // Lines for the operator, one JSON object a line, written before the call returns, so that none is lost at exit.
 // What is logged the callers decide; here stands the second fence: what must never be in a log is masked once more.
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
-import type { LogFields, Logger } from '../../ports/logger.ts';
+import type { DetailLogger, LogFields, Logger } from '../../ports/logger.ts';
 import { maskedCause, maskedFields, maskedText } from './mask.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -10,19 +10,26 @@ export type PinoLoggerOptions = {
   readonly level: LogLevel;
   /** Where lines go; a stream is for tests. */
   readonly to: 'stdout' | 'stderr' | DestinationStream;
+  /** Fields of every line, asked for at each: what it belongs to. */
+  readonly context?: () => LogFields;
 };
 
-export function pinoLogger({ level, to }: PinoLoggerOptions): Logger {
+export function pinoLogger({ level, to, context }: PinoLoggerOptions): Logger & DetailLogger {
   const lines = pino(
     {
       level,
       base: { pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      ...(context === undefined ? {} : { mixin: () => shown(context()) }),
     },
     typeof to === 'string' ? destination({ dest: to === 'stdout' ? 1 : 2, sync: true }) : to,
   );
   return {
+    // One a request: nothing is masked for a line that nobody asked for.
+    debug(message, fields) {
+      if (lines.isLevelEnabled('debug')) lines.debug(shown(fields), maskedText(message));
+    },
     info: (message, fields) => lines.info(shown(fields), maskedText(message)),
     warn: (message, fields) => lines.warn(shownWithCause(fields), maskedText(message)),
     error: (message, fields) => lines.error(shownWithCause(fields), maskedText(message)),

@@ -1,0 +1,133 @@
+// Traces to an OpenTelemetry collector: OTLP over HTTP, as JSON. Nothing of a caller's request makes or joins a trace,
+// and nothing waits for the collector: what it does not take in time is dropped and counted.
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Clock } from '../../ports/clock.ts';
+import type { SpanKind as Kind, OpenSpan, SpanFacts, Tracer } from '../../ports/telemetry.ts';
+
+export type OtlpOptions = {
+  /** Of the collector, without `/v1/traces`. */
+  readonly endpoint: string;
+  readonly service: { readonly name: string; readonly version: string; readonly instance: string };
+  readonly clock: Pick<Clock, 'sleep'>;
+  /** Of each batch, once its fate is known. */
+  readonly exported: (spans: number, taken: boolean) => void;
+};
+
+/** Ended spans that wait; one more is dropped. */
+const WAITING_MAX = 4096;
+const BATCH_MAX = 512;
+const BATCH_MS = 2000;
+/** For one batch, its repeats included. */
+const EXPORT_MS = 5000;
+const CLOSE_MS = 2000;
+
+const KINDS: Record<Kind, SpanKind> = {
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  internal: SpanKind.INTERNAL,
+};
+
+/** Nothing of the library's global state is set: what runs beside it in the process is not traced by it. */
+export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions): Tracer {
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
+    timeoutMillis: EXPORT_MS,
+    // All that waits goes out at once when the process ends, beside a batch that hangs.
+    concurrencyLimit: WAITING_MAX / BATCH_MAX + 2,
+  });
+  const waiting = { spans: 0 };
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': service.name,
+      'service.version': service.version,
+      'service.instance.id': service.instance,
+    }),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: telling(exporter, waiting, exported),
+        maxQueueSize: WAITING_MAX,
+        maxExportBatchSize: BATCH_MAX,
+        scheduledDelayMillis: BATCH_MS,
+        exportTimeoutMillis: EXPORT_MS + 1000,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer(service.name, service.version);
+  const contexts = new AsyncLocalStorageContextManager();
+  return {
+    within(name, kind, work) {
+      const parent = contexts.active();
+      const span = tracer.startSpan(name, { kind: KINDS[kind] }, parent);
+      return contexts
+        .with(trace.setSpan(parent, span), () => run(span, work))
+        .finally(() => {
+          // As the processor counts: what it has no place for it drops without a word.
+          if (waiting.spans < WAITING_MAX) waiting.spans += 1;
+          else exported(1, false);
+          span.end();
+        });
+    },
+    traceId: () => traceIdOf(contexts.active()),
+    async close() {
+      const closed = provider.shutdown().catch(() => undefined);
+      await Promise.race([closed, clock.sleep(CLOSE_MS)]);
+    },
+  };
+}
+
+async function run<T>(span: Span, work: (span: OpenSpan) => Promise<T>): Promise<T> {
+  try {
+    return await work(openSpan(span));
+  } catch (error) {
+    // A message may say anything: it stays in the log, masked.
+    span.setStatus({ code: SpanStatusCode.ERROR });
+    throw error;
+  }
+}
+
+const openSpan = (span: Span): OpenSpan => ({
+  rename: (name) => void span.updateName(name),
+  tell: (facts) => void span.setAttributes(attributesOf(facts)),
+  fail: () => void span.setStatus({ code: SpanStatusCode.ERROR }),
+});
+
+function attributesOf(facts: SpanFacts): Attributes {
+  const told: Attributes = {};
+  for (const [name, value] of Object.entries(facts)) if (value !== null) told[name] = value;
+  return told;
+}
+
+function traceIdOf(context: Context): string | null {
+  return context === ROOT_CONTEXT ? null : (trace.getSpanContext(context)?.traceId ?? null);
+}
+
+function telling(
+  exporter: SpanExporter,
+  waiting: { spans: number },
+  exported: OtlpOptions['exported'],
+): SpanExporter {
+  return {
+    export(spans, done) {
+      waiting.spans -= spans.length;
+      exporter.export(spans, (result) => {
+        // 0: taken. The library's own enumeration of it stands in a package that is not ours to import.
+        exported(spans.length, result.code === 0);
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
+}

@@ -1,0 +1,158 @@
+// Figures as Prometheus collects them: counters of this process (Prometheus adds processes up), base units, names by
+// its conventions. Every label has a bounded set of values: whatever is outside of it is `other`.
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { ErrorCategory } from '../../domain/event-fields.ts';
+import type { NewEvent } from '../../ports/event-log.ts';
+import type { AppendOutcome, Figures } from '../../ports/telemetry.ts';
+
+/** What this process is. */
+export type BuildInfo = { readonly version: string; readonly runtime: string };
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'];
+const ATTEMPTS = ['succeeded', ...ErrorCategory.anyOf.map((category) => category.const), 'other'];
+const JOBS = ['succeeded', 'failed', 'other'];
+/** `…_later`: found out after the settle call, from the chain, a spent nonce or by an operator. */
+const SETTLEMENTS = ['settled', 'settled_later', 'rejected', 'rejected_later', 'unknown', 'released'];
+const APPENDS: readonly AppendOutcome[] = ['stored', 'conflict', 'unknown', 'failed'];
+
+/** Seconds. An execution may take three attempts of 12 s. */
+const REQUEST_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45];
+const APPEND_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 20];
+
+/** A registry of its own: what the library collects by itself leans on one runtime. */
+export function prometheusFigures(build: BuildInfo): Figures {
+  const registry = new Registry();
+  const counts = countersOf(registry);
+  const { requests, durations, inFlight, appends, spans } = counts;
+  const now = gaugesOf(registry);
+  return {
+    requestBegun() {
+      inFlight.inc();
+      return ({ route, method, status, seconds }) => {
+        const served = { route: route ?? 'none', method: known(method, METHODS) };
+        inFlight.dec();
+        requests.inc({ ...served, status });
+        durations.observe(served, seconds);
+      };
+    },
+    appended(outcome, seconds, events) {
+      appends.observe({ outcome }, seconds);
+      if (outcome === 'stored') for (const event of events) countFact(counts, event);
+    },
+    spansExported: (count, taken) => spans(taken ? 'exported' : 'lost', count),
+    async exposition({ storage, eventLogUp, readModelsUp, executionsInFlight, lag }) {
+      now.build.set({ ...build, storage }, 1);
+      now.log.set(Number(eventLogUp));
+      now.rows.set(Number(readModelsUp));
+      now.executions.set(executionsInFlight);
+      now.lagSeconds.set(lag.lagMs / 1000);
+      // Unknown is no number: the series is left out.
+      if (lag.lagEvents === null) now.lagEvents.remove();
+      else now.lagEvents.set(lag.lagEvents);
+      now.memory.set(process.memoryUsage().rss);
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+const known = (value: unknown, values: readonly string[]): string =>
+  values.find((one) => one === value) ?? 'other';
+
+function countersOf(registry: Registry) {
+  const registers = [registry];
+  const counter = (name: string, help: string, label: string, values: readonly string[]) => {
+    const made = new Counter<string>({ name, help, labelNames: [label], registers });
+    // A series that begins at 0: a rate sees its first step too.
+    for (const value of values) made.inc({ [label]: value }, 0);
+    return (value: string, by = 1) => made.inc({ [label]: value }, by);
+  };
+  const appends = new Histogram({
+    name: 'relay_event_log_append_seconds',
+    help: 'Time from an append to the answer of the log, by how it ended.',
+    labelNames: ['outcome'],
+    buckets: APPEND_BUCKETS,
+    registers,
+  });
+  for (const outcome of APPENDS) appends.zero({ outcome });
+  return {
+    appends,
+    requests: new Counter({
+      name: 'http_requests_total',
+      help: 'Requests answered, by the pattern of their route (none: no route has the path).',
+      labelNames: ['route', 'method', 'status'],
+      registers,
+    }),
+    durations: new Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time from a request to its answer.',
+      labelNames: ['route', 'method'],
+      buckets: REQUEST_BUCKETS,
+      registers,
+    }),
+    inFlight: new Gauge({
+      name: 'http_requests_in_flight',
+      help: 'Requests that are being answered.',
+      registers,
+    }),
+    attempts: counter(
+      'relay_attempts_total',
+      'Attempts recorded, by outcome: succeeded, or why not.',
+      'outcome',
+      ATTEMPTS,
+    ),
+    jobs: counter('relay_jobs_total', 'Jobs completed.', 'status', JOBS),
+    settlements: counter(
+      'relay_settlements_total',
+      'What was learnt of payments: at the settle call, or later.',
+      'outcome',
+      SETTLEMENTS,
+    ),
+    spans: counter(
+      'relay_trace_spans_total',
+      'Spans that the collector took, or that were lost.',
+      'outcome',
+      ['exported', 'lost'],
+    ),
+  };
+}
+
+type Counts = ReturnType<typeof countersOf>;
+
+function countFact({ attempts, jobs, settlements }: Counts, { type, data }: NewEvent): void {
+  const facilitator = data.evidence === 'facilitator';
+  if (type === 'AttemptMade')
+    attempts(data.outcome === 'succeeded' ? 'succeeded' : known(data.errorCategory, ATTEMPTS));
+  if (type === 'JobCompleted') jobs(known(data.status, JOBS));
+  if (type === 'PaymentSettled') settlements(facilitator ? 'settled' : 'settled_later');
+  if (type === 'PaymentRejected') settlements(facilitator ? 'rejected' : 'rejected_later');
+  if (type === 'SettlementUnknown') settlements('unknown');
+  if (type === 'PaymentReleased') settlements('released');
+}
+
+function gaugesOf(registry: Registry) {
+  const registers = [registry];
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  gauge('process_start_time_seconds', 'Start of the process, Unix time.').set(
+    Date.now() / 1000 - process.uptime(),
+  );
+  return {
+    build: new Gauge({
+      name: 'relay_build_info',
+      help: 'What runs here; always 1.',
+      labelNames: ['version', 'runtime', 'storage'],
+      registers,
+    }),
+    memory: gauge('process_resident_memory_bytes', 'Memory that the process holds.'),
+    executions: gauge('relay_executions_in_flight', 'Executions that hold a slot of MAX_IN_FLIGHT.'),
+    log: gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.'),
+    rows: gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.'),
+    lagEvents: gauge(
+      'relay_projection_lag_events',
+      'Events that the read models have yet to show; absent while unknown.',
+    ),
+    lagSeconds: gauge(
+      'relay_projection_lag_seconds',
+      'How long the oldest of them has waited, or how long it has not been known.',
+    ),
+  };
+}
