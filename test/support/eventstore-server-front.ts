@@ -9,6 +9,8 @@ export type Front = {
   readonly port: number;
   /** TCP connections of clients, open now. */
   connections(): number;
+  /** Chunks that wait for the thaw. */
+  held(): number;
   /** Closes the port and cuts every connection; what was frozen is lost, as with a killed process. */
   stop(): Promise<void>;
   /** Opens the same port again. */
@@ -30,8 +32,16 @@ type Held = { readonly to: 'client' | 'inner'; readonly chunk: Buffer | null };
 /** Between two held chunks, so that a request and the cancellation that followed it stay two. */
 const THAW_STEP_MS = 3;
 
-/** `behind`: port of the gRPC server on 127.0.0.1; `port`: 0 for any. */
-export async function startFront(behind: number, port: number): Promise<Front> {
+export type FrontOptions = {
+  /** Port of 127.0.0.1 where the bytes go. */
+  readonly behind: number;
+  /** 0 for any. */
+  readonly port: number;
+  /** Port of this front's own end of the connection that a call came by, of the port that the call knows. */
+  origin(port: number): number;
+};
+
+export async function startFront({ behind, port, origin }: FrontOptions): Promise<Front> {
   const pairs = new Set<Pair>();
   let frozen = false;
   let server: Server;
@@ -75,8 +85,10 @@ export async function startFront(behind: number, port: number): Promise<Front> {
     for (const pair of [...pairs]) end(pair);
   }
 
-  const byPeer = (peer: string): Pair | undefined =>
-    [...pairs].find((pair) => peer.endsWith(`:${pair.inner.localPort}`));
+  function byPeer(peer: string): Pair | undefined {
+    const port = origin(Number(peer.slice(peer.lastIndexOf(':') + 1)));
+    return [...pairs].find((pair) => pair.inner.localPort === port);
+  }
 
   async function listen(wanted: number): Promise<number> {
     server = createServer({ allowHalfOpen: true }, accept);
@@ -89,6 +101,7 @@ export async function startFront(behind: number, port: number): Promise<Front> {
   return {
     port: open,
     connections: () => pairs.size,
+    held: () => [...pairs].reduce((sum, pair) => sum + pair.held.length, 0),
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       frozen = false;

@@ -1,5 +1,6 @@
 // The transaction file of the test server, in memory: what a node stores, in which order, and what it answers to an
 // append. The rules are those of a real 23.10.6, asked by the same tests (eventstore-server.test.ts).
+import { judge, type Stream } from './eventstore-server-judge.ts';
 
 export type ProposedEvent = {
   readonly id: string;
@@ -47,11 +48,11 @@ export type ServerLog = {
   indexAt(position: bigint): number;
   /** Called after each append; answers how to stop it. */
   onAppend(listener: () => void): () => void;
+  /** As a restart does: a repeat without an expected revision is a new append from then on. */
+  forgetIds(): void;
   /** What a node writes by itself now and then: statistics and metadata of streams. */
   writeSystemEvents(count: number): void;
 };
-
-type Stream = { readonly events: StoredEvent[]; first: number; soft: boolean; hard: boolean };
 
 /** A record's size without its texts and bodies, and where a new database's first event stands. */
 const RECORD_BYTES = 90n;
@@ -110,8 +111,8 @@ export function serverLog(): ServerLog {
   }
 
   function append(name: string, expected: Expected, proposed: readonly ProposedEvent[]): AppendOutcome {
-    const refusal = judge(name, expected, proposed);
-    if (refusal !== null) return refusal;
+    const refused = refusal(name, expected, proposed);
+    if (refused !== null) return refused;
     const stream = streamOf(name);
     const began = end;
     const first = stream.events.length;
@@ -124,54 +125,13 @@ export function serverLog(): ServerLog {
     return { kind: 'stored', revision: BigInt(stream.events.length - 1), position: last?.position ?? began };
   }
 
-  /** null: store it. The order of the questions is the real server's. */
-  function judge(name: string, expected: Expected, proposed: readonly ProposedEvent[]): AppendOutcome | null {
-    const stream = streams.get(name);
-    const current = stream === undefined ? -1n : BigInt(stream.events.length) - 1n;
-    const wrong: AppendOutcome = { kind: 'wrong_version', actual: current < 0n ? null : current };
-    if (stream?.hard === true) return { kind: 'deleted' };
-    if (expected === 'stream_exists' && stream?.soft === true) return { kind: 'deleted' };
-    if (expected === 'stream_exists' && current < 0n) return wrong;
-    if (expected === 'any' || expected === 'stream_exists') return repeatAnywhere(name, proposed, wrong);
-    const revision = expected === 'no_stream' ? -1n : expected;
-    if (revision > current) return wrong;
-    if (revision === current) return null;
-    return repeatAt(stream, revision, expected, proposed, wrong);
-  }
-
-  /** With no expected revision, all ids must have been stored in this stream, wherever; some of them is a conflict. */
-  function repeatAnywhere(
+  function refusal(
     name: string,
-    proposed: readonly ProposedEvent[],
-    wrong: AppendOutcome,
-  ): AppendOutcome | null {
-    const found = proposed.map((event) => places.get(event.id.toLowerCase()));
-    const isHere = found.map((event) => event?.stream === name);
-    if (isHere[0] !== true) return null;
-    const last = found.at(-1);
-    return isHere.every((here) => here) && last !== undefined ? repeated(last) : wrong;
-  }
-
-  /** With an expected revision, the ids must stand right behind it, in order. */
-  function repeatAt(
-    stream: Stream | undefined,
-    revision: bigint,
     expected: Expected,
     proposed: readonly ProposedEvent[],
-    wrong: AppendOutcome,
   ): AppendOutcome | null {
-    const start = Number(revision) + 1;
-    const there = proposed.map((event, at) => stream?.events[start + at]?.id === event.id.toLowerCase());
-    const last = stream?.events[start + proposed.length - 1];
-    if (last !== undefined && there.length > 0 && there.every((same) => same)) return repeated(last);
-    if (there[0] !== true && expected === 'no_stream' && stream?.soft === true) return null;
-    return wrong;
-  }
-
-  function repeated(last: StoredEvent): AppendOutcome {
-    const stream = streamOf(last.stream);
-    const readable = !stream.soft && Number(last.revision) >= stream.first;
-    return { kind: 'repeated', revision: last.revision, position: readable ? last.position : null };
+    const ids = proposed.map((event) => event.id.toLowerCase());
+    return judge({ name, stream: streams.get(name), expected, ids, placeOf: (id) => places.get(id) });
   }
 
   function revive(name: string, stream: Stream, first: number): void {
@@ -181,8 +141,8 @@ export function serverLog(): ServerLog {
   }
 
   function remove(name: string, expected: Expected, hard: boolean): AppendOutcome {
-    const refusal = judge(name, expected, []);
-    if (refusal !== null) return refusal;
+    const refused = refusal(name, expected, []);
+    if (refused !== null) return refused;
     const stream = streamOf(name);
     if (!hard && stream.events.length === 0) return { kind: 'wrong_version', actual: null };
     const tombstone = {
@@ -218,6 +178,7 @@ export function serverLog(): ServerLog {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    forgetIds: () => places.clear(),
     writeSystemEvents: (count) => {
       for (let n = 0; n < count; n++) {
         if (n % 2 === 0) storeSystem('$stats-127.0.0.1:2113', '$statsCollected', { 'proc-mem': n });
@@ -230,9 +191,7 @@ export function serverLog(): ServerLog {
 
 const EMPTY = new Uint8Array();
 
-function utf8(data: object): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(data));
-}
+const utf8 = (data: object) => new TextEncoder().encode(JSON.stringify(data));
 
 function recordBytes(stream: string, event: ProposedEvent): bigint {
   const texts = Buffer.byteLength(stream) + Buffer.byteLength(event.type);

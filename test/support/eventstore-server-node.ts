@@ -44,7 +44,8 @@ export function serverNode(log: ServerLog, front: Front, credentials: Credential
     admit(call) {
       const given = call.metadata.get('authorization')[0];
       if (expected === undefined || given === expected) return null;
-      return fault(status.UNAUTHENTICATED, 'Bad gRPC response. HTTP status code: 401');
+      if (given !== undefined) return fault(status.UNAUTHENTICATED, 'Unauthenticated');
+      return fault(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
     },
     async turn(call) {
       if (armed.slowMs > 0) await sleep(armed.slowMs);

@@ -17,14 +17,15 @@ import { type ServerLog, type StoredEvent, serverLog } from './eventstore-server
 import { consumerTooSlow } from './eventstore-server-messages.ts';
 import { type Credentials, type ServerNode, serverNode } from './eventstore-server-node.ts';
 import { readCall } from './eventstore-server-read.ts';
-import type { Identity, TestCa } from './test-ca.ts';
+import { startTlsEnd } from './eventstore-server-tls.ts';
+import type { TestCa } from './test-ca.ts';
 
 export type EventStoreServerOptions = {
   /** Any free one where absent. */
   readonly port?: number;
   /** Issues a certificate for `localhost`. */
   readonly tls?: TestCa;
-  /** What every call but the question for features must bring. The client sends them over TLS only. */
+  /** What every call to a stream must bring. The client sends them over TLS only. */
   readonly credentials?: Credentials;
 };
 
@@ -47,6 +48,8 @@ export type EventStoreServer = {
   subscriptions(): number;
   /** TCP connections that are open now. */
   connections(): number;
+  /** Pieces of calls that wait for the thaw. */
+  held(): number;
   /** Frees the port and the certificate's file. */
   end(): Promise<void>;
 };
@@ -78,10 +81,14 @@ export async function startEventStoreServer(
 ): Promise<EventStoreServer> {
   const { tls, credentials } = options;
   const log = serverLog();
-  const identity = tls?.issue({ names: ['localhost'] });
   const grpc = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 });
-  const inner = await bound(grpc, identity);
-  const front = await startFront(inner, options.port ?? 0);
+  const plain = await bound(grpc);
+  const secure = tls && (await startTlsEnd(tls.issue({ names: ['localhost'] }), plain));
+  const front = await startFront({
+    behind: secure?.port ?? plain,
+    port: options.port ?? 0,
+    origin: (port) => secure?.origin(port) ?? port,
+  });
   const node = serverNode(log, front, credentials);
   serve(grpc, node);
 
@@ -92,7 +99,10 @@ export async function startEventStoreServer(
   return {
     url: connectionString(front.port, caFile, credentials),
     port: front.port,
-    stop: () => front.stop(),
+    stop: async () => {
+      await front.stop();
+      log.forgetIds();
+    },
     start: () => front.start(),
     faults: {
       freeze: () => front.freeze(),
@@ -117,8 +127,10 @@ export async function startEventStoreServer(
     ...watched(log),
     subscriptions: () => node.subscriptions.size,
     connections: () => front.connections(),
+    held: () => front.held(),
     end: async () => {
       await front.stop();
+      secure?.close();
       grpc.forceShutdown();
       if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     },
@@ -136,15 +148,15 @@ function connectionString(
   caFile: string | undefined,
   credentials: Credentials | undefined,
 ): string {
-  const user = credentials && `${credentials.username}:${encodeURIComponent(credentials.password)}@`;
+  const user =
+    credentials && `${encodeURIComponent(credentials.username)}:${encodeURIComponent(credentials.password)}@`;
   if (caFile === undefined) return `esdb://${user ?? ''}127.0.0.1:${port}?tls=false`;
   return `esdb://${user ?? ''}localhost:${port}?tls=true&tlsCAFile=${encodeURIComponent(caFile)}`;
 }
 
 /** Port of 127.0.0.1. */
-function bound(grpc: Server, identity: Identity | undefined): Promise<number> {
-  const pair = identity && { private_key: Buffer.from(identity.key), cert_chain: Buffer.from(identity.cert) };
-  const credentials = pair ? ServerCredentials.createSsl(null, [pair]) : ServerCredentials.createInsecure();
+function bound(grpc: Server): Promise<number> {
+  const credentials = ServerCredentials.createInsecure();
   return new Promise((resolve, reject) => {
     grpc.bindAsync('127.0.0.1:0', credentials, (error, port) => (error ? reject(error) : resolve(port)));
   });
