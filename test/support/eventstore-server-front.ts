@@ -74,6 +74,16 @@ export async function startFront({ behind, port, origin }: FrontOptions): Promis
     else target.write(chunk);
   }
 
+  /** What came while frozen goes on one by one, what came behind it since then at once. */
+  async function release(pair: Pair): Promise<void> {
+    let apart = pair.held.length;
+    for (let next = pair.held[0]; next !== undefined && !frozen; next = pair.held[0]) {
+      deliver(pair, next);
+      if (apart-- > 0) await sleep(THAW_STEP_MS);
+      pair.held.shift();
+    }
+  }
+
   function end(pair: Pair): void {
     pairs.delete(pair);
     pair.held.length = 0;
@@ -116,13 +126,7 @@ export async function startFront({ behind, port, origin }: FrontOptions): Promis
     },
     thaw: async () => {
       frozen = false;
-      for (const pair of [...pairs]) {
-        for (let next = pair.held[0]; next !== undefined; next = pair.held[0]) {
-          deliver(pair, next);
-          await sleep(THAW_STEP_MS);
-          pair.held.shift();
-        }
-      }
+      await Promise.all([...pairs].map(release));
     },
     cutAll,
     cut: (peer) => {

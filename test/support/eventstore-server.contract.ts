@@ -2,14 +2,17 @@
 // EventStoreDB 23.10.6. Stream names, ids and types are fresh, so that a server may be shared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type EventStoreDBClient, eventTypeFilter, jsonEvent, streamNameFilter } from '@eventstore/db-client';
 import {
-  type AllStreamResolvedEvent,
-  EventStoreDBClient,
-  eventTypeFilter,
-  type Filter,
-  jsonEvent,
-  streamNameFilter,
-} from '@eventstore/db-client';
+  type ClientTest,
+  events,
+  fresh,
+  inAll,
+  rejected,
+  stored,
+  subscribe,
+  withClient,
+} from './eventstore-server-client.ts';
 import { waitFor } from './service.ts';
 
 export type NamedServer = {
@@ -18,8 +21,6 @@ export type NamedServer = {
   /** A connection string. */
   url(): Promise<string>;
 };
-
-type ClientTest = (client: EventStoreDBClient) => Promise<void>;
 
 export function describeEventStoreServer({ name, needs, url }: NamedServer): void {
   const asks = (title: string, body: ClientTest) =>
@@ -239,64 +240,4 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     await rejected(stored(client, stream), { type: 'stream-deleted' });
     await rejected(client.appendToStream(stream, events(1)), { type: 'stream-deleted' });
   });
-}
-
-export async function withClient(url: string, body: ClientTest): Promise<void> {
-  const client = EventStoreDBClient.connectionString(url);
-  try {
-    await body(client);
-  } finally {
-    await client.dispose();
-  }
-}
-
-export const fresh = (name: string) => `${name}-${crypto.randomUUID().replaceAll('-', '')}`;
-
-export const events = (count: number, type = 'Happened') =>
-  Array.from({ length: count }, (_, n) => jsonEvent({ type, data: { n }, metadata: { by: 'test' } }));
-
-export async function stored(
-  client: EventStoreDBClient,
-  stream: string,
-  options: Parameters<EventStoreDBClient['readStream']>[1] = {},
-) {
-  const found = [];
-  for await (const { event } of client.readStream(stream, options)) if (event) found.push(event);
-  return found;
-}
-
-async function inAll(client: EventStoreDBClient, options: Parameters<EventStoreDBClient['readAll']>[0]) {
-  const found = [];
-  for await (const { event } of client.readAll(options)) if (event) found.push(event);
-  return found;
-}
-
-export function rejected(
-  call: Promise<unknown>,
-  properties: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  return assert.rejects(call, properties);
-}
-
-type SubscribeOptions = { fromPosition?: { commit: bigint; prepare: bigint } | 'end'; filter?: Filter };
-
-/** What a subscription says, in order: `confirmation`, `caughtUp`, `checkpoint`, `error …`, or stream and revision. */
-export function subscribe(client: EventStoreDBClient, { filter, ...options }: SubscribeOptions) {
-  const words: string[] = [];
-  const checkpointReached = async () => {
-    words.push('checkpoint');
-  };
-  const subscription = client.subscribeToAll({
-    ...options,
-    ...(filter && { filter: { ...filter, checkpointReached } }),
-  });
-  subscription.on('confirmation', () => words.push('confirmation'));
-  subscription.on('caughtUp', () => words.push('caughtUp'));
-  subscription.on('error', (error: Error & { type?: string }) =>
-    words.push(`error ${error.type ?? error.message}`),
-  );
-  subscription.on('data', ({ event }: AllStreamResolvedEvent) =>
-    words.push(`${event?.streamId} ${event?.revision}`),
-  );
-  return { words, end: () => subscription.unsubscribe() };
 }

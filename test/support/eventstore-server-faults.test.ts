@@ -1,0 +1,229 @@
+// The test server's switches, which a real one has not.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type EventStoreServer,
+  type EventStoreServerOptions,
+  startEventStoreServer,
+} from './eventstore-server.ts';
+import { events, fresh, rejected, stored, subscribe, withClient } from './eventstore-server-client.ts';
+import { waitFor } from './service.ts';
+import { makeTestCa } from './test-ca.ts';
+
+/** Clients of one process share a connection where their options are equal. */
+const APART = '&keepAliveInterval=11000';
+
+function switches(
+  title: string,
+  body: (server: EventStoreServer) => Promise<void>,
+  options: EventStoreServerOptions = {},
+) {
+  test(title, { timeout: 60_000 }, async () => {
+    const server = await startEventStoreServer(options);
+    try {
+      await body(server);
+    } finally {
+      await server.end();
+    }
+  });
+}
+
+switches('after stop every call fails at once, and start comes back with what was stored', async (server) => {
+  const stream = fresh('job');
+  const given = events(2);
+  await withClient(server.url, async (client) => {
+    await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
+    const heard = subscribe(client, {});
+    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+    assert.equal(server.subscriptions(), 1);
+    await server.stop();
+    await waitFor('the subscription to end', () => heard.words.at(-1)?.startsWith('error'));
+    await waitFor('the server to notice', () => server.subscriptions() === 0 && server.connections() === 0);
+    await assert.rejects(client.appendToStream(stream, events(1)));
+  });
+  await server.start();
+  await withClient(server.url, async (client) => {
+    assert.equal((await stored(client, stream)).length, 2);
+    await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
+    assert.equal(server.appends(), 1);
+    // As a real server that was started anew: only an expected revision makes a repeat known.
+    await client.appendToStream(stream, given, { expectedRevision: 'any' });
+    assert.equal((await stored(client, stream)).length, 4);
+  });
+});
+
+switches('a frozen server takes appends, answers none, and stores them when it thaws', async (server) => {
+  await withClient(server.url, async (client) => {
+    await client.appendToStream(fresh('warm'), events(1));
+    server.faults.freeze();
+    const stream = fresh('job');
+    const late = client.appendToStream(stream, events(1), { expectedRevision: 'no_stream' });
+    // A second client is taken as well, and waits.
+    await withClient(`${server.url}${APART}`, async (other) => {
+      const second = other.appendToStream(fresh('job'), events(1));
+      await waitFor('both connections', () => server.connections() === 2);
+      assert.equal(server.appends(), 1);
+      await server.faults.thaw();
+      assert.equal((await second).nextExpectedRevision, 0n);
+      assert.equal((await late).nextExpectedRevision, 0n);
+      assert.equal(server.appends(), 3);
+    });
+  });
+});
+
+switches('an append whose caller has gone lands when the server thaws', async (server) => {
+  const stream = fresh('job');
+  await withClient(server.url, async (client) => {
+    await client.appendToStream(fresh('warm'), events(1));
+    server.faults.freeze();
+    const lost = client.appendToStream(stream, events(1), { expectedRevision: 'no_stream' });
+    await waitFor('the append to be sent', () => server.held() > 0);
+    await client.dispose();
+    await assert.rejects(lost);
+  });
+  assert.equal(server.appends(), 1);
+  await server.faults.thaw();
+  await waitFor('the late append', () => server.appends() === 2);
+  assert.equal(server.events.at(-1)?.stream, stream);
+});
+
+switches('an append whose deadline passed while the server was frozen is not stored', async (server) => {
+  await withClient(server.url, async (client) => {
+    await client.appendToStream(fresh('warm'), events(1));
+    server.faults.freeze();
+    const begun = Date.now();
+    const late = client.appendToStream(fresh('job'), events(1), { deadline: 300 });
+    const refused = rejected(late, { type: 'deadline-exceeded' });
+    await waitFor('the deadline', () => server.held() > 0 && Date.now() > begun + 400);
+    await server.faults.thaw();
+    await refused;
+    assert.equal(server.appends(), 1);
+  });
+});
+
+switches('a lost answer is an append that was stored, and the repeat says so', async (server) => {
+  await withClient(server.url, async (client) => {
+    const [stream, given] = [fresh('job'), events(2)];
+    server.faults.loseAnswers(1);
+    await assert.rejects(client.appendToStream(stream, given, { expectedRevision: 'no_stream' }));
+    assert.equal(server.appends(), 1);
+    const repeat = await waitFor('the repeat', () =>
+      client.appendToStream(stream, given, { expectedRevision: 'no_stream' }).catch(() => false as const),
+    );
+    assert.equal(repeat.nextExpectedRevision, 1n);
+    assert.equal(server.appends(), 1);
+  });
+});
+
+switches('a lost answer cuts its own connection alone', async (server) => {
+  await withClient(`${server.url}${APART}`, (bystander) =>
+    withClient(server.url, async (client) => {
+      const heard = subscribe(bystander, {});
+      await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+      server.faults.loseAnswers(1);
+      const stream = fresh('job');
+      await assert.rejects(client.appendToStream(stream, events(1)));
+      await waitFor('the event', () => heard.words.includes(`${stream} 0`));
+      assert.equal(server.subscriptions(), 1);
+      await heard.end();
+    }),
+  );
+});
+
+switches('a refused append is a time-out that stored nothing', async (server) => {
+  await withClient(server.url, async (client) => {
+    server.faults.refuseAppends(1);
+    await rejected(client.appendToStream(fresh('job'), events(1)), { type: 'deadline-exceeded' });
+    assert.equal(server.appends(), 0);
+    await client.appendToStream(fresh('job'), events(1));
+  });
+});
+
+switches('drop cuts calls and subscriptions, and takes new ones', async (server) => {
+  await withClient(server.url, async (client) => {
+    const heard = subscribe(client, {});
+    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+    server.faults.drop();
+    await waitFor('the subscription to end', () => heard.words.at(-1)?.startsWith('error'));
+    await waitFor('an append', () =>
+      client.appendToStream(fresh('job'), events(1)).catch(() => false as const),
+    );
+  });
+});
+
+switches(
+  'a consumer that is too slow is dropped with the word for it, and hears nothing more',
+  async (server) => {
+    await withClient(server.url, async (client) => {
+      const stream = fresh('job');
+      const heard = subscribe(client, {});
+      await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+      server.faults.dropSubscriptionsAfter(2);
+      await client.appendToStream(stream, events(5));
+      await waitFor('the end', () => heard.words.includes('error timeout'));
+      // The client itself may lose what it read just before an error.
+      const mine = heard.words.filter((word) => word.startsWith(stream));
+      assert.deepEqual(mine, [`${stream} 0`, `${stream} 1`].slice(0, mine.length));
+      server.faults.dropSubscriptionsAfter(null);
+      const again = subscribe(client, {});
+      await waitFor('the subscription to catch up', () => again.words.includes('caughtUp'));
+      server.faults.dropSubscriptions();
+      await waitFor('the end', () => again.words.at(-1) === 'error timeout');
+      assert.equal(server.subscriptions(), 0);
+    });
+  },
+);
+
+switches('a slow server answers each call later', async (server) => {
+  await withClient(server.url, async (client) => {
+    await client.appendToStream(fresh('warm'), events(1));
+    server.faults.slow(300);
+    const begun = performance.now();
+    await Promise.all([1, 2, 3].map(() => client.appendToStream(fresh('job'), events(1))));
+    assert.ok(performance.now() - begun >= 295);
+    assert.equal(server.appends(), 4);
+  });
+});
+
+switches('what the system writes stands between the events of others', async (server) => {
+  await withClient(server.url, async (client) => {
+    const heard = subscribe(client, { fromPosition: 'end' });
+    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+    await client.appendToStream(fresh('job'), events(1));
+    server.writeSystemEvents(2);
+    await client.appendToStream(fresh('job'), events(1));
+    await waitFor('all four', () => heard.words.length === 6);
+    assert.deepEqual(
+      heard.words.slice(2).map((word) => word[0]),
+      ['j', '$', '$', 'j'],
+    );
+    assert.equal(server.appends(), 2);
+    await heard.end();
+  });
+});
+
+const admin = { username: 'admin', password: 'chan:ge it' };
+switches(
+  'over TLS the right user is let in, a wrong one and none are not, and an unknown root is not believed',
+  async (server) => {
+    const stream = fresh('job');
+    await withClient(server.url, async (client) => {
+      await client.appendToStream(stream, events(1));
+      assert.equal((await stored(client, stream)).length, 1);
+      server.faults.loseAnswers(1);
+      await assert.rejects(client.appendToStream(stream, events(1)));
+    });
+    const others = { 'admin:wrong@': 'access-denied', '': 'access-denied' };
+    for (const [user, type] of Object.entries(others)) {
+      await withClient(server.url.replace(/\/\/.*@/, `//${user}`), async (client) => {
+        await rejected(client.appendToStream(stream, events(1)), { type });
+        await rejected(stored(client, stream), { type });
+      });
+    }
+    await withClient(server.url.replace(/&tlsCAFile=.*/, ''), (client) =>
+      assert.rejects(client.appendToStream(stream, events(1))),
+    );
+    assert.equal(server.appends(), 2);
+  },
+  { tls: makeTestCa(), credentials: admin },
+);
