@@ -16,7 +16,7 @@ States:
   unserved     settled, its call never started: the buyer's same payment header still executes it, for nothing more
   refundable   settled, and its call was interrupted or never sent: nobody will send it again
   unknown      nobody knows whether the money moved: ask the chain, then say so with "resolve"
-The log of DATA_DIR is read, also while a service runs on it.`;
+The log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it.`;
 
 const RESOLVE_HELP = `
 Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). What you say is recorded and

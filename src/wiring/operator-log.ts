@@ -6,7 +6,9 @@ import { sqliteEventLog } from '../adapters/event-log/sqlite.ts';
 import { pinoLogger } from '../adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '../adapters/runtime/clock.ts';
 import type { Config } from '../config.ts';
+import type { EventLog } from '../ports/event-log.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
+import { eventStoreLog } from './event-store.ts';
 
 /** There is none where the configuration says. */
 export class NoEventLog extends Error {
@@ -16,18 +18,22 @@ export class NoEventLog extends Error {
   }
 }
 
+/** A person waits. */
+const PATIENCE_MS = 5000;
+
 /**
- * Makes nothing: throws `NoEventLog` where there is no log. What it has to say while it works goes to standard error.
- * `close` is the caller's.
+ * Makes nothing: throws `NoEventLog` where there is no file, `NoEventStore` where the server is away. What it has to say
+ * while it works goes to standard error. `close` is the caller's.
  */
-export async function openOperatorLog({ dataDir }: Config): Promise<JournalDeps> {
+export async function openOperatorLog({ dataDir, eventStoreUrl }: Config): Promise<JournalDeps> {
+  const logger = pinoLogger({ level: 'warn', to: 'stderr' });
+  const log =
+    eventStoreUrl === null ? await fileOf(dataDir) : await eventStoreLog(eventStoreUrl, logger, PATIENCE_MS);
+  return { log, clock: systemClock(), entropy: systemEntropy(), logger };
+}
+
+async function fileOf(dataDir: string): Promise<EventLog> {
   const file = join(dataDir, 'events.db');
   if (!existsSync(file)) throw new NoEventLog(file);
-  const log = await sqliteEventLog({ file });
-  return {
-    log,
-    clock: systemClock(),
-    entropy: systemEntropy(),
-    logger: pinoLogger({ level: 'warn', to: 'stderr' }),
-  };
+  return sqliteEventLog({ file });
 }

@@ -1,4 +1,4 @@
-// Where events and rows are kept, by tier: all embedded, or an embedded log with a shared Postgres.
+// Where events and rows are kept, by tier: all embedded, an embedded log with a shared Postgres, or EventStoreDB with it.
 import { join } from 'node:path';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '../adapters/event-log/sqlite.ts';
@@ -9,6 +9,7 @@ import type { Config } from '../config.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ReadStore } from '../ports/read-store.ts';
+import { eventStoreLog } from './event-store.ts';
 
 export type Stores = {
   readonly log: EventLog;
@@ -25,18 +26,41 @@ export async function openStores(
   logger: Logger,
   undo: (() => Promise<void>)[],
 ): Promise<Stores> {
-  const { dataDir, databaseUrl } = config;
-  // The lock first: a second process on embedded read models must not start.
-  const embedded = databaseUrl === null;
-  const readStore: ReadStore<Db> = embedded
-    ? pgliteReadStore({ directory: join(dataDir, 'read-models'), logger })
-    : postgresReadStore({ url: databaseUrl });
+  const { eventStoreUrl, databaseUrl } = config;
+  if (databaseUrl === null) return embeddedStores(config, logger, undo);
+  const readStore = postgresReadStore({ url: databaseUrl });
   undo.push(() => readStore.close());
-  const tenancy = await takeTenancy(join(dataDir, 'events.lock'), embedded ? 'alone' : 'shared');
-  undo.push(async () => tenancy.release());
+  if (eventStoreUrl === null) {
+    const log = await sharedFile(config, 'shared', undo);
+    return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };
+  }
+  const log = await eventStoreLog(eventStoreUrl, logger);
+  undo.push(() => log.close());
+  return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres' };
+}
+
+async function embeddedStores(
+  config: Config,
+  logger: Logger,
+  undo: (() => Promise<void>)[],
+): Promise<Stores> {
+  // Its lock comes first: a second process on embedded read models must not start.
+  const readStore = pgliteReadStore({ directory: join(config.dataDir, 'read-models'), logger });
+  undo.push(() => readStore.close());
+  const log = await sharedFile(config, 'alone', undo);
+  return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
+}
+
+async function sharedFile(
+  { dataDir }: Config,
+  tenancy: 'alone' | 'shared',
+  undo: (() => Promise<void>)[],
+): Promise<EventLog> {
+  const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);
+  undo.push(async () => taken.release());
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
   undo.push(() => log.close());
-  return { log, readStore, exclusive: embedded, driver: embedded ? 'sqlite+pglite' : 'sqlite+postgres' };
+  return log;
 }
 
 /** Brings the schema of DATABASE_URL's database to this version. */
