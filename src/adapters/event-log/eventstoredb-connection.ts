@@ -4,6 +4,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { StreamsClient, StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type { AppendReq, AppendResp, ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import { EventLogUnavailable } from '../../ports/event-log.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { faultOf, type Target, transport } from './eventstoredb-transport.ts';
 import type { EventStoreSettings } from './eventstoredb-url.ts';
 
@@ -41,10 +42,17 @@ type Ends<T> = {
   heard(): void;
 };
 
+export type ConnectionOptions = {
+  /** ms without an answer after which a call is over. */
+  readonly timeLimitMs: number;
+  readonly logger?: Logger;
+};
+
 export function eventStoreConnection(
   settings: EventStoreSettings,
-  timeLimitMs: number,
+  { timeLimitMs, logger }: ConnectionOptions,
 ): EventStoreConnection {
+  const outage = outageLines(logger);
   const { findTarget, credentials, options, metadata } = transport(settings, timeLimitMs);
   const live = new Set<Live>();
   let line: Promise<Line> | null = null;
@@ -81,7 +89,9 @@ export function eventStoreConnection(
     const { reason, away, leader: next } = faultOf(error);
     const elsewhere = next !== null || (away && (settings.discover || leader !== null));
     if (elsewhere && own !== null) abandon(own, next);
-    return REFUSALS.includes(reason) ? new Refusal(reason, error) : new EventLogUnavailable({ cause: error });
+    if (REFUSALS.includes(reason)) return new Refusal(reason, error);
+    if (!closed) outage.began(error);
+    return new EventLogUnavailable({ cause: error });
   }
 
   /** Deadlines of the client are not kept when a server freezes: this call ends by our own timer. */
@@ -116,14 +126,17 @@ export function eventStoreConnection(
       };
       const heard = () => {
         if (own !== null) own.heardAt = performance.now();
+        outage.ended();
         watch();
       };
       live.add(mine);
       watch();
-      current().then((open) => {
-        own = open;
-        if (live.has(mine)) started = begin(open.stub, { succeed, fail, heard });
-      }, fail);
+      current()
+        .then((open) => {
+          own = open;
+          if (live.has(mine)) started = begin(open.stub, { succeed, fail, heard });
+        })
+        .catch(fail);
     });
   }
 
@@ -133,9 +146,9 @@ export function eventStoreConnection(
         // With a deadline the server drops what it could not begin in time; what it began may still land later.
         const deadline = Date.now() + timeLimitMs;
         const sent = stub.append(metadata(), { deadline }, (error, answer) => {
+          if (answer === undefined) return fail(error ?? new Error('an answer without a word'));
           heard();
-          if (answer === undefined) fail(error ?? new Error('an answer without a word'));
-          else succeed(answer);
+          succeed(answer);
         });
         sent.on('error', fail);
         for (const request of requests) sent.write(request);
@@ -195,6 +208,21 @@ export function eventStoreConnection(
       closed = true;
       for (const each of [...live]) each.cancel();
       void line?.then(({ stub }) => stub.close());
+    },
+  };
+}
+
+/** One line for each outage, and one for its end. */
+function outageLines(logger: Logger | undefined) {
+  let away = false;
+  return {
+    began(cause: Error) {
+      if (!away) logger?.warn('the event log does not answer', { cause });
+      away = true;
+    },
+    ended() {
+      if (away) logger?.info('the event log answers again');
+      away = false;
     },
   };
 }

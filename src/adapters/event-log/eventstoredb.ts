@@ -2,6 +2,7 @@
 // switched on in it: no projections, no persistent subscriptions.
 // Leaves to others: the port says what a log is; each eventstoredb-*.ts beside this file decides one part of how.
 import { type EventLog, EventLogUnavailable, type RecordedEvent } from '../../ports/event-log.ts';
+import type { Logger } from '../../ports/logger.ts';
 import { checkedAppend } from './append-arguments.ts';
 import { eventStoreAppend } from './eventstoredb-append.ts';
 import { appendWatch } from './eventstoredb-append-watch.ts';
@@ -22,13 +23,16 @@ export type EventStoreDbEventLogOptions = {
   readonly url: string;
   /** ms without an answer after which a call throws `EventLogUnavailable`. */
   readonly timeLimitMs?: number;
+  /** Is told of outages and their ends. */
+  readonly logger?: Logger;
 };
 
 const HEALTH_LIMIT_MS = 2000;
 
 /** Connects with the first call. Throws `UnreadableConnectionString`. */
-export function eventStoreDbEventLog({ url, timeLimitMs = 5000 }: EventStoreDbEventLogOptions): EventLog {
-  const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs);
+export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): EventLog {
+  const { url, timeLimitMs = 5000 } = options;
+  const connection = eventStoreConnection(eventStoreSettings(url), { ...options, timeLimitMs });
   const reader = logReader(connection);
   const watch = appendWatch(connection.listen);
   const append = eventStoreAppend(connection, reader, timeLimitMs);
