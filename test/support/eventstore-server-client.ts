@@ -54,8 +54,11 @@ type SubscribeOptions = { fromPosition?: { commit: bigint; prepare: bigint } | '
 /** What a subscription says, in order: `confirmation`, `caughtUp`, `checkpoint`, `error …`, or stream and revision. */
 export function subscribe(client: EventStoreDBClient, { filter, ...options }: SubscribeOptions) {
   const words: string[] = [];
-  const checkpointReached = async () => {
+  /** Commit positions. */
+  const checkpoints: bigint[] = [];
+  const checkpointReached = async (_: unknown, { commit }: { commit: bigint }) => {
     words.push('checkpoint');
+    checkpoints.push(commit);
   };
   const subscription = client.subscribeToAll({
     ...options,
@@ -69,5 +72,5 @@ export function subscribe(client: EventStoreDBClient, { filter, ...options }: Su
   subscription.on('data', ({ event }: AllStreamResolvedEvent) =>
     words.push(`${event?.streamId} ${event?.revision}`),
   );
-  return { words, end: () => subscription.unsubscribe() };
+  return { words, checkpoints, end: () => subscription.unsubscribe() };
 }

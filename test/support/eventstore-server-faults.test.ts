@@ -1,6 +1,7 @@
 // The test server's switches, which a real one has not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { jsonEvent } from '@eventstore/db-client';
 import {
   type EventStoreServer,
   type EventStoreServerOptions,
@@ -12,6 +13,9 @@ import { makeTestCa } from './test-ca.ts';
 
 /** Clients of one process share a connection where their options are equal. */
 const APART = '&keepAliveInterval=11000';
+
+/** Bigger than what the protocol says by itself. */
+const LARGE = jsonEvent({ type: 'Large', data: 'x'.repeat(4_000) });
 
 function switches(
   title: string,
@@ -76,8 +80,8 @@ switches('an append whose caller has gone lands when the server thaws', async (s
   await withClient(server.url, async (client) => {
     await client.appendToStream(fresh('warm'), events(1));
     server.faults.freeze();
-    const lost = client.appendToStream(stream, events(1), { expectedRevision: 'no_stream' });
-    await waitFor('the append to be sent', () => server.held() > 0);
+    const lost = client.appendToStream(stream, [LARGE], { expectedRevision: 'no_stream' });
+    await waitFor('the append to be sent', () => server.held() > LARGE.data.length);
     await client.dispose();
     await assert.rejects(lost);
   });
@@ -92,12 +96,32 @@ switches('an append whose deadline passed while the server was frozen is not sto
     await client.appendToStream(fresh('warm'), events(1));
     server.faults.freeze();
     const begun = Date.now();
-    const late = client.appendToStream(fresh('job'), events(1), { deadline: 300 });
+    const late = client.appendToStream(fresh('job'), [LARGE], { deadline: 300 });
     const refused = rejected(late, { type: 'deadline-exceeded' });
-    await waitFor('the deadline', () => server.held() > 0 && Date.now() > begun + 400);
+    await waitFor('the deadline', () => server.held() > LARGE.data.length && Date.now() > begun + 400);
     await server.faults.thaw();
     await refused;
     assert.equal(server.appends(), 1);
+  });
+});
+
+switches('what a node had not got to when it was killed is lost', async (server) => {
+  await withClient(server.url, async (client) => {
+    await client.appendToStream(fresh('warm'), events(1));
+    server.faults.freeze();
+    server.faults.slow(200);
+    const waiting = client.appendToStream(fresh('job'), [LARGE]);
+    const failed = assert.rejects(waiting);
+    await waitFor('the append to be sent', () => server.held() > LARGE.data.length);
+    await server.faults.thaw();
+    await server.stop();
+    await failed;
+  });
+  await server.start();
+  await withClient(server.url, async (client) => {
+    // It waits as long as the killed one did, and began later.
+    await client.appendToStream(fresh('job'), events(1));
+    assert.equal(server.appends(), 2);
   });
 });
 

@@ -9,7 +9,7 @@ export type Front = {
   readonly port: number;
   /** TCP connections of clients, open now. */
   connections(): number;
-  /** Chunks that wait for the thaw. */
+  /** Bytes from clients that wait for the thaw. */
   held(): number;
   /** Closes the port and cuts every connection; what was frozen is lost, as with a killed process. */
   stop(): Promise<void>;
@@ -28,6 +28,8 @@ export type Front = {
 type Pair = { readonly client: Socket; readonly inner: Socket; readonly held: Held[] };
 /** `chunk` null: the sender ended. */
 type Held = { readonly to: 'client' | 'inner'; readonly chunk: Buffer | null };
+
+const bytesIn = ({ to, chunk }: Held) => (to === 'inner' ? (chunk?.length ?? 0) : 0);
 
 /** Between two held chunks, so that a request and the cancellation that followed it stay two. */
 const THAW_STEP_MS = 3;
@@ -111,7 +113,7 @@ export async function startFront({ behind, port, origin }: FrontOptions): Promis
   return {
     port: open,
     connections: () => pairs.size,
-    held: () => [...pairs].reduce((sum, pair) => sum + pair.held.length, 0),
+    held: () => [...pairs].flatMap((pair) => pair.held).reduce((sum, held) => sum + bytesIn(held), 0),
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       frozen = false;

@@ -119,12 +119,19 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
         const refused = client.appendToStream(stream, more, { expectedRevision });
         await rejected(refused, { type: 'wrong-expected-version', actualVersion: 1n });
       }
+      await client.appendToStream(stream, events(1), { expectedRevision: 1n });
+      const [one, two] = given;
+      assert.ok(one && two);
+      for (const expectedRevision of ['no_stream', 'any'] as const) {
+        const refused = client.appendToStream(stream, [one, ...events(1), two], { expectedRevision });
+        await rejected(refused, { type: 'wrong-expected-version', actualVersion: 2n });
+      }
       const shifted = client.appendToStream(stream, given.slice(1), { expectedRevision: 'no_stream' });
-      await rejected(shifted, { type: 'wrong-expected-version', actualVersion: 1n });
+      await rejected(shifted, { type: 'wrong-expected-version', actualVersion: 2n });
       const behind = await client.appendToStream(stream, [...events(1), ...given], {
         expectedRevision: 'any',
       });
-      assert.equal(behind.nextExpectedRevision, 4n);
+      assert.equal(behind.nextExpectedRevision, 5n);
       const elsewhere = await client.appendToStream(fresh('job'), given, { expectedRevision: 'any' });
       assert.equal(elsewhere.nextExpectedRevision, 1n);
     },
@@ -201,10 +208,13 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
       heard.words.filter((word) => word.startsWith('job')),
       [`${stream} 51`],
     );
-    assert.ok(heard.words.indexOf('checkpoint') < heard.words.indexOf(`${stream} 51`));
-    await client.appendToStream(stream, events(32));
+    const before = heard.words.slice(1, heard.words.indexOf(`${stream} 51`));
+    assert.ok(before.length > 0 && before.every((word) => word === 'checkpoint'), String(before));
+    const live = await client.appendToStream(stream, events(1));
+    await client.appendToStream(stream, events(31));
     const at = (word: string) => heard.words.lastIndexOf(word);
     await waitFor('a live checkpoint', () => at('checkpoint') > at('caughtUp'));
+    assert.ok((heard.checkpoints.at(-1) ?? 0n) >= (live.position?.commit ?? 0n));
     await client.appendToStream(stream, events(1, type));
     await waitFor('the live event', () => heard.words.includes(`${stream} 114`));
     await heard.end();

@@ -48,7 +48,7 @@ export type EventStoreServer = {
   subscriptions(): number;
   /** TCP connections that are open now. */
   connections(): number;
-  /** Pieces of calls that wait for the thaw. */
+  /** Bytes from clients that wait for the thaw. */
   held(): number;
   /** Frees the port and the certificate's file. */
   end(): Promise<void>;
