@@ -1,0 +1,158 @@
+// Spans from the tracer to a collector on loopback: who stands below whom, and what a collector that fails may not do.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { otlpTracer } from '#src/adapters/telemetry/otlp.ts';
+import type { Tracer } from '#src/ports/telemetry.ts';
+import { waitFor } from '#test/support/service.ts';
+import { closedPort } from '#test/support/service-world.ts';
+import { startTraceCollector, type TraceCollector } from '#test/support/trace-collector.ts';
+
+const service = { name: 'relay-test', version: '9.9.9', instance: 'one' };
+const turn = () => new Promise((resolve) => setTimeout(resolve, 1));
+
+let collector: TraceCollector;
+let fates: [spans: number, taken: boolean][];
+
+const openTracer = (endpoint = collector.url): Tracer =>
+  otlpTracer({
+    endpoint,
+    service,
+    clock: systemClock(),
+    exported: (spans, taken) => void fates.push([spans, taken]),
+  });
+
+before(async () => {
+  collector = await startTraceCollector();
+});
+beforeEach(() => {
+  fates = [];
+  collector.behave('take');
+});
+after(() => collector.close());
+
+describe('traces: a collector that takes them', () => {
+  test('what is started below a span stands below it, also across waits and beside others', async () => {
+    const tracer = openTracer(`${collector.url}/`);
+    const seen = collector.spans().length;
+    const branch = (name: string) =>
+      tracer.within(name, 'internal', async () => {
+        await turn();
+        await tracer.within(`${name}.leaf`, 'client', turn);
+        return tracer.traceId();
+      });
+    const one = tracer.within('root', 'server', async (span) => {
+      span.rename('renamed');
+      span.tell({ text: 'a', number: 1.5, flag: true, nothing: null });
+      const ids = await Promise.all([branch('left'), branch('right')]);
+      assert.deepEqual(ids, [tracer.traceId(), tracer.traceId()]);
+      return ids[0];
+    });
+    const [first, second] = await Promise.all([one, branch('other')]);
+    assert.equal(tracer.traceId(), null, 'outside there is no trace');
+    assert.match(first ?? '', /^[0-9a-f]{32}$/);
+    assert.notEqual(first, second);
+    await tracer.close();
+
+    const spans = collector.spans().slice(seen);
+    const byId = new Map(spans.map((span) => [span.spanId, span]));
+    const shown = spans.map(({ name, kind, traceId, parentId }) => [
+      name,
+      kind,
+      traceId === first ? 'first' : traceId === second ? 'second' : 'none',
+      parentId === null ? null : byId.get(parentId)?.name,
+    ]);
+    assert.deepEqual(shown.sort(), [
+      ['left', 1, 'first', 'renamed'],
+      ['left.leaf', 3, 'first', 'left'],
+      ['other', 1, 'second', null],
+      ['other.leaf', 3, 'second', 'other'],
+      ['renamed', 2, 'first', null],
+      ['right', 1, 'first', 'renamed'],
+      ['right.leaf', 3, 'first', 'right'],
+    ]);
+    const root = spans.find(({ name }) => name === 'renamed');
+    assert.deepEqual(root?.facts, {
+      'service.name': 'relay-test',
+      'service.version': '9.9.9',
+      'service.instance.id': 'one',
+      text: 'a',
+      number: 1.5,
+      flag: true,
+    });
+    assert.deepEqual(fates, [[7, true]]);
+  });
+
+  test('what the work throws is thrown on, and the span tells that and not a word of it', async () => {
+    const tracer = openTracer();
+    const seen = collector.spans().length;
+    const error = new TypeError('a secret');
+    const thrown = tracer.within('throws', 'internal', async () => {
+      throw error;
+    });
+    await assert.rejects(thrown, (caught) => caught === error);
+    await tracer.within('fails', 'internal', async (span) => span.fail());
+    await tracer.within('works', 'internal', turn);
+    await tracer.close();
+    const spans = collector.spans().slice(seen);
+    assert.deepEqual(
+      spans.map(({ name, failed }) => [name, failed]),
+      [
+        ['throws', true],
+        ['fails', true],
+        ['works', false],
+      ],
+    );
+    for (const word of ['secret', 'TypeError', 'stack']) assert.ok(!collector.bytes().includes(word), word);
+  });
+});
+
+describe('traces: a collector that does not', () => {
+  const traceMany = async (tracer: Tracer, count: number) => {
+    for (let i = 0; i < count; i++) await tracer.within('span', 'internal', async () => undefined);
+  };
+  const total = (taken: boolean) =>
+    fates.filter((fate) => fate[1] === taken).reduce((sum, [spans]) => sum + spans, 0);
+
+  test('one that refuses loses what was sent, and nothing else happens', async () => {
+    const tracer = openTracer();
+    collector.behave('refuse');
+    await traceMany(tracer, 3);
+    await tracer.close();
+    assert.deepEqual(fates, [[3, false]]);
+  });
+
+  test('one that hangs holds a bounded number of spans, the others are lost at once, and closing ends', async () => {
+    const slept: number[] = [];
+    const tracer = otlpTracer({
+      endpoint: collector.url,
+      service,
+      // The wait at the end passes at once; what is real are the spans and the collector.
+      clock: { sleep: async (ms) => void slept.push(ms) },
+      exported: (spans, taken) => void fates.push([spans, taken]),
+    });
+    collector.behave('hang');
+    const before = collector.calls();
+    await traceMany(tracer, 6000);
+    const lost = total(false);
+    // 512 in hand, 4096 waiting.
+    assert.equal(lost, 6000 - 512 - 4096);
+    assert.equal(total(true), 0);
+    await tracer.close();
+    assert.deepEqual(slept, [2000]);
+    await waitFor('the collector was asked', () => collector.calls() > before);
+  });
+
+  test('one that is away loses spans, and closing ends', async () => {
+    const tracer = otlpTracer({
+      endpoint: `http://127.0.0.1:${await closedPort()}`,
+      service,
+      clock: { sleep: async () => undefined },
+      exported: (spans, taken) => void fates.push([spans, taken]),
+    });
+    await traceMany(tracer, 5000);
+    await tracer.close();
+    assert.equal(total(true), 0);
+    assert.ok(total(false) >= 5000 - 512 - 4096, `${total(false)}`);
+  });
+});

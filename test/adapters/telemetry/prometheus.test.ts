@@ -1,0 +1,162 @@
+// Figures as Prometheus reads them: each has help and type, counts from 0, and no more series than it may have.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
+import { ErrorCategory } from '#src/domain/event-fields.ts';
+import type { NewEvent } from '#src/ports/event-log.ts';
+import type { Figures, StateNow } from '#src/ports/telemetry.ts';
+import { readFigures } from '#test/support/figures.ts';
+
+const NOW: StateNow = {
+  storage: 'sqlite+pglite',
+  eventLogUp: true,
+  readModelsUp: false,
+  executionsInFlight: 3,
+  lag: { lagEvents: 7, lagMs: 1500 },
+};
+const figures = () => prometheusFigures({ version: '1.2.3', runtime: 'some 4' });
+const read = async (of: Figures, now = NOW) => readFigures((await of.exposition(now)).text);
+const event = (type: string, data: NewEvent['data']): NewEvent => ({ id: 'x', type, data, metadata: {} });
+const store = (of: Figures, ...events: NewEvent[]) => of.appended('stored', 0.001, events);
+
+test('figures: text of version 0.0.4, every name by the conventions', async () => {
+  const of = figures();
+  assert.equal((await of.exposition(NOW)).contentType, 'text/plain; version=0.0.4; charset=utf-8');
+  const { types } = await read(of);
+  assert.ok(types.size >= 15, `${types.size}`);
+  for (const [name, type] of types) {
+    assert.match(name, /^(http|relay|process)_[a-z_]+$/);
+    assert.equal(name.endsWith('_total'), type === 'counter', name);
+    if (type === 'histogram') assert.match(name, /_seconds$/);
+  }
+});
+
+test('figures: the state is as told now', async () => {
+  const of = figures();
+  const seen = await read(of);
+  const build = { version: '1.2.3', runtime: 'some 4', storage: 'sqlite+pglite' };
+  assert.equal(seen.of('relay_build_info', build), 1);
+  assert.equal(seen.of('relay_event_log_up'), 1);
+  assert.equal(seen.of('relay_read_models_up'), 0);
+  assert.equal(seen.of('relay_executions_in_flight'), 3);
+  assert.equal(seen.of('relay_projection_lag_events'), 7);
+  assert.equal(seen.of('relay_projection_lag_seconds'), 1.5);
+  const started = seen.of('process_start_time_seconds') ?? 0;
+  const age = Date.now() / 1000 - started;
+  assert.ok(age > 0 && age < 3600, `${age}`);
+  assert.ok((seen.of('process_resident_memory_bytes') ?? 0) > 1e6);
+});
+
+test('figures: a lag that nobody knows is absent, and comes back', async () => {
+  const of = figures();
+  const unknown = await read(of, { ...NOW, lag: { lagEvents: null, lagMs: 31_000 } });
+  assert.equal(unknown.of('relay_projection_lag_events'), null);
+  assert.equal(unknown.of('relay_projection_lag_seconds'), 31);
+  assert.equal((await read(of)).of('relay_projection_lag_events'), 7);
+});
+
+test('figures: attempts and jobs count by outcome, each from 0', async () => {
+  const of = figures();
+  const categories = ErrorCategory.anyOf.map((one) => one.const);
+  const before = await read(of);
+  for (const outcome of ['succeeded', ...categories]) {
+    assert.equal(before.of('relay_attempts_total', { outcome }), 0, outcome);
+  }
+  store(
+    of,
+    event('AttemptMade', { outcome: 'succeeded', errorCategory: null }),
+    event('JobCompleted', { status: 'succeeded' }),
+    event('ReceiptSigned', {}),
+  );
+  for (const errorCategory of categories) {
+    store(of, event('AttemptMade', { outcome: 'failed', errorCategory }));
+  }
+  store(of, event('AttemptMade', { outcome: 'failed', errorCategory: 'of a later version' }));
+  store(of, event('JobCompleted', { status: 'failed' }));
+  const after = await read(of);
+  for (const outcome of ['succeeded', ...categories, 'other']) {
+    assert.equal(after.of('relay_attempts_total', { outcome }), 1, outcome);
+  }
+  assert.equal(after.of('relay_jobs_total', { status: 'succeeded' }), 1);
+  assert.equal(after.of('relay_jobs_total', { status: 'failed' }), 1);
+});
+
+test('figures: settlements count by what was learnt, and whether at once or later', async () => {
+  const of = figures();
+  const rows: readonly (readonly [outcome: string, type: string, evidence: string | null])[] = [
+    ['settled', 'PaymentSettled', 'facilitator'],
+    ['settled_later', 'PaymentSettled', 'chain'],
+    ['settled_later', 'PaymentSettled', 'operator'],
+    ['settled_later', 'PaymentSettled', 'nonce_consumed'],
+    ['rejected', 'PaymentRejected', 'facilitator'],
+    ['rejected_later', 'PaymentRejected', 'chain'],
+    ['rejected_later', 'PaymentRejected', 'operator'],
+    ['unknown', 'SettlementUnknown', null],
+    ['released', 'PaymentReleased', null],
+  ];
+  for (const [, type, evidence] of rows) store(of, event(type, { evidence }));
+  store(of, event('PaymentReserved', {}), event('SettlementRetried', {}), event('KeyClaimed', {}));
+  const seen = await read(of);
+  const told = seen
+    .labels('relay_settlements_total')
+    .map(({ outcome = '' }) => [outcome, seen.of('relay_settlements_total', { outcome })]);
+  assert.deepEqual(Object.fromEntries(told), {
+    settled: 1,
+    settled_later: 3,
+    rejected: 1,
+    rejected_later: 2,
+    unknown: 1,
+    released: 1,
+  });
+});
+
+test('figures: an append that was not acknowledged is timed, and counts for nothing else', async () => {
+  const of = figures();
+  for (const outcome of ['conflict', 'unknown', 'failed'] as const) {
+    of.appended(outcome, 0.3, [event('JobCompleted', { status: 'succeeded' })]);
+  }
+  of.appended('stored', 0.003, []);
+  const seen = await read(of);
+  assert.equal(seen.of('relay_jobs_total', { status: 'succeeded' }), 0);
+  for (const outcome of ['stored', 'conflict', 'unknown', 'failed']) {
+    assert.equal(seen.of('relay_event_log_append_seconds_count', { outcome }), 1, outcome);
+  }
+  assert.equal(seen.of('relay_event_log_append_seconds_sum', { outcome: 'unknown' }), 0.3);
+  const below = (le: string) => seen.of('relay_event_log_append_seconds_bucket', { outcome: 'stored', le });
+  assert.deepEqual([below('0.0025'), below('0.005'), below('+Inf')], [0, 1, 1]);
+});
+
+test('figures: requests count by route, method and status, and are in flight until answered', async () => {
+  const of = figures();
+  const [one, two] = [of.requestBegun(), of.requestBegun()];
+  assert.equal((await read(of)).of('http_requests_in_flight'), 2);
+  one({ route: '/api/jobs/:id', method: 'GET', status: 404, seconds: 0.02 });
+  two({ route: null, method: 'BREW', status: 404, seconds: 0.02 });
+  const seen = await read(of);
+  assert.equal(seen.of('http_requests_in_flight'), 0);
+  assert.deepEqual(
+    seen.labels('http_requests_total'),
+    [
+      { route: '/api/jobs/:id', method: 'GET', status: '404' },
+      { route: 'none', method: 'other', status: '404' },
+    ].map((labels) => Object.fromEntries(Object.entries(labels).sort())),
+  );
+  const timed = { route: '/api/jobs/:id', method: 'GET' };
+  assert.equal(seen.of('http_request_duration_seconds_sum', timed), 0.02);
+  assert.equal(seen.of('http_request_duration_seconds_bucket', { ...timed, le: '0.025' }), 1);
+});
+
+test('figures: methods that callers invent make no further series', async () => {
+  const of = figures();
+  const answer = (method: string) => of.requestBegun()({ route: null, method, status: 404, seconds: 0 });
+  answer('BREW');
+  const before = (await read(of)).lines;
+  for (let i = 0; i < 200; i++) answer(`BREW${i}`);
+  assert.equal((await read(of)).lines, before);
+});
+
+test('figures: two in one process are two', async () => {
+  const [one, other] = [figures(), figures()];
+  store(one, event('JobCompleted', { status: 'failed' }));
+  assert.equal((await read(other)).of('relay_jobs_total', { status: 'failed' }), 0);
+});
