@@ -30,8 +30,8 @@ const EVERY_MS = 60_000;
 const FOLLOWER_EVERY_MS = 600_000;
 /** While more is to go: a step, and then so many times its length for others. */
 const REST = 4;
-/** No autovacuum runs in an embedded store. */
-const VACUUM_EVERY_MS = 600_000;
+/** No autovacuum runs in an embedded store: without one, the space of what is gone would never be used again. */
+const VACUUM_EVERY_MS = 3_600_000;
 
 export type PurgeDeps = {
   readonly clock: Clock;
@@ -75,14 +75,14 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
     const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
     const { gone, more } = await purgeOnce(projector, before);
     vacuum.gone += gone;
-    if (more || !store.disposable || vacuum.gone === 0 || begunLately()) return more;
+    if (more || !store.disposable || vacuum.gone === 0 || vacuumedLately()) return more;
     vacuum.last = clock.monotonic();
     vacuum.gone = 0;
     vacuum.due = RETAINED.map((retained) => retained.table);
     return true;
   }
 
-  function begunLately(): boolean {
+  function vacuumedLately(): boolean {
     return clock.monotonic() - vacuum.last < VACUUM_EVERY_MS;
   }
 }
@@ -112,6 +112,8 @@ export async function purgeOnce(
     const jobs = before.jobs === null ? null : await cutOf(tx, 'jobs', before.jobs, maxRows);
     const receipts = before.receipts === null ? null : await cutOf(tx, 'receipts', before.receipts, maxRows);
     if (jobs === null && receipts === null) return NOTHING;
+    // Without it a store that keeps no statistics reads whole tables.
+    await tx.execute(sql`set local enable_seqscan = off`);
     const gone = await cut(tx, { jobs, receipts });
     const isPart = (at: string | null, whole: string | null) => at !== null && at !== whole;
     return { gone, more: isPart(jobs, before.jobs) || isPart(receipts, before.receipts) };

@@ -110,7 +110,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const { signal } = subscription;
     try {
       const pending = pendingEvents(deps, { after, capacity: 4 * batchSize, signal });
-      state.session = { projector, pending, ...standing };
+      state.session = { projector, pending, nearHead: false, ...standing };
       const parts = { progress, catchUp, purge, notice, worked };
       await projectAll(state.session, { ...deps, ...parts, batchSize, signal: ending.signal });
     } finally {

@@ -48,6 +48,8 @@ export type Session = {
   readonly told: Checkpoints['told'];
   checkpoint: Checkpoint | null;
   role: Role;
+  /** The rows have come, in this session, to where a batch more ends what is to be projected. */
+  nearHead: boolean;
 };
 
 /** How often a session without events looks whether its rows are still those of the store. */
@@ -75,16 +77,17 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
   }
 }
 
-/** Rows are cut only where the next batch ends what is to be projected. */
-function purgeInMs({ pending, role }: Session, { purge, batchSize }: SessionDeps): number {
-  const caughtUp = pending.complete && pending.size <= batchSize;
-  return role === 'superseded' || !caughtUp ? Number.POSITIVE_INFINITY : purge.dueInMs(role === 'projects');
+/** Under a steady load there is always an event to come: near the head is near enough. */
+function purgeInMs({ pending, role, nearHead }: Session, { purge, batchSize }: SessionDeps): number {
+  const mayPurge = role !== 'superseded' && nearHead && pending.size <= batchSize;
+  return mayPurge ? purge.dueInMs(role === 'projects') : Number.POSITIVE_INFINITY;
 }
 
 async function nextEvents(session: Session, deps: SessionDeps): Promise<void> {
   const { pending, projector } = session;
   const { clock, store, progress, worked } = deps;
   if (pending.complete) {
+    session.nearHead = true;
     progress.noteCaughtUp();
     worked();
   }
@@ -174,7 +177,9 @@ function moveTo(session: Session, deps: SessionDeps, to: Checkpoint | null, even
   progress.set(to.position);
   catchUp.moved(to.position, events);
   worked();
-  if (session.pending.size === 0 && session.pending.complete) progress.noteCaughtUp();
+  if (!session.pending.complete) return;
+  if (session.pending.size === 0) progress.noteCaughtUp();
+  if (session.pending.size <= deps.batchSize) session.nearHead = true;
 }
 
 /** Events of one append arrive some microtasks apart: without a few turns each would be a batch of its own. */

@@ -22,6 +22,8 @@ import {
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
+import { changedContract } from './read-model-changed.contract.ts';
+import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
 import { versionsContract } from './read-model-versions.contract.ts';
@@ -36,6 +38,8 @@ export function readModelContract(harness: ReadStoreHarness): void {
   runnerContract(harness);
   replayContract(harness);
   versionsContract(harness);
+  changedContract(harness);
+  purgeContract(harness);
   queryContract(harness);
 }
 

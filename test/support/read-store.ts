@@ -92,8 +92,9 @@ export async function allRows(db: Db): Promise<Record<string, readonly unknown[]
 export function runnerOver(
   log: EventLog,
   store: Pick<ReadStore<Db>, 'open' | 'disposable'>,
-  options: RunnerOptions & { logger?: Logger } = {},
+  options: RunnerOptions & { readonly logger?: Logger; readonly now?: () => number } = {},
 ): ProjectionRunner {
-  const { logger = silent, ...rest } = options;
-  return startProjections({ log, store, judgeReceipt: judgeBySignature, clock: systemClock(), logger }, rest);
+  const { logger = silent, now = Date.now, ...rest } = options;
+  const clock = { ...systemClock(), now };
+  return startProjections({ log, store, judgeReceipt: judgeBySignature, clock, logger }, rest);
 }

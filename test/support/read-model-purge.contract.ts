@@ -1,0 +1,231 @@
+// Part of the suite over every read store: what is kept for how long, and what is said of what is gone.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { purgeOnce } from '#projections/purge.ts';
+import { readModels } from '#projections/read-models.ts';
+import { READ_MODELS } from '#projections/registry.ts';
+import { storeQueries } from '#projections/store-query.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import type { DomainEvent } from '#src/domain/events.ts';
+import {
+  appendAll,
+  decisionAppend,
+  decisionIdOf,
+  histories,
+  jobAppends,
+  jobIdOf,
+  PLAN,
+  receiptIdOf,
+  recorded,
+} from './job-histories.ts';
+import { memoryLog } from './memory-log.ts';
+import { asStored, rowsAfter } from './read-model-rows.ts';
+import { projectWith } from './read-model-versions.contract.ts';
+import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
+import { waitFor } from './service.ts';
+
+/** Only a hanging test meets it. */
+const PATIENCE_MS = 20_000;
+const DAY_MS = 86_400_000;
+const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
+const instant = (ms: number) => new Date(ms).toISOString();
+
+type Stored = Record<string, readonly unknown[]>;
+type Horizons = { readonly jobs: string | null; readonly receipts: string | null };
+
+/** Of all rows that the log tells, those which the horizons leave. */
+function retained(rows: Stored, { jobs, receipts }: Horizons): Stored {
+  const left = (table: string, time: string, horizon: string | null) =>
+    (rows[table] ?? []).filter((row) => {
+      const fields = row as Record<string, unknown>;
+      return fields.status === 'running' || horizon === null || String(fields[time]) >= horizon;
+    });
+  return {
+    ...rows,
+    jobs: left('jobs', 'updated_at', jobs),
+    proofs: left('proofs', 'updated_at', jobs),
+    receipts: left('receipts', 'signed_at', receipts),
+    decisions: left('decisions', 'created_at', receipts),
+  };
+}
+
+const horizonsOf = ({
+  jobsBefore,
+  receiptsBefore,
+}: {
+  jobsBefore: string | null;
+  receiptsBefore: string | null;
+}) => ({
+  jobs: jobsBefore,
+  receipts: receiptsBefore,
+});
+
+export function purgeContract(harness: ReadStoreHarness): void {
+  const { name } = harness;
+
+  test(
+    `${name}: after every step of the purge exactly what ended before the horizon is gone, and is counted`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const minute = fc.integer({ min: 0, max: 14 }).map((n) => instant(Date.UTC(2026, 0, 1) + n * 60_000));
+      const before = fc.record({ jobs: fc.option(minute), receipts: fc.option(minute) });
+      let steps = 0;
+      await fc.assert(
+        fc.asyncProperty(
+          histories,
+          before,
+          fc.integer({ min: 1, max: 4 }),
+          async (appends, limits, maxRows) => {
+            await emptyRows(db);
+            const log = memoryLog();
+            await appendAll(log, appends);
+            await projectWith(READ_MODELS, log, store);
+            const all = asStored(await rowsAfter(recorded(log)));
+            for (let more = true; more; steps++) {
+              const last = horizonsOf(await storeQueries(db).retention());
+              const purged = await purgeOnce({ db, models: READ_MODELS }, limits, maxRows);
+              more = purged.more;
+              const { jobsPurged, receiptsPurged, ...moved } = await storeQueries(db).retention();
+              const horizons = horizonsOf(moved);
+              const rows = await allRows(db);
+              assert.deepEqual(rows, retained(all, horizons));
+              assert.equal(jobsPurged, (all.jobs?.length ?? 0) - (rows.jobs?.length ?? 0));
+              assert.equal(receiptsPurged, (all.receipts?.length ?? 0) - (rows.receipts?.length ?? 0));
+              assert.deepEqual(await storeQueries(db).counts(), {
+                jobs: rows.jobs?.length,
+                receipts: rows.receipts?.length,
+              });
+              for (const which of ['jobs', 'receipts'] as const) {
+                assert.ok((horizons[which] ?? '') >= (last[which] ?? ''), 'a horizon never goes back');
+                assert.ok(
+                  (horizons[which] ?? '') <= (limits[which] ?? ''),
+                  'nothing goes that is still kept',
+                );
+              }
+              if (more) assert.ok(purged.gone > 0, 'every step but the last one gets on');
+              else assert.deepEqual(rows, retained(all, limits));
+            }
+          },
+        ),
+        { numRuns: 25 },
+      );
+      assert.ok(steps > 30, `only ${steps} steps`);
+    },
+  );
+
+  test(
+    `${name}: the oldest go first, a few at a time; what ended at one time goes together`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      const endsAt = [5, 1, 3, 3, 3, 2, 4, 0];
+      for (const [seed, minutes] of endsAt.entries())
+        await appendAll(log, jobAppends({ ...PLAN, seed, startedAtMs: PLAN.startedAtMs + minutes * 60_000 }));
+      await projectWith(READ_MODELS, log, store);
+      const before = { jobs: instant(PLAN.startedAtMs + 5 * 60_000), receipts: null };
+      const left: number[] = [];
+      for (let more = true; more; ) {
+        more = (await purgeOnce({ db, models: READ_MODELS }, before, 2)).more;
+        left.push((await allRows(db)).jobs?.length ?? 0);
+      }
+      assert.deepEqual(left, [6, 5, 2, 1]);
+      assert.equal((await allRows(db)).receipts?.length, endsAt.length, 'each kind has its own horizon');
+    },
+  );
+
+  test(
+    `${name}: a runner that has caught up purges by itself; gone is gone, whatever comes late, and counted for ever`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      const now = PLAN.startedAtMs + 10 * DAY_MS;
+      const recent = { startedAtMs: now - DAY_MS };
+      const old = jobAppends({ ...PLAN, seed: 1, answers: [500], decision: 1 });
+      await appendAll(log, [
+        decisionAppend(1),
+        ...old,
+        ...jobAppends({ ...PLAN, seed: 2, end: 'running' }),
+        ...jobAppends({ ...PLAN, seed: 3, ...recent }),
+      ]);
+      const runner = runnerOver(log, store, {
+        now: () => now,
+        retentionMs: { jobs: 7 * DAY_MS, receipts: null },
+      });
+      const models = readModels(store, systemClock(), runner.ready);
+      await waitFor('the purge', async () => (await models.store.retention()).jobsPurged > 0);
+      assert.equal(await models.job.find(jobIdOf(1)), null);
+      assert.equal(await models.proof.find(jobIdOf(1)), null);
+      assert.equal((await models.job.find(jobIdOf(2)))?.status, 'running', 'a running job is kept');
+      assert.equal((await models.job.find(jobIdOf(3)))?.status, 'succeeded');
+      assert.equal(
+        (await models.receipt.find(receiptIdOf(1)))?.jobId,
+        jobIdOf(1),
+        'kept longer than its job',
+      );
+      assert.equal((await models.decision.find(decisionIdOf(1)))?.outcome.jobId, jobIdOf(1));
+      assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
+      const { stats } = await models.monitoring.summary(now, DAY_MS);
+      assert.deepEqual([stats.total, stats.succeeded, stats.failed, stats.running], [3, 1, 1, 1]);
+
+      const rows = await allRows(db);
+      const late: DomainEvent[] = old
+        .flatMap(({ events }) => events)
+        .filter(({ type }) => type === 'AttemptMade');
+      const last = await appendAll(log, [{ stream: old[0]?.stream ?? '', events: late }]);
+      assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+      assert.deepEqual((await allRows(db)).jobs, rows.jobs);
+      assert.deepEqual((await allRows(db)).proofs, rows.proofs);
+      await runner.stop();
+    },
+  );
+
+  test(
+    `${name}: replayed from the log, all that is gone goes again, and every answer is the same`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      const now = PLAN.startedAtMs + 40 * DAY_MS;
+      for (let day = 0; day < 40; day++) {
+        const at = PLAN.startedAtMs + day * DAY_MS;
+        await appendAll(log, [
+          decisionAppend(day, at),
+          ...jobAppends({
+            ...PLAN,
+            seed: day,
+            decision: day,
+            startedAtMs: at,
+            answers: [day % 3 ? 200 : 500],
+          }),
+        ]);
+      }
+      const retentionMs = { jobs: 7 * DAY_MS, receipts: 30 * DAY_MS };
+      const left = { jobs: 7, receipts: 30 };
+      const answers: unknown[] = [];
+      for (const _ of ['live', 'replayed']) {
+        await emptyRows(await store.open());
+        const runner = runnerOver(log, store, { now: () => now, retentionMs });
+        const models = readModels(store, systemClock(), runner.ready);
+        await waitFor('the purge to end', async () => {
+          const { jobs, receipts } = await models.store.counts();
+          return jobs === left.jobs && receipts === left.receipts;
+        });
+        answers.push([
+          await allRows(await store.open()),
+          await models.store.retention(),
+          await models.monitoring.summary(now, 30 * DAY_MS),
+          await models.trust.receipts('2026'),
+        ]);
+        await runner.stop();
+      }
+      assert.deepEqual(answers[1], answers[0]);
+    },
+  );
+}
