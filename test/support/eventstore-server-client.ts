@@ -1,10 +1,11 @@
 // The stock client, as tests of the test server use it.
 import assert from 'node:assert/strict';
 import {
-  type AllStreamResolvedEvent,
   EventStoreDBClient,
   type Filter,
   jsonEvent,
+  type ResolvedEvent,
+  type StreamSubscription,
 } from '@eventstore/db-client';
 
 export type ClientTest = (client: EventStoreDBClient) => Promise<void>;
@@ -64,13 +65,16 @@ export function subscribe(client: EventStoreDBClient, { filter, ...options }: Su
     ...options,
     ...(filter && { filter: { ...filter, checkpointReached } }),
   });
+  return { checkpoints, ...listen(subscription, words) };
+}
+
+/** See `subscribe`. */
+export function listen(subscription: StreamSubscription, words: string[] = []) {
   subscription.on('confirmation', () => words.push('confirmation'));
   subscription.on('caughtUp', () => words.push('caughtUp'));
   subscription.on('error', (error: Error & { type?: string }) =>
     words.push(`error ${error.type ?? error.message}`),
   );
-  subscription.on('data', ({ event }: AllStreamResolvedEvent) =>
-    words.push(`${event?.streamId} ${event?.revision}`),
-  );
-  return { words, checkpoints, end: () => subscription.unsubscribe() };
+  subscription.on('data', ({ event }: ResolvedEvent) => words.push(`${event?.streamId} ${event?.revision}`));
+  return { words, end: () => subscription.unsubscribe() };
 }

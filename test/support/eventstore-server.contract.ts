@@ -2,7 +2,7 @@
 // EventStoreDB 23.10.6. Stream names, ids and types are fresh, so that a server may be shared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EventStoreDBClient, eventTypeFilter, jsonEvent, streamNameFilter } from '@eventstore/db-client';
+import { type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
 import {
   type ClientTest,
   events,
@@ -10,10 +10,9 @@ import {
   inAll,
   rejected,
   stored,
-  subscribe,
   withClient,
 } from './eventstore-server-client.ts';
-import { waitFor } from './service.ts';
+import { describeSubscriptions } from './eventstore-server-subscriptions.contract.ts';
 
 export type NamedServer = {
   readonly name: string;
@@ -25,6 +24,15 @@ export type NamedServer = {
 export function describeEventStoreServer({ name, needs, url }: NamedServer): void {
   const asks = (title: string, body: ClientTest) =>
     test(`${name}: ${title}`, needs, async () => withClient(await url(), body));
+
+  describeSubscriptions(asks);
+  test(`${name}: a client that asks for the leader finds it`, needs, async () => {
+    const discovering = (await url()).replace('esdb://', 'esdb+discover://');
+    await withClient(discovering, async (client) => {
+      const answer = await client.appendToStream(fresh('job'), events(1), { expectedRevision: 'no_stream' });
+      assert.equal(answer.nextExpectedRevision, 0n);
+    });
+  });
 
   for (const [call, options] of [
     ['BatchAppend', {}],
@@ -175,55 +183,6 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     );
     const [first] = await inAll(client, { maxCount: 1 });
     assert.equal(first?.streamId[0], '$', 'a server writes to its log before anybody else does');
-  });
-
-  asks('a subscription goes on behind its position, says when it caught up, then follows', async (client) => {
-    const stream = fresh('job');
-    const { position } = await client.appendToStream(stream, events(1));
-    assert.ok(position);
-    await client.appendToStream(stream, events(40));
-    const heard = subscribe(client, { fromPosition: position });
-    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
-    const mine = () => heard.words.filter((word) => word.startsWith(stream));
-    assert.equal(heard.words[0], 'confirmation');
-    assert.deepEqual(
-      mine(),
-      [...Array(40).keys()].map((at) => `${stream} ${at + 1}`),
-    );
-    await client.appendToStream(stream, events(2));
-    await waitFor('the live events', () => mine().length === 42);
-    assert.ok(heard.words.indexOf(`${stream} 41`) > heard.words.indexOf('caughtUp'));
-    await heard.end();
-  });
-
-  asks('a filtered subscription passes over others, and tells how far it looked', async (client) => {
-    const [stream, type] = [fresh('job'), fresh('Type')];
-    const { position } = await client.appendToStream(stream, events(1));
-    assert.ok(position);
-    await client.appendToStream(stream, [...events(50), ...events(1, type), ...events(30)]);
-    const filter = eventTypeFilter({ prefixes: [type] });
-    const heard = subscribe(client, { fromPosition: position, filter });
-    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
-    assert.deepEqual(
-      heard.words.filter((word) => word.startsWith('job')),
-      [`${stream} 51`],
-    );
-    const before = heard.words.slice(1, heard.words.indexOf(`${stream} 51`));
-    assert.ok(before.length > 0 && before.every((word) => word === 'checkpoint'), String(before));
-    const live = await client.appendToStream(stream, events(1));
-    await client.appendToStream(stream, events(31));
-    const at = (word: string) => heard.words.lastIndexOf(word);
-    await waitFor('a live checkpoint', () => at('checkpoint') > at('caughtUp'));
-    assert.ok((heard.checkpoints.at(-1) ?? 0n) >= (live.position?.commit ?? 0n));
-    await client.appendToStream(stream, events(1, type));
-    await waitFor('the live event', () => heard.words.includes(`${stream} 114`));
-    await heard.end();
-    const byName = subscribe(client, { filter: streamNameFilter({ regex: `^${stream}$` }) });
-    await waitFor(
-      'the stream by its name',
-      () => byName.words.filter((word) => word.startsWith('job')).length === 115,
-    );
-    await byName.end();
   });
 
   asks('a deleted stream is not found until it is written again, a tombstone is for ever', async (client) => {

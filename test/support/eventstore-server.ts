@@ -90,7 +90,7 @@ export async function startEventStoreServer(
     origin: (port) => secure?.origin(port) ?? port,
   });
   const node = serverNode(log, front, credentials);
-  serve(grpc, node);
+  serve(grpc, node, tls === undefined ? '127.0.0.1' : 'localhost');
 
   const folder = tls && mkdtempSync(join(tmpdir(), 'eventstore-server-'));
   const caFile = folder && join(folder, 'ca.crt');
@@ -162,7 +162,8 @@ function bound(grpc: Server): Promise<number> {
   });
 }
 
-function serve(grpc: Server, node: ServerNode): void {
+/** `host`: as the certificate names it. */
+function serve(grpc: Server, node: ServerNode, host: string): void {
   grpc.addService(streams.StreamsService, {
     read: readCall(node),
     append: appendCall(node),
@@ -171,7 +172,7 @@ function serve(grpc: Server, node: ServerNode): void {
     tombstone: tombstoneCall(node),
   });
   grpc.addService(features.ServerFeaturesService, { getSupportedMethods: says(supportedMethods) });
-  grpc.addService(gossip.GossipService, { read: says(() => oneLeader(node.front.port)) });
+  grpc.addService(gossip.GossipService, { read: says(() => oneLeader(host, node.front.port)) });
 }
 
 const says =
@@ -197,11 +198,11 @@ function supportedMethods() {
   return supported;
 }
 
-function oneLeader(port: number) {
+function oneLeader(host: string, port: number) {
   const member = new gossipMessages.MemberInfo()
     .setState(gossipMessages.MemberInfo.VNodeState.LEADER)
     .setIsAlive(true)
     .setTimeStamp(String(Date.now() * 10_000))
-    .setHttpEndPoint(new gossipMessages.EndPoint().setAddress('127.0.0.1').setPort(port));
+    .setHttpEndPoint(new gossipMessages.EndPoint().setAddress(host).setPort(port));
   return new gossipMessages.ClusterInfo().setMembersList([member]);
 }
