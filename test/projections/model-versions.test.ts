@@ -1,0 +1,50 @@
+// A guard against forgetting: whoever changes what a model's rows say counts up the model's version, or a standing
+// deployment would mix rows of both kinds without a word.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { READ_MODELS } from '#projections/registry.ts';
+
+const FIXTURE = new URL('../fixtures/model-versions.json', import.meta.url);
+
+type Known = Record<string, { readonly version: number; readonly sources: string }>;
+
+/** A text, a comment, or white space. */
+const TOKEN = /('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\/|\s+/g;
+
+/** What is left is what is done: neither comments nor layout change a row. */
+const bare = (source: string) => source.replace(TOKEN, (_, text?: string) => text ?? '');
+
+function sourcesOf(model: string): string {
+  const hash = createHash('sha256');
+  for (const file of ['table.ts', 'project.ts']) {
+    hash.update(bare(readFileSync(new URL(`../../projections/${model}/${file}`, import.meta.url), 'utf8')));
+  }
+  return hash.digest('hex');
+}
+
+test('read models: whose table or projection changes, its version is counted up where the rows differ', () => {
+  const known = JSON.parse(readFileSync(FIXTURE, 'utf8')) as Known;
+  const now: Known = Object.fromEntries(
+    READ_MODELS.map(({ name, version }) => [name, { version, sources: sourcesOf(name) }]),
+  );
+  const changed = READ_MODELS.filter(
+    ({ name, version }) =>
+      known[name]?.version === version &&
+      known[name]?.sources !== undefined &&
+      known[name].sources !== now[name]?.sources,
+  ).map(({ name }) => name);
+  const advice = `table.ts or project.ts of these models changed: ${changed.join(', ') || 'none'}.
+If their rows say something else now, count up \`version\` in projections/registry.ts.
+In any case test/fixtures/model-versions.json has to be:
+${JSON.stringify(now, null, 2)}
+`;
+  assert.deepEqual(known, now, advice);
+});
+
+test('read models: a comment or the layout is no change; a text is', () => {
+  const source = "const a = 'b // c'; // d\n/* e */ const f =\n  `g  h`;";
+  assert.equal(bare(source), "consta='b // c';constf=`g  h`;");
+  assert.notEqual(bare(source.replace('b //', 'b  //')), bare(source));
+});
