@@ -12,8 +12,12 @@ export type KeyDirectory = {
 /** Short beside the 10 minutes after which a retirement takes effect. */
 const FRESH_FOR_MS = 5000;
 
-export function keyDirectory(deps: { readonly log: EventLog; readonly clock: Clock }): KeyDirectory {
-  let held: { readonly keys: readonly KeyRecord[]; readonly at: number } | null = null;
+/** `known`: the keys as just read, so that it has an answer from the start. */
+export function keyDirectory(
+  deps: { readonly log: EventLog; readonly clock: Clock },
+  known: readonly KeyRecord[] | null = null,
+): KeyDirectory {
+  let held = known && { keys: known, at: deps.clock.monotonic() };
   return {
     async list() {
       const now = deps.clock.monotonic();

@@ -7,7 +7,8 @@ import {
   type VerificationReport,
   verifyReceipt,
 } from '../domain/receipt/verify.ts';
-import type { EventLog } from '../ports/event-log.ts';
+import { Fault } from '../domain/refusal.ts';
+import { type EventLog, EventLogUnavailable } from '../ports/event-log.ts';
 import type { KeyDirectory } from './key-directory.ts';
 
 export type VerifyDeps = {
@@ -21,15 +22,24 @@ export type StoredJob = Omit<JobFacts, 'events'>;
 
 export type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
 
-/** `job` null: no longer retained, so the receipt-only checks run. */
+/** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` where the log is unavailable. */
 export async function verifyStored(
   deps: VerifyDeps,
   receipt: StoredReceipt,
   job: StoredJob | null,
 ): Promise<VerificationReport> {
-  const [keys, facts] = await Promise.all([deps.keys.list(), job === null ? null : jobFacts(deps.log, job)]);
+  const [keys, facts] = await Promise.all([
+    deps.keys.list(),
+    job === null ? null : jobFacts(deps.log, job),
+  ]).catch(failed);
   const { id: receiptId, jobId, jws } = receipt;
   return verifyReceipt({ jws, receiptId, jobId, keys, job: facts }, deps.primitives);
+}
+
+function failed(cause: unknown): never {
+  if (!(cause instanceof EventLogUnavailable)) throw cause;
+  const message = 'The event log is unavailable: the proof cannot be checked now.';
+  throw new Fault('event_log_unavailable', message, { cause, retryAfterSeconds: 5 });
 }
 
 async function jobFacts(log: EventLog, job: StoredJob): Promise<JobFacts> {

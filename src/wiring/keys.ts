@@ -25,11 +25,11 @@ export async function wireKeys(config: Config, journal: JournalDeps): Promise<Ke
   const key = firstActiveKey(file.keys, 'receipt');
   if (key === null) throw new Error(`key file ${config.keyFile.path} has no active receipt key`);
   const { keyId, x } = key;
-  await activateSigningKey(journal, { keyId, x, secretCheck: secretCheck(file.hmacSecret) });
+  const ring = await activateSigningKey(journal, { keyId, x, secretCheck: secretCheck(file.hmacSecret) });
   return {
     signer: ed25519Signer(key),
     keyedHash: hmacKeyedHash(file.hmacSecret),
     digest: sha256Digest(),
-    directory: keyDirectory(journal),
+    directory: keyDirectory(journal, ring.keys),
   };
 }

@@ -1,11 +1,15 @@
-// What the embedded event log of a stopped service holds, read by the adapter itself.
+// What an event log of services holds, read by its adapter.
 import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
-import type { RecordedEvent } from '#src/ports/event-log.ts';
+import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 
 /** All events of a data directory in global order. */
 export async function recordedIn(dataDir: string): Promise<RecordedEvent[]> {
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
+  return allOf(await sqliteEventLog({ file: join(dataDir, 'events.db') }));
+}
+
+/** All events of a log in global order; closes it. */
+export async function allOf(log: EventLog): Promise<RecordedEvent[]> {
   try {
     const all: RecordedEvent[] = [];
     for (;;) {
@@ -19,7 +23,7 @@ export async function recordedIn(dataDir: string): Promise<RecordedEvent[]> {
 }
 
 /** Types of the events of every job, by job id, in order. */
-export function jobTypes(events: readonly RecordedEvent[]): Map<string, string[]> {
+export function jobTypes(events: readonly Pick<RecordedEvent, 'stream' | 'type'>[]): Map<string, string[]> {
   const types = new Map<string, string[]>();
   for (const { stream, type } of events) {
     if (!stream.startsWith('job-')) continue;

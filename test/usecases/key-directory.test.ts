@@ -69,3 +69,17 @@ test('where the log is away the keys at hand serve, however old; where none are,
   await given(it, KEYS, second);
   assert.deepEqual(await it.ids(), [commitment('k'), commitment('m')]);
 });
+
+test('begun with the keys that were just read it has an answer from the start, also where the log is away', async () => {
+  const it = world();
+  await given(it, KEYS, keyActivated());
+  const read = await keyDirectory(it).list();
+  const keys = keyDirectory(it, read);
+  it.log.setAway(true);
+  assert.deepEqual(await keys.list(), read);
+  it.clock.advance(3_600_000);
+  assert.deepEqual(await keys.list(), read);
+  it.log.setAway(false);
+  await given(it, KEYS, second);
+  assert.equal((await keys.list()).length, 2);
+});

@@ -1,6 +1,7 @@
 // A stored receipt verified with what the log holds, on jobs that were really executed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/journal.ts';
 import { keyDirectory } from '#src/usecases/key-directory.ts';
@@ -109,12 +110,6 @@ test('a key that the log does not know: signature_valid and key_valid_at_issue f
   assert.deepEqual(failed(report), ['signature_valid', 'key_valid_at_issue']);
 });
 
-test('the log is away: the use case says so, it does not call a receipt bad', async () => {
-  const { it, deps, job, receipt } = await stored();
-  it.log.setAway(true);
-  await assert.rejects(verifyStored(deps, receipt, job), EventLogUnavailable);
-});
-
 test('the chain covers a job’s events up to and with JobCompleted', async () => {
   const { it, job } = await stored();
   const events = await it.log.readStream(`job-${job.jobId}`);
@@ -127,4 +122,18 @@ test('the chain covers a job’s events up to and with JobCompleted', async () =
   ]);
   const running = events.slice(0, 2);
   assert.deepEqual(upToCompletion(running), running);
+});
+
+test('the log is away: event_log_unavailable, it does not call a receipt bad; nothing else is taken for that', async () => {
+  const { it, deps, job, receipt } = await stored();
+  await deps.keys.list();
+  it.log.setAway(true);
+  await assert.rejects(verifyStored(deps, receipt, job), (thrown: unknown) => {
+    assert.ok(thrown instanceof Fault && thrown.cause instanceof EventLogUnavailable);
+    assert.deepEqual([thrown.code, thrown.retryAfterSeconds], ['event_log_unavailable', 5]);
+    return true;
+  });
+  assert.equal((await verifyStored(deps, receipt, null)).ok, true);
+  const log = { ...deps.log, readStream: () => Promise.reject(new TypeError('of ours')) };
+  await assert.rejects(verifyStored({ ...deps, log }, receipt, job), TypeError);
 });

@@ -1,0 +1,178 @@
+// The event log's server is away before anything was sent: the answer is 503, nothing is sent, nothing is charged, what
+// was recorded can still be read; and when it is back all goes on by itself.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Cluster, makeCluster } from '#test/support/cluster.ts';
+import {
+  assertAway,
+  assertHealth,
+  assertOneSetEach,
+  assertReplays,
+  assertStands,
+  hitsOf,
+  isHealthy,
+  jobNamed,
+  jobOf,
+  monitoring,
+} from '#test/support/fault-words.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { assertDelivered, assertSaid, send } from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { needsPostgres } from '#test/support/postgres.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { type Executed, execute, get, post } from '#test/support/service-world.ts';
+
+const anvil = needsAnvil();
+const postgres = needsPostgres();
+const needs = { skip: anvil.skip || postgres.skip };
+
+describe('the log stopped before anything was sent', () => {
+  let cluster: Cluster;
+  let paid: PaidWorld;
+  /** One log and one PostgreSQL for both. */
+  let free: Service;
+  let charging: Service;
+  let known: Executed;
+  let sample: Sample;
+  const knownRequest = () => ({ url: cluster.world.target.url('/known'), idempotencyKey: 'known' });
+
+  before(async () => {
+    if (needs.skip) return;
+    cluster = await makeCluster('eventstoredb+postgres');
+    paid = await makePaidWorld();
+    const { DATABASE_URL = '', EVENTSTORE_URL = '', SIGNING_KEYS_FILE = '' } = cluster.env;
+    free = await cluster.start();
+    charging = await paid.start({ DATABASE_URL, EVENTSTORE_URL, SIGNING_KEYS_FILE });
+    const { status, body } = await execute(free, knownRequest());
+    assert.equal(status, 200);
+    known = body;
+    const [first] = await paid.samples(charging, 'stopped', { count: 1 });
+    assert.ok(first);
+    sample = first;
+    await cluster.eventStore?.stop();
+  });
+  after(async () => {
+    await paid?.end();
+    await cluster?.end();
+  });
+
+  test('a call with a key: 503, no job is begun', needs, async () => {
+    const answer = await execute(free, { url: cluster.world.target.url('/keyed'), idempotencyKey: 'keyed' });
+    assertAway(answer, 'event_log_unavailable');
+    assert.equal(answer.body.error.details, undefined);
+    assert.match(answer.body.error.message, /nothing was sent\./);
+    const again = await execute(free, knownRequest());
+    assertAway(again, 'event_log_unavailable', 'a replay is read from the log');
+  });
+
+  test(
+    'a paid call: 503, repeat with the same header; the facilitator is asked to move nothing',
+    needs,
+    async () => {
+      const sent = await send(charging, sample);
+      assertSaid(sent, 503, 'event_log_unavailable');
+      assertAway(sent, 'event_log_unavailable');
+      assert.match(sent.body.error.message, /nothing was sent\. Repeat with the same payment header/);
+      assert.deepEqual(paid.proxy.calls, []);
+      await paid.assertBooks([sample], { calls: 0, charges: 0 });
+    },
+  );
+
+  test('a decision: 503, nothing is recorded', needs, async () => {
+    const action = { url: cluster.world.target.url('/decided') };
+    const answer = await post(`${free.url}/api/decide/webhook`, { action });
+    assertAway(answer, 'event_log_unavailable');
+    assert.match(answer.body.error.message, /[Nn]othing/);
+  });
+
+  test(
+    'what was recorded is read; what nobody knows is 503, never 404; the proof needs the log: 503',
+    needs,
+    async () => {
+      const { job, receipt } = known;
+      for (const service of [free, charging]) {
+        const shown = await jobOf(service, job.id);
+        assert.deepEqual(
+          [shown.status, shown.body.status, shown.body.receiptId],
+          [200, 'succeeded', receipt.id],
+        );
+        const stored = await get<{ jws: string }>(`${service.url}/api/receipts/${receipt.id}`);
+        assert.deepEqual([stored.status, stored.body.jws], [200, receipt.jws]);
+        for (const path of ['/api/proofs/recent', '/api/monitoring/executions', '/api/trust']) {
+          assert.equal((await get(`${service.url}${path}`)).status, 200, path);
+        }
+        assertAway(await jobOf(service, `job_${'0'.repeat(26)}`), 'read_models_unavailable');
+        for (const path of [`/api/verify/jobs/${job.id}`, `/proof/${job.id}`]) {
+          assertAway(await get(`${service.url}${path}`), 'event_log_unavailable', path);
+        }
+        const keys = await get<{ keys: readonly unknown[] }>(`${service.url}/.well-known/jwks.json`);
+        assert.deepEqual([keys.status, keys.body.keys.length], [200, 1]);
+      }
+    },
+  );
+
+  test('health: 503, by that part alone; the process lives', needs, async () => {
+    for (const service of [free, charging]) await assertHealth(service, 'eventLog');
+  });
+
+  test('nothing was sent in all that time', needs, () => {
+    assert.deepEqual(
+      [...cluster.world.target.requests, ...paid.target.requests].map(({ path }) => path),
+      ['/known'],
+    );
+  });
+
+  test(
+    'a call whose start may still be recorded: 503 with its job; the log is back at once, and it runs, once',
+    needs,
+    async () => {
+      const { world, eventStore } = cluster;
+      const answer = await execute(free, { url: world.target.url('/late'), timeoutMs: 1000 });
+      assertAway(answer, 'event_log_unavailable');
+      assert.match(answer.body.error.message, /nothing was sent so far.*its result will be found there/);
+      const id = jobNamed(free, answer);
+      assertAway(await jobOf(charging, id), 'read_models_unavailable');
+      assert.equal(hitsOf(world, '/late'), 0);
+      await eventStore?.start();
+      const shown = await waitFor('the job has its result', async () => {
+        const job = await jobOf(charging, id);
+        return job.body.receiptId !== undefined && job.body.receiptId !== null && job.body;
+      });
+      assert.deepEqual([shown.status, hitsOf(world, '/late')], ['succeeded', 1]);
+    },
+  );
+
+  test('back: normal without a restart: health, keys, payments, decisions, proofs', needs, async () => {
+    const { world } = cluster;
+    const answers: Executed[] = [known];
+    for (const service of [free, charging]) {
+      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+      await assertHealth(service);
+    }
+    const request = { url: world.target.url('/keyed'), idempotencyKey: 'keyed' };
+    const { status, body } = await execute(free, request);
+    assert.deepEqual([status, body.idempotentReplay], [200, false]);
+    answers.push(body);
+    await assertReplays(free, request, body);
+    await assertReplays(free, knownRequest(), known);
+    answers.push(assertDelivered(await send(charging, sample), sample));
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    const action = { url: world.target.url('/decided') };
+    assert.equal((await post(`${free.url}/api/decide/webhook`, { action })).status, 200);
+    for (const service of [free, charging]) {
+      for (const executed of answers) await assertStands(service, executed);
+      const { stats } = (await monitoring(service)).body;
+      assert.deepEqual([stats.total, stats.running], [4, 0]);
+    }
+    assert.deepEqual(
+      ['/known', '/keyed', '/late'].map((path) => hitsOf(world, path)),
+      [1, 1, 1],
+    );
+    assert.ok(cluster.eventStore);
+    assert.equal(assertOneSetEach(cluster.eventStore), 4);
+    for (const service of [free, charging]) {
+      const { code, stderr } = await service.stop();
+      assert.deepEqual([code, stderr], [0, '']);
+    }
+  });
+});
