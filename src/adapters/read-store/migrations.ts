@@ -10,3 +10,21 @@ export function schemaVersion(folder: string = MIGRATIONS_FOLDER): string {
   const hashes = readMigrationFiles({ migrationsFolder: folder }).map((migration) => migration.hash);
   return createHash('sha256').update(hashes.join('\n')).digest('hex');
 }
+
+/** The schema that a rebuild makes beside the live one. */
+export function rebuildSchema(folder: string): { version: string; statements: readonly string[] } {
+  const files = readMigrationFiles({ migrationsFolder: folder });
+  return { version: schemaVersion(folder), statements: files.flatMap((file) => file.sql) };
+}
+
+/** Whether the database that `ask` asks has had the last of these migrations. */
+export async function isMigratedTo(
+  folder: string,
+  ask: (query: string) => Promise<readonly unknown[]>,
+): Promise<boolean> {
+  const last = readMigrationFiles({ migrationsFolder: folder }).at(-1)?.folderMillis ?? 0;
+  const known = await ask(`select 1 where to_regclass('drizzle.__drizzle_migrations') is not null`);
+  if (known.length === 0) return false;
+  const had = await ask(`select 1 from drizzle.__drizzle_migrations where created_at >= ${last} limit 1`);
+  return had.length > 0;
+}

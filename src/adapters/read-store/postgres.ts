@@ -92,8 +92,8 @@ const SETTINGS = {
   connection: {
     application_name: 'webhook-relay',
     statement_timeout: 10_000,
-    // Frees the projector's lock when its holder is frozen in the middle of a batch.
-    idle_in_transaction_session_timeout: 10_000,
+    // Frees the projector's lock when its holder is frozen in the middle of a batch: another takes over within 10 s.
+    idle_in_transaction_session_timeout: 5000,
     // A prepared plan outlives the table's growth: made while the table was empty it would read the whole of it, for
     // ever. Every statement of ours has its index; without this a replay of 40,000 events spent a third in scans.
     enable_seqscan: 'off',
@@ -127,12 +127,12 @@ function begin(client: postgres.Sql, given: readonly unknown[]): Promise<unknown
 }
 
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
-async function migrateOnce(url: string): Promise<void> {
+export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOLDER): Promise<void> {
   const { statement_timeout: _, ...connection } = SETTINGS.connection;
   const client = postgres(url, { ...SETTINGS, connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
-    await migrate(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+    await migrate(drizzle(client), { migrationsFolder });
   } finally {
     // Ends the session, and with it the lock.
     await client.end({ timeout: 5 });

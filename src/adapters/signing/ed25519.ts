@@ -57,7 +57,7 @@ export async function ed25519Verify(
   }
 }
 
-function publicKeyObject(publicKey: Uint8Array): KeyObject {
+export function publicKeyObject(publicKey: Uint8Array): KeyObject {
   const x = toBase64url(publicKey);
   const cached = publicKeys.get(x);
   if (cached !== undefined) return cached;

@@ -1,0 +1,138 @@
+// One page after the other folded into the tables beside the live ones: rows, counts and the rebuild's own checkpoint
+// in one transaction, so that a rebuild that was killed goes on where it was.
+import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
+import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
+import type { Checkpoint } from './checkpoint.ts';
+import { foldChanges, keysOf, type PlannedChange, planChanges, type Rows } from './fold.ts';
+import type { JudgedPage } from './rebuild-pages.ts';
+import { type Counts, type Place, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
+import { type JsonColumns, writeFolded } from './rebuild-rows.ts';
+import type { ReadModel } from './registry.ts';
+import { type Db, loadRows, type TableShape } from './rows.ts';
+
+export type Build = {
+  readonly place: Place;
+  readonly models: readonly ReadModel[];
+  readonly shapes: readonly TableShape[];
+  readonly json: JsonColumns;
+  /** Names the rebuild's checkpoint, in its own schema. */
+  readonly set: string;
+};
+
+/** Never changed: what a transaction that is rolled back has folded is forgotten with it. */
+export type Fold = {
+  readonly checkpoint: Checkpoint | null;
+  readonly counts: Counts;
+  /** The rows that the last page touched: most of what the next one needs. */
+  readonly recent: Rows;
+  /** Some rows as they were folded, to be looked at again before they are believed. */
+  readonly sample: Rows;
+};
+
+/** Rows that a sample takes of a table from each page, and holds at most. */
+const SAMPLE = { page: 20, all: 400 };
+
+export function planUpTo(
+  { models }: Build,
+  page: JudgedPage,
+  targets: ReadonlyMap<string, string>,
+): readonly PlannedChange[] {
+  const last = (model: ReadModel) => targets.get(model.name) ?? '';
+  if (models.every((model) => page.position <= last(model))) return planChanges(models, page.judged);
+  return models.flatMap((model) =>
+    planChanges(
+      [model],
+      page.judged.filter(({ position }) => position <= last(model)),
+    ),
+  );
+}
+
+export async function foldPage(
+  tx: RebuildTransaction<Db>,
+  build: Build,
+  fold: Fold,
+  page: JudgedPage,
+  changes: readonly PlannedChange[],
+): Promise<Fold> {
+  const { place, shapes } = build;
+  await workIn(tx.db, place, 'beside');
+  const rows = await rowsFor(tx.db, build, fold, changes);
+  const there = new Set<string>();
+  for (const [table, found] of rows) {
+    for (const [key, stored] of found) if (stored !== null) there.add(`${table} ${key}`);
+  }
+  const isThere = (table: string, key: string) => there.has(`${table} ${key}`);
+  const dirty = foldChanges(rows, changes);
+  const to = { position: page.position, origin: fold.checkpoint?.origin ?? page.firstId };
+  await writeFolded(tx, build, dirty, isThere, fold.checkpoint, to);
+  const counted: Record<string, number> = { ...fold.counts.rows };
+  for (const { name } of shapes) {
+    let count = counted[name] ?? 0;
+    for (const [key, row] of dirty.get(name) ?? [])
+      count += Number(row !== null) - Number(isThere(name, key));
+    counted[name] = count;
+  }
+  const counts = {
+    handled: fold.counts.handled + page.read,
+    started: fold.counts.started + page.started,
+    rows: counted,
+  };
+  await writeCounts(tx.db, counts);
+  return { checkpoint: to, counts, recent: rows, sample: sampled(fold.sample, dirty) };
+}
+
+/** Those of the last page are at hand, the others are asked for. */
+async function rowsFor(
+  tx: Db,
+  { shapes }: Build,
+  { recent }: Fold,
+  changes: readonly PlannedChange[],
+): Promise<Rows> {
+  const wanted = keysOf(changes);
+  const missing = new Map(
+    [...wanted].map(([table, keys]) => {
+      const known = recent.get(table);
+      return [table, known === undefined ? keys : new Set([...keys].filter((key) => !known.has(key)))];
+    }),
+  );
+  const rows = await loadRows(tx, shapes, new Map([...missing].filter(([, keys]) => keys.size > 0)));
+  for (const [table, keys] of wanted) {
+    const found = rows.get(table) ?? new Map();
+    rows.set(table, found);
+    for (const key of keys) if (!found.has(key)) found.set(key, recent.get(table)?.get(key) ?? null);
+  }
+  return rows;
+}
+
+function sampled(sample: Rows, dirty: Rows): Rows {
+  const next: Rows = new Map(sample);
+  for (const [table, rows] of dirty) {
+    const kept = new Map(sample.get(table));
+    let taken = 0;
+    for (const [key, row] of rows) {
+      const more = taken < SAMPLE.page && kept.size < SAMPLE.all;
+      if (!kept.has(key) && !more) continue;
+      if (!kept.has(key)) taken++;
+      kept.set(key, row);
+    }
+    next.set(table, kept);
+  }
+  return next;
+}
+
+/** Reads the sample back and throws `RebuildFailed` where a row is not as it was folded. */
+export async function verifySample(tx: Db, { place, shapes }: Build, { sample }: Fold): Promise<void> {
+  await workIn(tx, place, 'beside');
+  const keys = new Map([...sample].map(([table, rows]) => [table, new Set(rows.keys())]));
+  const stored = await loadRows(tx, shapes, keys);
+  for (const [table, rows] of sample) {
+    for (const [key, row] of rows) {
+      const found = stored.get(table)?.get(key) ?? null;
+      if (spelled(found) !== spelled(row)) {
+        throw new RebuildFailed(`the row ${key} of ${table} was not written as it was folded`);
+      }
+    }
+  }
+}
+
+const spelled = (value: unknown): string => canonicalJson(JSON.parse(JSON.stringify(value)) as Json);

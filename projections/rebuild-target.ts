@@ -1,0 +1,48 @@
+// Up to where a rebuild goes: as far as the live rows stand, model by model, so that rebuilt rows are equal to them.
+import type { EventLog } from '#src/ports/event-log.ts';
+import { readCheckpoints } from './checkpoint.ts';
+import { CannotRebuild } from './rebuild-place.ts';
+import type { ReadModel } from './registry.ts';
+import type { Db } from './rows.ts';
+
+export type Targets = {
+  /** Model → position of the last event that its rows tell. */
+  readonly of: ReadonlyMap<string, string>;
+  /** Models whose rows no checkpoint tells of: their own is to be written. */
+  readonly untold: readonly ReadModel[];
+  /** The live rows, all of them, are of another log. */
+  readonly foreign: boolean;
+};
+
+/** What stands in the live schema, in this transaction. `head`: for models without any rows. */
+export async function readTargets(
+  tx: Db,
+  models: readonly ReadModel[],
+  origin: string,
+  head: string,
+): Promise<Targets> {
+  const stored = await readCheckpoints(tx);
+  const foreign = stored.origins.some((id) => id !== origin);
+  const told = foreign ? new Map<string, string>() : stored.told;
+  const stands = [...told.values()].sort().at(-1) ?? head;
+  return {
+    of: new Map(models.map(({ name }) => [name, told.get(name) ?? stands])),
+    untold: models.filter(({ name }) => !told.has(name)),
+    foreign,
+  };
+}
+
+/** Up to here all models can be folded alike. */
+export const lowest = ({ of }: Targets): string => [...of.values()].sort()[0] ?? '';
+export const highest = ({ of }: Targets): string => [...of.values()].sort().at(-1) ?? '';
+
+/** Id of the log's first event and position of its last; throws `CannotRebuild` where it is empty. */
+export async function endsOf(
+  log: Pick<EventLog, 'readAll' | 'head'>,
+): Promise<{ readonly origin: string; readonly head: string }> {
+  const [first] = await log.readAll({ after: null, max: 1 });
+  const head = await log.head();
+  if (first === undefined || head === null)
+    throw new CannotRebuild('the event log is empty: nothing to rebuild');
+  return { origin: first.id, head };
+}

@@ -1,0 +1,200 @@
+// A rebuild: read models told anew from the log beside the live ones, which are read on meanwhile; verified; swapped in
+// one transaction, or compared. What events mean, how they are judged and folded is the projector's own code.
+import { sql } from 'drizzle-orm';
+import type { Clock } from '#src/ports/clock.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
+import type { JudgeReceipt } from './batch.ts';
+import { modelSet, tryProjectorLock } from './checkpoint.ts';
+import { catchUp, finishFold, type RebuildWork, verifyCounts } from './rebuild-catch-up.ts';
+import { compareTable, type TableComparison } from './rebuild-compare.ts';
+import type { Fold } from './rebuild-fold.ts';
+import {
+  CannotRebuild,
+  dropBeside,
+  fenced,
+  findPlace,
+  findStanding,
+  makeBeside,
+  takeLock,
+  workIn,
+} from './rebuild-place.ts';
+import { jsonColumns } from './rebuild-rows.ts';
+import { countLate, swapTables } from './rebuild-swap.ts';
+import { endsOf, lowest, readTargets } from './rebuild-target.ts';
+import { READ_MODELS, type ReadModel } from './registry.ts';
+import { type Db, rowsOf, tableShapes } from './rows.ts';
+
+export type RebuildDeps = {
+  readonly log: Pick<EventLog, 'readAll' | 'head'>;
+  readonly store: RebuildStore<Db>;
+  readonly judgeReceipt: JudgeReceipt;
+  readonly clock: Clock;
+};
+
+export type RebuildProgress = {
+  /** Events handled: of all, with those before an interruption, and of this run. */
+  readonly events: number;
+  readonly eventsHere: number;
+  /** 0 to 1: how many of the jobs that the live rows know of were begun; null where they know of none. */
+  readonly share: number | null;
+};
+
+export type RebuildOptions = {
+  /** Those to rebuild, of the registry or changed ones; their tables are at the store's schema. */
+  readonly models?: readonly ReadModel[];
+  /** Compare instead of replacing. */
+  readonly check?: boolean;
+  /** Events in one transaction. */
+  readonly batchSize?: number;
+  /** Told at the beginning, then after each transaction. */
+  readonly onProgress?: (progress: RebuildProgress) => void;
+};
+
+export type RebuildResult = Omit<RebuildProgress, 'share'> & {
+  readonly outcome: 'swapped' | 'equal' | 'different';
+  /** Position up to which the rows tell. */
+  readonly position: string;
+  /** Table → rows, as they are now. */
+  readonly rows: Readonly<Record<string, number>>;
+  /** Of a comparison: the tables that differ. */
+  readonly different: readonly TableComparison[];
+};
+
+const EVENTS_BY_COPY = 8192;
+/** An embedded store takes the rows as one parameter. */
+const EVENTS_BY_STATEMENT = 1000;
+/** Readers and the projector let go within moments; who holds a table longer than this is not waited for. */
+const SWAP_PATIENCE_MS = 60_000;
+const SWAP_PAUSE_MS = { busy: 20, locked: 300 };
+
+/**
+ * Throws `CannotRebuild` where it cannot be done now and `RebuildFailed` where what was built is not to be believed; the
+ * live rows are as they were then. Ended in the middle, it goes on there the next time.
+ */
+export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): Promise<RebuildResult> {
+  const { work, fold } = await begin(deps, options);
+  const near = await nearEnd(work, fold);
+  const finish = options.check ? await compared(work, near) : await swapped(work, near);
+  const { counts, checkpoint } = finish.fold;
+  return {
+    outcome: finish.outcome,
+    events: counts.handled,
+    eventsHere: counts.handled - fold.counts.handled,
+    position: checkpoint?.position ?? '',
+    rows: finish.rows,
+    different: finish.different,
+  };
+}
+
+/** Locked, migrated, and with tables beside: new ones, or those of a rebuild of the same that was killed. */
+async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work: RebuildWork; fold: Fold }> {
+  const { store, log, clock } = deps;
+  const { models = READ_MODELS, check = false, onProgress } = options;
+  const ends = await endsOf(log);
+  if (!check) await store.migrate();
+  else if (!(await store.isMigrated()))
+    throw new CannotRebuild('the live tables are not at the schema of this version: migrate them first');
+  await takeLock(store, (ms) => clock.sleep(ms));
+  const place = await findPlace(store);
+  const targets = await store.transaction(({ db }) => readTargets(db, models, ends.origin, ends.head));
+  if (check && (targets.foreign || targets.untold.length > 0))
+    throw new CannotRebuild(
+      'the live rows are not told from this event log yet: there is nothing to compare',
+    );
+  if (targets.foreign && READ_MODELS.some(({ name }) => !targets.of.has(name)))
+    throw new CannotRebuild('the live rows are of another event log: rebuild all models');
+
+  const set = modelSet(models);
+  const versions = models.map(({ name, version }) => [name, version]);
+  const identity = JSON.stringify([ends.origin, versions, store.schema.version, check]);
+  const stands = await findStanding(store, place, { identity, set, until: lowest(targets) });
+  const standing = stands ?? (await makeBeside(store, place, identity));
+  const build = { place, models, shapes: tableShapes(models), json: jsonColumns(models), set };
+  const known = await jobsKnown(store);
+  const before = standing.counts.handled;
+  const report = ({ counts: { handled, started } }: Pick<Fold, 'counts'>) => {
+    const share = known === 0 ? null : Math.min(1, started / known);
+    onProgress?.({ events: handled, eventsHere: handled - before, share });
+  };
+  report(standing);
+  const batchSize = options.batchSize ?? (store.copies ? EVENTS_BY_COPY : EVENTS_BY_STATEMENT);
+  return {
+    work: { ...deps, build, ends, batchSize, report },
+    fold: { ...standing, recent: new Map(), sample: new Map() },
+  };
+}
+
+async function jobsKnown(store: RebuildStore<Db>): Promise<number> {
+  const ask = sql`select "started"::int as started from "monitoring_totals" where "id" = 'all'`;
+  const [row] = await store.transaction(({ db }) => rowsOf<{ started: number }>(db, ask));
+  return row?.started ?? 0;
+}
+
+const nearEnd = async (work: RebuildWork, fold: Fold): Promise<Fold> =>
+  verifyCounts(work, await catchUp(work, fold));
+
+type Finish = Pick<RebuildResult, 'outcome' | 'rows' | 'different'> & { readonly fold: Fold };
+
+/** In one snapshot, in which the live rows stand still: no lock is held, and nobody waits. */
+async function compared(work: RebuildWork, near: Fold): Promise<Finish> {
+  const { store, build } = work;
+  const { place, shapes } = build;
+  const finish = await fenced(
+    store,
+    async (tx) => {
+      const finished = await finishFold(work, tx, near);
+      if (finished === null) return null;
+      const { fold, horizon } = finished;
+      const tables: TableComparison[] = [];
+      for (const shape of shapes) tables.push(await compareTable(tx.db, place, shape, horizon));
+      const rows = Object.fromEntries(tables.map(({ table, rows: count }) => [table, count]));
+      return { fold, rows, different: tables.filter(({ differing }) => differing > 0) };
+    },
+    'repeatable read',
+  );
+  if (finish === null) return compared(work, await nearEnd(work, near));
+  await fenced(store, ({ db }) => dropBeside(db, place));
+  return { ...finish, outcome: finish.different.length === 0 ? 'equal' : 'different' };
+}
+
+/** Under the projector's lock, tried again while others hold it, or the tables. */
+async function swapped(work: RebuildWork, begun: Fold): Promise<Finish> {
+  const { store, clock } = work;
+  const until = clock.monotonic() + SWAP_PATIENCE_MS;
+  for (let near = begun; ; ) {
+    const tried = await fenced(store, (tx) => trySwap(work, tx, near)).catch((error: unknown) => {
+      if (isLocked(error)) return 'locked' as const;
+      throw error;
+    });
+    if (typeof tried === 'object') return tried;
+    if (clock.monotonic() > until)
+      throw new CannotRebuild('the live tables are in use without a pause: run it again to go on from here');
+    if (tried === 'behind') near = await nearEnd(work, near);
+    else await clock.sleep(SWAP_PAUSE_MS[tried]);
+  }
+}
+
+async function trySwap(
+  work: RebuildWork,
+  tx: RebuildTransaction<Db>,
+  near: Fold,
+): Promise<Finish | 'busy' | 'behind'> {
+  const { build, ends } = work;
+  await workIn(tx.db, build.place, 'live');
+  if (!(await tryProjectorLock(tx.db))) return 'busy';
+  const finished = await finishFold(work, tx, near);
+  if (finished === null) return 'behind';
+  const { fold, targets, horizon, rows } = finished;
+  await countLate(tx.db, build.shapes, horizon);
+  await swapTables(tx.db, { ...build, targets, origin: ends.origin });
+  return { outcome: 'swapped', fold, rows, different: [] };
+}
+
+/** lock_not_available, deadlock_detected: of the error or of one of its causes. */
+function isLocked(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ('code' in at && (at.code === '55P03' || at.code === '40P01')) return true;
+  }
+  return false;
+}

@@ -1,0 +1,29 @@
+// The embedded read store as a rebuild needs it. It has no COPY, and nobody else beside it.
+import { sql } from 'drizzle-orm';
+import type { PgliteDatabase } from 'drizzle-orm/pglite';
+import type { RebuildStore } from '../../ports/rebuild-store.ts';
+import { isMigratedTo, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
+import { type PgliteOptions, pgliteReadStore } from './pglite.ts';
+
+/** Throws `ReadStoreInUse` where another process has the directory. */
+export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteDatabase> {
+  const store = pgliteReadStore(options);
+  return {
+    schema: rebuildSchema(MIGRATIONS_FOLDER),
+    copies: false,
+    isMigrated: () =>
+      isMigratedTo(
+        MIGRATIONS_FOLDER,
+        async (query) => (await (await store.open()).execute(sql.raw(query))).rows,
+      ),
+    async migrate() {
+      await store.open();
+    },
+    async transaction(work, isolation) {
+      const db = await store.open();
+      const config = isolation === undefined ? {} : ({ isolationLevel: isolation } as const);
+      return await db.transaction((tx) => work({ db: tx, copy: null }), config);
+    },
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,93 @@
+// Postgres as a rebuild needs it: one connection with the settings of long statements, and COPY.
+import type { Writable } from 'node:stream';
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+import type { RebuildStore } from '../../ports/rebuild-store.ts';
+import { isMigratedTo, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
+import { migrateOnce } from './postgres.ts';
+
+export type PostgresRebuildOptions = {
+  /** `postgres://…` */
+  readonly url: string;
+  readonly migrationsFolder?: string;
+};
+
+/** Connects at the first transaction. */
+export function postgresRebuildStore({
+  url,
+  migrationsFolder = MIGRATIONS_FOLDER,
+}: PostgresRebuildOptions): RebuildStore<PostgresJsDatabase> {
+  const client = postgres(url, SETTINGS);
+  return {
+    schema: rebuildSchema(migrationsFolder),
+    copies: true,
+    isMigrated: () => isMigratedTo(migrationsFolder, async (query) => await client.unsafe(query)),
+    migrate: () => migrateOnce(url, migrationsFolder),
+    async transaction(work, isolation) {
+      const options = isolation === undefined ? '' : `isolation level ${isolation}`;
+      const given = await client.begin(options, async (transaction) => {
+        const db = drizzle(withOptions(transaction, client));
+        const copy = (table: string, columns: readonly string[], text: string) =>
+          copyIn(transaction, table, columns, text);
+        return { value: await work({ db, copy }) };
+      });
+      return given.value;
+    },
+    close: () => client.end({ timeout: 5 }),
+  };
+}
+
+const SETTINGS = {
+  max: 1,
+  max_lifetime: null,
+  onnotice: () => undefined,
+  connect_timeout: 5,
+  connection: {
+    application_name: 'webhook-relay rebuild',
+    statement_timeout: 0,
+    // Rows that a crash of the server takes are told again; the swap itself waits for the disk.
+    synchronous_commit: 'off',
+    jit: 'off',
+  },
+} satisfies postgres.Options<Record<string, never>>;
+
+/** drizzle asks its client for options, which postgres.js gives to no transaction. */
+function withOptions(transaction: postgres.TransactionSql, client: postgres.Sql): postgres.Sql {
+  return new Proxy(transaction, {
+    get: (target, name, receiver) =>
+      name === 'options' ? client.options : Reflect.get(target, name, receiver),
+  }) as unknown as postgres.Sql;
+}
+
+/**
+ * In the simple protocol: in the extended one a refused row leaves postgres.js 3.4.9 waiting for ever. A row refused after
+ * the last byte is told by the next statement only, which the lost transaction refuses.
+ */
+async function copyIn(
+  transaction: postgres.TransactionSql,
+  table: string,
+  columns: readonly string[],
+  text: string,
+): Promise<void> {
+  const names = columns.map(quoted).join(', ');
+  const stream = await transaction.unsafe(`copy ${quoted(table)} (${names}) from stdin`).writable();
+  await sentThrough(stream, text);
+  await transaction.unsafe('select 1').catch((cause: unknown) => {
+    throw new Error(`rows of ${table} were refused`, { cause });
+  });
+}
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** Resolves when the copy's end has been sent: nothing may be sent on the connection before. */
+function sentThrough(stream: Writable, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.once('error', reject);
+    const final = stream._final.bind(stream);
+    stream._final = (callback) => {
+      final(callback);
+      resolve();
+    };
+    stream.end(text);
+  });
+}
