@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
-import { ALL_CHECKS, assertVerifiesOffline, payloadOf } from '#test/support/service-receipts.ts';
+import { assertVerifiesOffline, payloadOf } from '#test/support/service-receipts.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import {
   type Answered,
   type Executed,
   execute,
   get,
   makeWorld,
-  type Report,
   type World,
 } from '#test/support/service-world.ts';
 
@@ -41,22 +41,6 @@ async function recovered(service: Service): Promise<void> {
     );
     return status === 200 && body.stats.running === 0;
   });
-}
-
-async function assertStands(service: Service, answered: Executed): Promise<void> {
-  const { job, receipt } = answered;
-  const stored = await get<{ jws: string; verified: boolean }>(`${service.url}/api/receipts/${receipt.id}`);
-  assert.deepEqual([stored.status, stored.body.jws, stored.body.verified], [200, receipt.jws, true]);
-  await assertJobVerifies(service, job.id);
-}
-
-async function assertJobVerifies(service: Service, jobId: string): Promise<void> {
-  const { status, body } = await get<Report>(`${service.url}/api/verify/jobs/${jobId}`);
-  assert.equal(status, 200);
-  assert.deepEqual(
-    body.checks.map(({ name, ok }) => [name, ok]),
-    ALL_CHECKS.map((name) => [name, true]),
-  );
 }
 
 /** Small and repeatable: the moments of the kills come from it, the rest of the disorder from the machine. */

@@ -1,0 +1,273 @@
+// What three processes of one deployment owe their callers, told once for both upper tiers: they answer as one, whoever
+// of them dies, is frozen or is replaced, under load.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { type BatchWatch, watchBatches } from './batch-watch.ts';
+import { type Cluster, type ClusterOptions, type Member, makeCluster, type Tier } from './cluster.ts';
+import { assertClosed, assertSentOnce, type CutCall } from './cluster-books.ts';
+import { type Call, type Load, startLoad } from './cluster-load.ts';
+import { each } from './paid-call.ts';
+import { needsPostgres } from './postgres.ts';
+import { logLines, waitFor } from './service.ts';
+import { assertStands } from './service-stands.ts';
+import { type ErrorBody, type Executed, execute, get } from './service-world.ts';
+
+const KILLS = 4;
+type Totals = { readonly total: number; readonly running: number };
+
+/** `tell`: gets the figures that decide no test. */
+export type StoryOptions = ClusterOptions & { readonly tell?: (figure: string) => void };
+
+export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryOptions = {}): void {
+  const needs = needsPostgres();
+
+  describe(`three processes over ${tier}`, () => {
+    let cluster: Cluster;
+    let watch: BatchWatch;
+    /** Those that live. */
+    let members: readonly Member[] = [];
+    const killed: Member[] = [];
+    const calls: Call[] = [];
+    /** Begun by a process that was killed, and not finished yet. */
+    let orphans: readonly CutCall[] = [];
+
+    const targetOf = () => cluster.world.target;
+    const others = (member: Member) => members.filter((other) => other !== member);
+    const named = (name: string) => members.find((member) => member.name === name) ?? assert.fail(name);
+    const namesOf = (some: readonly Member[]) => some.map(({ name }) => name);
+    const at = (member: Member, link = '') => `${member.url}${new URL(link).pathname}`;
+    const totalsOf = async (member: Member): Promise<Totals | null> => {
+      const { status, body } = await get<{ stats: Totals }>(`${member.url}/api/monitoring/executions`);
+      return status === 200 ? { total: body.stats.total, running: body.stats.running } : null;
+    };
+
+    before(async () => {
+      if (needs.skip) return;
+      cluster = await makeCluster(tier, options);
+      members = await Promise.all([1, 2, 3].map(() => cluster.start()));
+      watch = await watchBatches(cluster.env.DATABASE_URL ?? '');
+      targetOf().answer(async ({ path, number }) => {
+        if (path.startsWith('/load/'))
+          await new Promise((resolve) => setTimeout(resolve, 100 + (number % 100)));
+        return { status: number % 7 === 0 ? 500 : 200 };
+      });
+    });
+    after(async () => {
+      await watch?.end();
+      await cluster?.end();
+    });
+
+    test('killed and replaced under load, who projects and who does not: every answer stands on every process', {
+      ...needs,
+      timeout: 150_000,
+    }, async () => {
+      const load = startLoad(targetOf(), members);
+      const answered = (member: Member) =>
+        waitFor(
+          `answers of ${member.name}`,
+          () => load.calls.filter((c) => c.at === member && c.answer).length >= 10,
+        );
+      const cut: CutCall[] = [];
+      for (let round = 0; round < KILLS; round++) {
+        await Promise.all(members.map(answered));
+        cut.push(...(await killOne(load, round % 2 === 0)));
+        const fresh = await cluster.start();
+        members = [...members, fresh];
+        load.over(members);
+      }
+      await Promise.all(members.map(answered));
+      await load.stop();
+      calls.push(...load.calls);
+      tell(`${calls.length} calls, ${calls.filter((call) => call.cut).length} cut`);
+      orphans = cut.filter(({ finished }) => finished === null);
+      const finished = [...calls.map(({ answer }) => answer), ...cut.map((call) => call.finished)];
+      await each(finished, async (answer) => {
+        if (answer === null) return;
+        const { status, body } = answer;
+        assert.equal(status, body.job?.status === 'succeeded' ? 200 : 502, JSON.stringify(body));
+        for (const member of members) await assertStands(member, body);
+      });
+    });
+
+    /** What the kill has cut is asked for again at once, at those that live. */
+    async function killOne(load: Load, projecting: boolean): Promise<CutCall[]> {
+      const projector = named(await watch.projecting());
+      const victim = projecting ? projector : (others(projector)[0] ?? assert.fail());
+      members = others(victim);
+      killed.push(victim);
+      load.over(members);
+      const next = watch.nextBy(namesOf(members));
+      const begun = performance.now();
+      await victim.kill();
+      await next;
+      tell(
+        `${projecting ? 'projecting' : 'other'} killed: rows go on after ${Math.round(performance.now() - begun)} ms`,
+      );
+      await waitFor('its calls are cut', () => load.open(victim) === 0);
+      const cut = load.calls.filter((call) => call.at === victim && call.cut);
+      return each(cut, async (call, n) => {
+        const { status, ...answer } = await execute(
+          members[n % members.length] ?? assert.fail(),
+          call.request,
+        );
+        if (status !== 409) return { ...call, finished: { status, ...answer } };
+        assert.equal(answer.body.error.code, 'idempotency_in_progress');
+        return { ...call, finished: null };
+      });
+    }
+
+    test('100 calls on one key over all: one request, one job; then all replay it', needs, async () => {
+      const request = { url: targetOf().url('/one'), idempotencyKey: 'one', body: 1 };
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, n) => execute(members[n % 3] ?? assert.fail(), request)),
+      );
+      const originals = answers.filter(({ body }) => body.idempotentReplay === false);
+      assert.equal(originals.length, 1);
+      const { job, receipt } = originals[0]?.body ?? assert.fail();
+      for (const { status, body } of answers) {
+        if (status === 409) assert.equal(body.error.code, 'idempotency_in_progress');
+        else assert.deepEqual([body.job, body.receipt.jws], [job, receipt.jws], `${status}`);
+      }
+      for (const member of members) {
+        const { body } = await execute(member, request);
+        assert.deepEqual(
+          [body.idempotentReplay, body.job, body.receipt],
+          [true, job, { ...receipt, replay: true }],
+        );
+      }
+      assert.equal(targetOf().requests.filter(({ path }) => path === '/one').length, 1);
+    });
+
+    test(
+      'a job is known to all as soon as it runs, and its links work everywhere once it is answered',
+      needs,
+      async () => {
+        for (let n = 0; n < 12; n++) {
+          const here = members[n % 3] ?? assert.fail();
+          const path = `/load/links-${n}`;
+          const answering = execute(here, { url: targetOf().url(path), idempotencyKey: path });
+          const { headers } = await waitFor('the request', () =>
+            targetOf().requests.find((r) => r.path === path),
+          );
+          for (const other of others(here)) {
+            const running = await get<{ id: string }>(`${other.url}/api/jobs/${headers['webhook-id']}`);
+            assert.deepEqual([running.status, running.body.id], [200, headers['webhook-id']]);
+          }
+          const { body } = await answering;
+          for (const other of others(here)) {
+            for (const link of Object.values(body.links)) {
+              assert.equal((await get(at(other, link))).status, 200, link);
+            }
+            await assertStands(other, body);
+          }
+        }
+        for (const member of members) {
+          const { status } = await get(`${member.url}/api/jobs/job_${'0'.repeat(26)}`);
+          assert.equal(status, 404);
+        }
+      },
+    );
+
+    test('who projects is frozen in the middle of a batch: another takes over, and awake again it writes nothing stale', {
+      ...needs,
+      timeout: 120_000,
+    }, async () => {
+      const load = startLoad(targetOf(), members, { callers: 4, name: 'frozen' });
+      const held = await watch.hold();
+      const frozen = named(held.by);
+      const [here, there] = others(frozen);
+      assert.ok(here && there);
+      // Whoever is frozen with calls of its own in hand may hold the embedded log's lock as well.
+      load.over([here, there]);
+      await waitFor('it has no call in hand', () => load.open(frozen) === 0);
+      const next = watch.nextBy(namesOf([here, there]));
+      frozen.signal('SIGSTOP');
+      const begun = performance.now();
+      try {
+        await held.free();
+        const path = '/load/while-frozen';
+        const { body } = await execute(here, { url: targetOf().url(path), idempotencyKey: path });
+        // The rows may stand still: then nobody says that there is no such job.
+        const shown = () => get<ErrorBody>(at(there, body.links.job));
+        const first = await shown();
+        assert.ok([200, 503].includes(first.status), `${first.status}`);
+        await next;
+        tell(`frozen in a batch: rows go on after ${Math.round(performance.now() - begun)} ms`);
+        await waitFor('the job is shown', async () => (await shown()).status === 200);
+        await assertStands(there, body);
+      } finally {
+        frozen.signal('SIGCONT');
+      }
+      await load.stop();
+      calls.push(...load.calls);
+      for (const { answer } of load.calls) assert.ok(answer, 'a call was cut');
+      const { body } = load.calls.at(-1)?.answer ?? assert.fail();
+      await waitFor('it shows what it has slept through', async () => {
+        const { status } = await get(at(frozen, body.links.job));
+        return status === 200;
+      });
+      await assertStands(frozen, body);
+    });
+
+    test('what a kill has cut: 409 until lease and grace are over, then closed with a receipt, the same for all', {
+      ...needs,
+      timeout: 150_000,
+    }, async () => {
+      assert.ok(orphans.length > 0, 'no kill has cut a call that ran');
+      tell(`${orphans.length} jobs were left running by the killed`);
+      await each(orphans, async (orphan) => {
+        const answers: Executed[] = [];
+        for (const member of members) {
+          const { body } = await waitFor(
+            'it is closed',
+            async () => {
+              const answer = await execute(member, orphan.request);
+              if (answer.status === 502) return answer;
+              assert.deepEqual([answer.status, answer.body.error?.code], [409, 'idempotency_in_progress']);
+              return undefined;
+            },
+            { limitMs: 100_000, everyMs: 500 },
+          );
+          assert.deepEqual([body.idempotentReplay, body.job.errorCategory], [true, 'interrupted_unknown']);
+          await assertStands(member, body);
+          answers.push(body);
+        }
+        const [first] = answers;
+        for (const { job, receipt } of answers)
+          assert.deepEqual([job, receipt], [first?.job, first?.receipt]);
+      });
+    });
+
+    test(
+      'in the end: the same totals for all, each call sent once at most, each job closed by who may',
+      needs,
+      async () => {
+        const jwks = (await get(`${members[0]?.url}/.well-known/jwks.json`)).body;
+        const jobs = (await cluster.recorded()).filter(({ type }) => type === 'JobStarted').length;
+        for (const member of members) {
+          await waitFor('all jobs are shown closed', async () => (await totalsOf(member))?.running === 0);
+          assert.deepEqual(await totalsOf(member), { total: jobs, running: 0 });
+        }
+        const batches = await watch.batches();
+        for (const [n, { from }] of batches.entries()) {
+          if (n > 0)
+            assert.equal(from, batches[n - 1]?.to, 'a batch begins where the one before it has ended');
+        }
+        assert.ok(new Set(batches.map(({ by }) => by)).size >= 3, 'several have projected');
+        for (const member of members) {
+          const { code, stdout, stderr } = await member.stop();
+          assert.deepEqual([code, stderr], [0, '']);
+          const errors = logLines(stdout).filter(({ level }) => level === 'error');
+          assert.deepEqual(
+            errors.filter((line) => line.code !== 'read_models_unavailable'),
+            [],
+          );
+        }
+        assertSentOnce(targetOf().requests, calls, orphans);
+        await assertClosed(await cluster.recorded(), { calls, killed, jwks });
+        if (tier === 'eventstoredb+postgres') assert.equal(existsSync(cluster.world.dataDir), false);
+      },
+    );
+  });
+}
