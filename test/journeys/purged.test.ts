@@ -1,0 +1,50 @@
+// A job older than RETENTION_JOBS_DAYS, through the real service: gone from the answers, kept by its receipt and totals.
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from '#test/support/job-histories.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { type ErrorBody, get, makeWorld, type World } from '#test/support/service-world.ts';
+
+const DAY_MS = 86_400_000;
+
+let world: World;
+let service: Service;
+const status = async (path: string) => (await get(`${service.url}${path}`)).status;
+
+describe('retention', () => {
+  before(async () => {
+    world = await makeWorld();
+    mkdirSync(world.dataDir, { recursive: true });
+    const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
+    const ago = (days: number) => ({ startedAtMs: Date.now() - days * DAY_MS });
+    await appendAll(log, [
+      ...jobAppends({ ...PLAN, seed: 1, ...ago(50) }),
+      ...jobAppends({ ...PLAN, seed: 2, ...ago(5) }),
+      ...jobAppends({ ...PLAN, seed: 3, ...ago(1) }),
+    ]);
+    await log.close();
+    service = await world.start({ RETENTION_JOBS_DAYS: '3' });
+    await waitFor('the old jobs are gone', async () => (await status(`/api/jobs/${jobIdOf(2)}`)) === 404);
+  });
+  after(() => world.end());
+
+  test('older jobs are gone, a newer one is there; a receipt is kept for its own time', async () => {
+    const missing = await get<ErrorBody>(`${service.url}/api/jobs/${jobIdOf(1)}`);
+    assert.deepEqual([missing.status, missing.body.error.code], [404, 'job_not_found']);
+    assert.equal(await status(`/api/verify/jobs/${jobIdOf(2)}`), 404);
+    assert.equal(await status(`/api/jobs/${jobIdOf(3)}`), 200);
+    assert.equal(await status(`/api/receipts/${receiptIdOf(1)}`), 404);
+    assert.equal(await status(`/api/receipts/${receiptIdOf(2)}`), 200);
+    assert.equal(await status(`/api/verify/receipts/${receiptIdOf(2)}`), 200);
+  });
+
+  test('the totals are of all there ever was; what is in store is counted', async () => {
+    const monitoring = await get<{ stats: { total: number } }>(`${service.url}/api/monitoring/executions`);
+    assert.equal(monitoring.body.stats.total, 3);
+    const trust = await get<{ storage: { jobs: number; receipts: number } }>(`${service.url}/api/trust`);
+    assert.deepEqual([trust.body.storage.jobs, trust.body.storage.receipts], [1, 2]);
+  });
+});

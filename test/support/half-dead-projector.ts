@@ -1,0 +1,42 @@
+// A process that projects a log's file into a Postgres and, in the middle of the batch that holds the event it is told
+// of, freezes: its transaction open, the projector's lock held. Woken, it goes on. Its rows bear a mark, so that whatever
+// it wrote is known. Prints `frozen` before, `awake` after, and `at POSITION`.
+// Arguments: the log's file, the postgres:// URL, the id of the job.
+import { writeSync } from 'node:fs';
+import process from 'node:process';
+import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
+import { runnerOver } from './read-store.ts';
+
+const [file = '', url = '', jobId = ''] = process.argv.slice(2);
+const say = (line: string) => void writeSync(1, `${line}\n`);
+let frozen = false;
+
+const models: readonly ReadModel[] = READ_MODELS.map((model) => ({
+  ...model,
+  project: (...given) =>
+    model.project(...given).map((change) => ({
+      ...change,
+      apply(row) {
+        // Rows are folded inside the transaction.
+        if (model.name === 'job' && change.key === jobId && !frozen) {
+          frozen = true;
+          say('frozen');
+          process.kill(process.pid, 'SIGSTOP');
+          say('awake');
+        }
+        const after = change.apply(row);
+        return after !== null && model.name === 'job' ? { ...after, mode: 'by the half-dead' } : after;
+      },
+    })),
+}));
+
+const store = postgresReadStore({ url, connections: 2 });
+const runner = runnerOver(await sqliteEventLog({ file }), store, { models, batchSize: 5 });
+let told: string | null = null;
+setInterval(() => {
+  const position = runner.position();
+  if (position !== told) say(`at ${position}`);
+  told = position;
+}, 1);
