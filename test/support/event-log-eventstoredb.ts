@@ -1,7 +1,15 @@
 // Event logs on a server for tests: one of the in-repo ones for each test, or a real one that all share.
-import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
+import {
+  type EventStoreDbEventLogOptions,
+  eventStoreDbEventLog,
+} from '#src/adapters/event-log/eventstoredb.ts';
+import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { EventLogHarness } from './event-log-harness.ts';
-import { startEventStoreServer } from './eventstore-server.ts';
+import {
+  type EventStoreServer,
+  type EventStoreServerOptions,
+  startEventStoreServer,
+} from './eventstore-server.ts';
 
 /** A server of its own for each log, gone afterwards. */
 export const ownServerHarness: EventLogHarness = {
@@ -20,4 +28,44 @@ export function sharedServerHarness(url: string): EventLogHarness {
     reopens: true,
     open: async () => ({ log: await open(), again: open, dispose: async () => {} }),
   };
+}
+
+export type ServerBench = {
+  readonly server: EventStoreServer;
+  readonly log: EventLog;
+  /** A further handle; closed after the test. */
+  handle(options?: Partial<EventStoreDbEventLogOptions>): EventLog;
+};
+
+/** A server and handles on it, freed however the body ends. */
+export async function withEventStore(
+  body: (bench: ServerBench) => Promise<void>,
+  options: Partial<EventStoreDbEventLogOptions> = {},
+  serverOptions: EventStoreServerOptions = {},
+): Promise<void> {
+  const server = await startEventStoreServer(serverOptions);
+  const handles: EventLog[] = [];
+  const handle: ServerBench['handle'] = (own = options) => {
+    const log = eventStoreDbEventLog({ url: server.url, ...own });
+    handles.push(log);
+    return log;
+  };
+  try {
+    await body({ server, log: handle(), handle });
+  } finally {
+    await Promise.all(handles.map((log) => log.close()));
+    await server.end();
+  }
+}
+
+/** As callers do: the same call again until its fate is known. */
+export async function untilKnown<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof EventLogUnavailable)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
 }

@@ -1,6 +1,7 @@
 // Reads the connection string of the server: where it is, how it is reached, who asks. It holds a password, so no
 // message repeats a part of it. (The client's own parser prints the whole string where it does not know an option.)
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 
 export type Host = { readonly address: string; readonly port: number };
 
@@ -31,14 +32,25 @@ const FORM =
   /^(?:esdb|kurrentdb|kurrent|kdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
 const HOST = /^([^:[\]]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
 const DEFAULT_PORT = '2113';
+const OPTIONS = [
+  'tls',
+  'tlsVerifyCert',
+  'tlsCAFile',
+  'userCertFile',
+  'userKeyFile',
+  'connectionName',
+  'keepAliveInterval',
+  'keepAliveTimeout',
+] as const;
+type Option = (typeof OPTIONS)[number];
 /** Known to the clients of this server, and without a meaning here: limits, leader and faults are this adapter's. */
 const WITHOUT_EFFECT = [
-  'nodepreference',
-  'maxdiscoverattempts',
-  'discoveryinterval',
-  'gossiptimeout',
-  'defaultdeadline',
-  'throwonappendfailure',
+  'nodePreference',
+  'maxDiscoverAttempts',
+  'discoveryInterval',
+  'gossipTimeout',
+  'defaultDeadline',
+  'throwOnAppendFailure',
 ];
 
 /**
@@ -55,17 +67,21 @@ export function eventStoreSettings(url: string): EventStoreSettings {
   const [, discover, username, password, hostList = '', query = ''] = match;
   const hosts = hostList.split(',').map(host);
   const options = optionsOf(query);
+  const tls = tlsOf(options);
+  if (tls !== null && hosts.some(({ address }) => isIP(address.replaceAll(/[[\]]/g, '')) !== 0)) {
+    throw new UnreadableConnectionString('has an IP address where TLS needs the name in the certificate');
+  }
   return {
     hosts,
     discover: discover !== undefined || hosts.length > 1,
-    tls: tlsOf(options),
+    tls,
     credentials:
       username === undefined || password === undefined
         ? null
         : { username: decoded(username), password: decoded(password) },
-    connectionName: options.get('connectionname') ?? 'relay',
-    keepAliveMs: milliseconds(options, 'keepaliveinterval'),
-    keepAliveTimeoutMs: milliseconds(options, 'keepalivetimeout'),
+    connectionName: options.get('connectionName') ?? 'relay',
+    keepAliveMs: milliseconds(options, 'keepAliveInterval'),
+    keepAliveTimeoutMs: milliseconds(options, 'keepAliveTimeout'),
   };
 }
 
@@ -77,26 +93,20 @@ function host(text: string): Host {
   return { address, port: Number(port) };
 }
 
-const KNOWN = [
-  'tls',
-  'tlsverifycert',
-  'tlscafile',
-  'usercertfile',
-  'userkeyfile',
-  'connectionname',
-  'keepaliveinterval',
-  'keepalivetimeout',
-  ...WITHOUT_EFFECT,
-];
+type Options = ReadonlyMap<Option, string>;
 
-/** By name in lower case without `-` and `_`, as the clients of this server compare them. */
-function optionsOf(query: string): ReadonlyMap<string, string> {
-  const options = new Map<string, string>();
+/** Names compare without case, `-` and `_`, as they do for the clients of this server. */
+const flat = (name: string): string => name.trim().toLowerCase().replaceAll(/[-_]/g, '');
+
+function optionsOf(query: string): Options {
+  const options = new Map<Option, string>();
   for (const pair of query.split('&').filter((part) => part !== '')) {
     const [name = '', ...value] = pair.split('=');
-    const known = name.trim().toLowerCase().replaceAll(/[-_]/g, '');
-    if (!KNOWN.includes(known)) throw new UnreadableConnectionString('has an option that is not known');
-    options.set(known, decoded(value.join('=')).trim());
+    const option = OPTIONS.find((one) => flat(one) === flat(name));
+    if (option !== undefined) options.set(option, decoded(value.join('=')).trim());
+    else if (!WITHOUT_EFFECT.some((one) => flat(one) === flat(name))) {
+      throw new UnreadableConnectionString('has an option that is not known');
+    }
   }
   return options;
 }
@@ -109,29 +119,29 @@ function decoded(text: string): string {
   }
 }
 
-function tlsOf(options: ReadonlyMap<string, string>): EventStoreSettings['tls'] {
+function tlsOf(options: Options): EventStoreSettings['tls'] {
   if (!flag(options, 'tls')) return null;
-  if (!flag(options, 'tlsverifycert')) {
+  if (!flag(options, 'tlsVerifyCert')) {
     throw new UnreadableConnectionString(
       'asks for TLS without proof (tlsVerifyCert=false): name the CA in tlsCAFile',
     );
   }
-  const cert = file(options, 'usercertfile');
-  const key = file(options, 'userkeyfile');
+  const cert = file(options, 'userCertFile');
+  const key = file(options, 'userKeyFile');
   if ((cert === null) !== (key === null)) {
     throw new UnreadableConnectionString('has to name userCertFile and userKeyFile together');
   }
-  return { ca: file(options, 'tlscafile'), user: cert === null || key === null ? null : { cert, key } };
+  return { ca: file(options, 'tlsCAFile'), user: cert === null || key === null ? null : { cert, key } };
 }
 
-function flag(options: ReadonlyMap<string, string>, name: string): boolean {
+function flag(options: Options, name: Option): boolean {
   const value = options.get(name) ?? 'true';
   if (value !== 'true' && value !== 'false')
     throw new UnreadableConnectionString(`has ${name} neither true nor false`);
   return value === 'true';
 }
 
-function file(options: ReadonlyMap<string, string>, name: string): Buffer | null {
+function file(options: Options, name: Option): Buffer | null {
   const path = options.get(name);
   if (path === undefined) return null;
   try {
@@ -143,7 +153,7 @@ function file(options: ReadonlyMap<string, string>, name: string): Buffer | null
 
 const KEEP_ALIVE = '10000';
 
-function milliseconds(options: ReadonlyMap<string, string>, name: string): number {
+function milliseconds(options: Options, name: Option): number {
   const value = options.get(name) ?? KEEP_ALIVE;
   if (!/^(-1|[1-9]\d{0,8})$/.test(value)) {
     throw new UnreadableConnectionString(`has ${name} that is neither milliseconds nor -1`);

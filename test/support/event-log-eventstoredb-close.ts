@@ -1,0 +1,14 @@
+// A process that uses a log on a server in every way, closes it, and has to end by itself. Argument: the server’s URL.
+
+import process from 'node:process';
+import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
+import { follow, freshStream, newEvents } from './event-log-fixtures.ts';
+
+const [url = ''] = process.argv.slice(2);
+const log = eventStoreDbEventLog({ url, timeLimitMs: 500 });
+const follower = follow(log, { after: null });
+await log.append(freshStream(), 'no_stream', newEvents(2));
+await follower.until(() => follower.events().length >= 2, 'two events');
+follower.ended.catch(() => {});
+await log.close();
+console.log('closed');
