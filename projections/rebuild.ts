@@ -16,6 +16,7 @@ import {
   findPlace,
   findStanding,
   makeBeside,
+  RebuildFailed,
   takeLock,
   workIn,
 } from './rebuild-place.ts';
@@ -74,17 +75,24 @@ const SWAP_PAUSE_MS = { busy: 20, locked: 300 };
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): Promise<RebuildResult> {
   const { work, fold } = await begin(deps, options);
-  const near = await nearEnd(work, fold);
-  const finish = options.check ? await compared(work, near) : await swapped(work, near);
-  const { counts, checkpoint } = finish.fold;
-  return {
-    outcome: finish.outcome,
-    events: counts.handled,
-    eventsHere: counts.handled - fold.counts.handled,
-    position: checkpoint?.position ?? '',
-    rows: finish.rows,
-    different: finish.different,
-  };
+  try {
+    const near = await nearEnd(work, fold);
+    const finish = options.check ? await compared(work, near) : await swapped(work, near);
+    const { counts, checkpoint } = finish.fold;
+    return {
+      outcome: finish.outcome,
+      events: counts.handled,
+      eventsHere: counts.handled - fold.counts.handled,
+      position: checkpoint?.position ?? '',
+      rows: finish.rows,
+      different: finish.different,
+    };
+  } catch (error) {
+    // What is not to be believed is not to be gone on with either.
+    if (error instanceof RebuildFailed)
+      await fenced(work.store, ({ db }) => dropBeside(db, work.build.place));
+    throw error;
+  }
 }
 
 /** Locked, migrated, and with tables beside: new ones, or those of a rebuild of the same that was killed. */

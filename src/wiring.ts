@@ -17,6 +17,7 @@ import { openTelemetry, watchedLog } from './wiring/telemetry.ts';
 
 export { CannotListen } from './adapters/runtime/serve.ts';
 export { createKeyFile, readKeyFile } from './adapters/signing/key-file.ts';
+export { rebuildReadModels } from './wiring/rebuild.ts';
 export { migrateDatabase } from './wiring/stores.ts';
 
 const DAY_MS = 86_400_000;

@@ -29,7 +29,7 @@ async function migrate(): Promise<void> {
 }
 
 /** The driver's own words: what wraps them repeats whole statements. */
-function rootOf(error: unknown): string {
+export function rootOf(error: unknown): string {
   let root = error;
   while (root instanceof Error && root.cause instanceof Error) root = root.cause;
   return oneLine(root);

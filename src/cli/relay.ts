@@ -9,6 +9,7 @@ import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { addPay } from './pay.ts';
 import { addPayments } from './payments.ts';
+import { addRebuild } from './rebuild.ts';
 import { addServe } from './serve.ts';
 import { complain, surviveClosedPipe } from './terminal.ts';
 import { addVerify } from './verify.ts';
@@ -38,7 +39,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
       outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
-  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys, addPay, addPayments])
+  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys, addPay, addPayments, addRebuild])
     add(program, end);
   try {
     await program.parseAsync(args, { from: 'user' });

@@ -21,8 +21,8 @@ export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteD
     },
     async transaction(work, isolation) {
       const db = await store.open();
-      const config = isolation === undefined ? {} : ({ isolationLevel: isolation } as const);
-      return await db.transaction((tx) => work({ db: tx, copy: null }), config);
+      const given = isolation === undefined ? undefined : { isolationLevel: isolation };
+      return await db.transaction((tx) => work({ db: tx, copy: null }), given);
     },
     close: () => store.close(),
   };
