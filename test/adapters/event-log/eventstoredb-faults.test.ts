@@ -1,6 +1,8 @@
 // What the contract cannot ask of every log: a server that freezes, loses answers, goes away and comes back.
 import assert from 'node:assert/strict';
+import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
+import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
@@ -270,3 +272,56 @@ test('eventstoredb: channels that went dumb are given back', OPTIONS, () =>
     await waitFor('a single connection', () => server.connections() === 1, { limitMs: 20_000 });
   }),
 );
+
+test('eventstoredb: a connection that went dumb, and stays open, is left for another one', OPTIONS, () =>
+  withEventStore(async ({ server, log }) => {
+    const relay = await startRelay(server.port);
+    // Without the pings of the transport, which would end it after a while.
+    const url = `esdb://127.0.0.1:${relay.port}?tls=false&keepAliveInterval=-1`;
+    const behind = eventStoreDbEventLog({ url, ...HASTY });
+    const follower = follow(behind, { after: null });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    const stream = freshStream();
+    const first = newEvents(1);
+    await untilKnown(() => behind.append(stream, 'no_stream', first));
+    await follower.until(() => follower.events().length === 1, 'the first event');
+    relay.muteAll();
+    const mine = newEvents(1);
+    await within(
+      untilKnown(() => behind.append(stream, 0n, mine)),
+      'an append by another connection',
+    );
+    await log.append(stream, 1n, newEvents(1));
+    await follower.until(() => follower.events().length === 3, 'what others appended meanwhile');
+    await follower.stop();
+    assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
+    await behind.close();
+    relay.end();
+  }),
+);
+
+/** Hands bytes on, until `muteAll`: from then on the connections of that moment say nothing more, and stay open. */
+async function startRelay(port: number) {
+  const sockets: Socket[] = [];
+  const relay = createServer((client) => {
+    const inner = connect(port, '127.0.0.1');
+    sockets.push(client, inner);
+    for (const socket of [client, inner]) socket.on('error', () => {});
+    client.pipe(inner);
+    inner.pipe(client);
+  });
+  await new Promise<void>((resolve) => {
+    relay.listen(0, '127.0.0.1', resolve);
+  });
+  const address = relay.address();
+  return {
+    port: typeof address === 'object' ? address?.port : 0,
+    muteAll() {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    end() {
+      for (const socket of sockets) socket.destroy();
+      relay.close();
+    },
+  };
+}
