@@ -10,6 +10,8 @@ export function batched<Q, A>(
 
   async function askAll(): Promise<void> {
     asking = true;
+    // Who asks two things at once asks them together.
+    await null;
     while (waiting.length > 0) {
       const batch = waiting.slice(0, batchMax);
       waiting = waiting.slice(batchMax);

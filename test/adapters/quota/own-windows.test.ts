@@ -21,6 +21,8 @@ test('own windows: counting alone goes on from what is known, to the end of that
   windows.learn('a', 1, { points: 7, resetMs: 300 });
   clock.ms += 299;
   assert.deepEqual(windows.take('a', 2, WINDOW_MS), { points: 9, resetMs: 1 });
+  // the shared count knows nothing of these two
+  assert.deepEqual(windows.learn('a', 1, { points: 8, resetMs: 1 }), { points: 10, resetMs: 1 });
   clock.ms += 1;
   assert.equal(windows.open('a'), null);
   assert.deepEqual(windows.take('a', 2, WINDOW_MS), { points: 2, resetMs: WINDOW_MS });

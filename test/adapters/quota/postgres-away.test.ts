@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { Db } from '#src/adapters/quota/shared-windows.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
@@ -13,6 +14,7 @@ import { waitFor } from '#test/support/service.ts';
 import { quotaOver, type SharedQuota, sharedQuota } from '#test/support/shared-quota.ts';
 
 const needs = needsPostgres();
+const script = new URL('../../support/quota-process.ts', import.meta.url).href;
 const AWAY = 'quotas are counted by each process for itself: the shared windows do not answer';
 const BACK = 'quotas are counted by all processes together again';
 const rule = (name: string, maxRequests = 10): QuotaRule => ({ name, windowMs: 600_000, maxRequests });
@@ -58,7 +60,7 @@ describe('quota without Postgres', () => {
   });
 
   test('nothing of it keeps a process alive', async () => {
-    const [command, args] = runtimeCommand('test/support/quota-process.ts');
+    const [command, args] = runtimeCommand(fileURLToPath(script));
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     let told = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
