@@ -119,35 +119,41 @@ describe('traces', () => {
 });
 
 describe('a collector that fails', () => {
+  const modes = ['away', 'hang', 'refuse'] as const;
   const lost = async ({ url }: Service) =>
     readFigures((await get<string>(`${url}/metrics`)).body).of('relay_trace_spans_total', {
       outcome: 'lost',
     });
 
-  for (const how of ['away', 'hang', 'refuse'] as const) {
-    test(`${how}: calls are answered, one line says it, the process ends`, async () => {
-      collector.behave(how === 'away' ? 'take' : how);
-      const endpoint = how === 'away' ? `http://127.0.0.1:${await closedPort()}` : collector.url;
-      const service = await world.start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
-      // A second batch makes no second line; the other two take seconds for each.
+  test('away, hanging or refusing: calls are answered, one line says it, the process ends', async () => {
+    await Promise.all(modes.map(judge));
+  });
+
+  async function judge(how: (typeof modes)[number]): Promise<void> {
+    const own = await makeWorld();
+    const failing = await startTraceCollector();
+    try {
+      failing.behave(how === 'away' ? 'take' : how);
+      const endpoint = how === 'away' ? `http://127.0.0.1:${await closedPort()}` : failing.url;
+      const service = await own.start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
+      // A second batch makes no second line; with the other two each takes seconds.
       for (let round = how === 'refuse' ? 1 : 2; round <= 2; round++) {
-        const calls = Array.from({ length: 5 }, () => execute(service, { url: world.target.url('/good') }));
+        const calls = Array.from({ length: 5 }, () => execute(service, { url: own.target.url() }));
         for (const { status } of await Promise.all(calls)) assert.equal(status, 200);
         const before = (await lost(service)) ?? 0;
         await waitFor('spans are lost', async () => ((await lost(service)) ?? 0) > before);
       }
-      const ending = performance.now();
+      // Without a bound on what hangs it would wait for the collector for ever.
       const { code, stdout, stderr } = await service.stop();
-      // A bound on what hangs, not a measure: without one it would wait for the collector for ever.
-      assert.ok(performance.now() - ending < 30_000);
       assert.deepEqual([code, stderr], [0, '']);
       const lines = logLines(stdout)
-        .map(({ level, msg }) => [level, String(msg)] as const)
-        .filter(([, msg]) => !msg.startsWith('EGRESS_ALLOW_CIDRS'));
-      assert.deepEqual(lines, [
-        ['info', 'listening'],
-        ['warn', 'the trace collector takes no spans: they are dropped and counted'],
-      ]);
-    });
+        .filter(({ level }) => level !== 'info')
+        .map(({ msg }) => String(msg))
+        .filter((msg) => !msg.startsWith('EGRESS_ALLOW_CIDRS'));
+      assert.deepEqual(lines, ['the trace collector takes no spans: they are dropped and counted'], how);
+    } finally {
+      await own.end();
+      await failing.close();
+    }
   }
 });
