@@ -79,7 +79,9 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
       return;
     }
     const method = request.method ?? 'GET';
-    const forwarded = await fetch(`${behind}${request.url}`, { method, ...(body === '' ? {} : { body }) });
+    // A connection kept from before may be closing: that would be a fault that nobody asked for.
+    const asked = { method, keepalive: false, ...(body === '' ? {} : { body }) };
+    const forwarded = await fetch(`${behind}${request.url}`, asked);
     const said = await forwarded.text();
     if (call !== null) call.moved = call.kind === 'settle' && JSON.parse(said).success === true;
     tell(response, call?.fault ?? 'pass', forwarded.status, said);

@@ -1,0 +1,216 @@
+// The event log stores, and its answer is lost; or it is away while the target works. What was stored is found stored,
+// what was sent is never sent again, and the caller learns its result, at once or by its key.
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { setImmediate } from 'node:timers';
+import type { EventType } from '#src/domain/events.ts';
+import { type Cluster, makeCluster } from '#test/support/cluster.ts';
+import type { EventStoreServer } from '#test/support/eventstore-server.ts';
+import {
+  assertOneSetEach,
+  assertReplays,
+  assertStands,
+  attemptsIn,
+  hitsOf,
+  isHealthy,
+  jobOf,
+} from '#test/support/fault-words.ts';
+import { needsPostgres } from '#test/support/postgres.ts';
+import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { execute } from '#test/support/service-world.ts';
+import type { Answer } from '#test/support/tls-target.ts';
+
+const needs = needsPostgres();
+
+/** Of a job with a key and two attempts, in order. */
+const APPENDS: readonly (readonly EventType[])[] = [
+  ['KeyClaimed'],
+  ['JobStarted'],
+  ['AttemptMade'],
+  ['AttemptMade', 'JobCompleted', 'ReceiptSigned'],
+];
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+/** The appends that were repeated, as the operator is told. */
+const unknownFates = (stdout: string) =>
+  logLines(stdout)
+    .filter(({ msg }) => msg === 'append of unknown fate, repeating')
+    .map(({ types }) => types);
+
+describe('answers of the log are lost', () => {
+  let cluster: Cluster;
+  let eventStore: EventStoreServer;
+  let service: Service;
+  let jobs = 0;
+
+  before(async () => {
+    if (needs.skip) return;
+    cluster = await makeCluster('eventstoredb+postgres');
+    assert.ok(cluster.eventStore);
+    eventStore = cluster.eventStore;
+    service = await cluster.start();
+  });
+  after(() => cluster?.end());
+
+  const steps: readonly (readonly [title: string, lost: readonly boolean[]])[] = [
+    ['the claim', [true, false, false, false]],
+    ['the start', [false, true, false, false]],
+    ['the attempt that another follows', [false, false, true, false]],
+    ['the last append', [false, false, false, true]],
+    ['every one', [true, true, true, true]],
+  ];
+  for (const [title, lost] of steps) {
+    test(
+      `of ${title}: the answer is 200, one set of events, the target is asked no oftener; a repeat replays`,
+      needs,
+      async () => {
+        const { target } = cluster.world;
+        const path = `/${title.replaceAll(' ', '-')}`;
+        const from = eventStore.events.length;
+        const appends = eventStore.appends();
+        target.answer(() => ({ status: hitsOf(cluster.world, path) === 1 ? 503 : 200 }));
+        const request = {
+          url: target.url(path),
+          idempotencyKey: path,
+          retry: { attempts: 2, backoffMs: 500 },
+        };
+        // Armed for each append in the very turn in which the one before it was stored.
+        const arming = (async () => {
+          for (const [step, isLost] of lost.entries()) {
+            while (eventStore.appends() < appends + step) await nextTurn();
+            eventStore.faults.loseAnswers(isLost ? 1 : 0);
+          }
+        })();
+        const told = service.stdout().length;
+        const { status, body } = await execute(service, request);
+        await arming;
+        eventStore.faults.loseAnswers(0);
+        assert.deepEqual([status, body.job.attempts, body.idempotentReplay], [200, 2, false]);
+        assert.deepEqual(
+          unknownFates(service.stdout().slice(told)),
+          APPENDS.filter((_, step) => lost[step]),
+        );
+        assert.equal(hitsOf(cluster.world, path), 2);
+        assert.deepEqual(
+          eventStore.events.slice(from).map(({ type }) => type),
+          APPENDS.flat(),
+        );
+        await assertReplays(service, request, body);
+        await assertStands(service, body);
+        jobs += 1;
+        assert.equal(assertOneSetEach(eventStore), jobs);
+      },
+    );
+  }
+
+  test(
+    'the log stops while the target works: the answer waits, is given when it is back, and nothing is sent again',
+    needs,
+    async () => {
+      const { target } = cluster.world;
+      const held = Promise.withResolvers<Answer>();
+      target.answer(() => held.promise);
+      const request = {
+        url: target.url('/held'),
+        idempotencyKey: 'held',
+        retry: { attempts: 3, backoffMs: 0 },
+      };
+      const told = service.stdout().length;
+      const call = execute(service, request);
+      let answered = false;
+      void call.finally(() => {
+        answered = true;
+      });
+      await waitFor('the request is at the target', () => hitsOf(cluster.world, '/held') === 1);
+      await eventStore.stop();
+      held.resolve({ status: 201 });
+      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(told)).length > 0);
+      assert.equal(answered, false);
+      await eventStore.start();
+      const { status, body } = await call;
+      assert.deepEqual(
+        [status, body.job.status, body.job.responseStatus, body.job.attempts],
+        [200, 'succeeded', 201, 1],
+      );
+      assert.deepEqual(attemptsIn(body), [['yes', null]]);
+      await assertReplays(service, request, body);
+      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+      await assertStands(service, body);
+      assert.equal(hitsOf(cluster.world, '/held'), 1);
+      jobs += 1;
+      assert.equal(assertOneSetEach(eventStore), jobs);
+    },
+  );
+
+  test(
+    'the log stops between two attempts: the second waits for it, and each is sent once',
+    needs,
+    async () => {
+      const { target } = cluster.world;
+      const held = Promise.withResolvers<Answer>();
+      target.answer(() => (hitsOf(cluster.world, '/between') === 1 ? held.promise : {}));
+      const request = {
+        url: target.url('/between'),
+        idempotencyKey: 'between',
+        retry: { attempts: 2, backoffMs: 0 },
+      };
+      const told = service.stdout().length;
+      const call = execute(service, request);
+      await waitFor('the request is at the target', () => hitsOf(cluster.world, '/between') === 1);
+      await eventStore.stop();
+      held.resolve({ status: 503 });
+      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(told)).length > 0);
+      assert.equal(hitsOf(cluster.world, '/between'), 1);
+      await eventStore.start();
+      const { status, body } = await call;
+      assert.deepEqual([status, body.job.attempts, body.job.responseStatus], [200, 2, 200]);
+      assert.equal(hitsOf(cluster.world, '/between'), 2);
+      await assertReplays(service, request, body);
+      jobs += 1;
+      assert.equal(assertOneSetEach(eventStore), jobs);
+    },
+  );
+
+  test(
+    'the caller is gone while the target works: the job goes on, and its key brings the result',
+    needs,
+    async () => {
+      const { target } = cluster.world;
+      const held = Promise.withResolvers<Answer>();
+      target.answer(() => held.promise);
+      const request = { url: target.url('/gone'), idempotencyKey: 'gone' };
+      const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+      const body = JSON.stringify(request);
+      const head = [
+        'POST /api/execute/webhook HTTP/1.1',
+        'host: localhost',
+        'content-type: application/json',
+      ];
+      socket.write(`${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`);
+      const seen = await waitFor('the request is at the target', () =>
+        target.requests.find(({ path }) => path === '/gone'),
+      );
+      socket.destroy();
+      const running = await execute(service, request);
+      assert.deepEqual([running.status, running.body.error.code], [409, 'idempotency_in_progress']);
+      held.resolve({ status: 204 });
+      const id = seen.headers['webhook-id'] ?? '';
+      await waitFor(
+        'the job has its result',
+        async () => (await jobOf(service, id)).body.status === 'succeeded',
+      );
+      const { status, body: found } = await execute(service, request);
+      assert.deepEqual(
+        [status, found.idempotentReplay, found.job.id, found.job.responseStatus],
+        [200, true, id, 204],
+      );
+      await assertStands(service, found);
+      assert.equal(hitsOf(cluster.world, '/gone'), 1);
+    },
+  );
+
+  test('it ends well', needs, async () => {
+    const { code, stderr } = await service.stop();
+    assert.deepEqual([code, stderr], [0, '']);
+  });
+});
