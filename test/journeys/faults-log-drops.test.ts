@@ -1,0 +1,80 @@
+// Under load the log's connections are cut again and again, its subscriptions are dropped, its server dies and is back:
+// nothing is sent twice, nothing acknowledged is lost, and every job that was started has its receipt.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Cluster, makeCluster } from '#test/support/cluster.ts';
+import type { EventStoreServer } from '#test/support/eventstore-server.ts';
+import { type FaultLoad, startFaultLoad } from '#test/support/fault-load.ts';
+import { assertHealth, assertOneSetEach, isHealthy, monitoring } from '#test/support/fault-words.ts';
+import { needsPostgres } from '#test/support/postgres.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+
+const needs = needsPostgres();
+const CALLERS = 20;
+const CUTS = 40;
+
+describe('connections to the log cut under load', () => {
+  let cluster: Cluster;
+  let eventStore: EventStoreServer;
+  let services: readonly Service[];
+  let load: FaultLoad;
+
+  before(async () => {
+    if (needs.skip) return;
+    cluster = await makeCluster('eventstoredb+postgres');
+    assert.ok(cluster.eventStore);
+    eventStore = cluster.eventStore;
+    services = await Promise.all([cluster.start(), cluster.start()]);
+  });
+  after(() => cluster?.end());
+
+  test(
+    `${CUTS} cuts under ${CALLERS} callers over two processes: one request for each key, every receipt stands`,
+    needs,
+    async () => {
+      load = startFaultLoad(cluster.world, services, {
+        callers: CALLERS,
+        name: 'cut',
+        repeatAfter: ['event_log_unavailable', 'idempotency_in_progress'],
+      });
+      for (let cut = 0; cut < CUTS; cut++) {
+        // By what was stored, not by the clock: each cut meets appends on their way.
+        const from = eventStore.appends();
+        await waitFor('some appends', () => eventStore.appends() > from + 5, { everyMs: 1 });
+        if (cut % 8 === 7) {
+          await eventStore.stop();
+          await eventStore.start();
+        } else if (cut % 8 === 3) eventStore.faults.dropSubscriptions();
+        else if (cut % 2 === 0) eventStore.faults.drop();
+        else eventStore.faults.loseAnswers(1);
+      }
+      await load.finish();
+      assert.ok(load.acknowledged.length > CUTS);
+    },
+  );
+
+  test(
+    'afterwards: no job runs, one set of events for each, both processes show them all, and are well',
+    needs,
+    async () => {
+      const jobs = assertOneSetEach(eventStore);
+      assert.equal(jobs, load.acknowledged.length);
+      for (const service of services) {
+        const { stats } = await waitFor('all are projected', async () => {
+          const { status, body } = await monitoring(service);
+          return status === 200 && body.stats.total >= jobs && body;
+        });
+        assert.deepEqual([stats.total, stats.running], [jobs, 0]);
+        await waitFor('health is good', () => isHealthy(service), { limitMs: 20_000 });
+        await assertHealth(service);
+      }
+      await load.assertKept(services);
+      assert.equal(assertOneSetEach(eventStore), jobs, 'replays write nothing');
+      assert.equal(cluster.world.target.requests.length, jobs);
+      for (const service of services) {
+        const { code, stderr } = await service.stop();
+        assert.deepEqual([code, stderr], [0, '']);
+      }
+    },
+  );
+});
