@@ -26,7 +26,7 @@ export function paceOf(
     perSecond: Math.round(eventsHere / seconds),
     // The last bit, the verification and the swap have no events to count.
     percent: share === null ? null : Math.min(99, Math.floor(share * 100)),
-    secondsLeft: share === null || done <= 0 ? null : Math.ceil((seconds * (1 - share)) / done),
+    secondsLeft: share === null || done <= 0 ? null : Math.round((seconds * (1 - share)) / done),
   };
 }
 
@@ -46,7 +46,7 @@ export function showProgress(
 ): ShownProgress {
   const bar = terminal.isTTY ? newBar(word, terminal) : null;
   let first: { readonly at: number; readonly share: number | null } | null = null;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let toldAt = 0;
   return {
     show(progress) {
       const at = now();
@@ -57,10 +57,10 @@ export function showProgress(
         const words = { line: progressLine(progress, pace) };
         if (begun) bar.start(100, pace.percent ?? 0, words);
         else bar.update(pace.percent ?? 0, words);
-      } else if (begun && progress.events > 0) {
-        write(`${word}: going on after ${progress.events} events`);
+      } else if (begun) {
+        if (progress.events > 0) write(`${word}: going on after ${progress.events} events`);
         toldAt = at;
-      } else if (!begun && at - toldAt >= LINE_EVERY_MS) {
+      } else if (at - toldAt >= LINE_EVERY_MS) {
         write(`${word}: ${progressLine(progress, pace)}`);
         toldAt = at;
       }

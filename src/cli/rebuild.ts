@@ -88,7 +88,7 @@ function linesOf({ outcome, events, rows, different }: RebuildResult): readonly 
   if (outcome === 'swapped') return [`${mark(true)} Rebuilt: ${scope}.`];
   if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`];
   const lines = different.flatMap(({ table, differing, first }) => [
-    `${mark(false)} ${table}: ${differing} rows differ from what the log tells`,
+    `${mark(false)} ${table}: ${differing === 1 ? '1 row differs' : `${differing} rows differ`} from what the log tells`,
     ...first.map(({ key, kind, columns }) => `  ${plain(key)}: ${WORDS[kind]}${columns.join(', ')}`),
     ...(differing > first.length ? [`  and ${differing - first.length} more`] : []),
   ]);

@@ -1,0 +1,204 @@
+// An operator rebuilds the read models while the real service is read, and paid for, without a pause: no read fails.
+// And a schema is really changed: a column more, by a migration, told anew from the log.
+import assert from 'node:assert/strict';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import postgres from 'postgres';
+import { rebuild } from '#projections/rebuild.ts';
+import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { MIGRATIONS_FOLDER } from '#src/adapters/read-store/migrations.ts';
+import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { receiptJudge } from '#src/usecases/judge-receipt.ts';
+import { runCli } from '#test/support/cli.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { primitives } from '#test/support/primitives.ts';
+import type { Service } from '#test/support/service.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+
+const needs = needsPostgres();
+const JOBS = 60;
+
+describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
+  let server: PostgresServer;
+  let world: World;
+  let service: Service;
+  let client: postgres.Sql;
+  let env: { readonly DATA_DIR: string; readonly DATABASE_URL: string };
+  const executed: Executed[] = [];
+
+  before(async () => {
+    server = await postgresServer();
+    world = await makeWorld();
+    env = { DATA_DIR: world.dataDir, DATABASE_URL: await server.newDatabase() };
+    client = postgres(env.DATABASE_URL, { max: 1, onnotice: () => undefined });
+    service = await world.start(env);
+    for (let n = 0; n < JOBS; n += 10) {
+      const request = { url: world.target.url('/hook') };
+      for (const { status, body } of await Promise.all(
+        Array.from({ length: 10 }, () => execute(service, request)),
+      )) {
+        assert.equal(status, 200);
+        executed.push(body);
+      }
+    }
+  });
+  after(async () => {
+    await client.end({ timeout: 5 });
+    await world.end();
+    await server.remove();
+  });
+
+  /** Reads, and one writer, without a pause until `over`; what was not answered as it should be. */
+  function load() {
+    const failed: string[] = [];
+    const counted = { reads: 0, writes: 0 };
+    let over = false;
+    const reading = async (offset: number) => {
+      for (let n = offset; !over; n++) {
+        const { links } = executed[n % JOBS] ?? assert.fail();
+        const paths = [links.job, links.receipt, links.verifyJob, links.proof].map(
+          (link) => new URL(link ?? '').pathname,
+        );
+        const all = [...paths, '/api/proofs/recent', '/api/monitoring/executions', '/api/trust'];
+        const path = all[n % all.length] ?? '/';
+        const { status, body } = await get<{ stats?: { total: number } }>(`${service.url}${path}`);
+        counted.reads++;
+        if (status !== 200) failed.push(`${path}: ${status}`);
+        // Half of the rows would be counted as less.
+        if (body.stats !== undefined && body.stats.total < JOBS) failed.push(`only ${body.stats.total} jobs`);
+      }
+    };
+    const writing = async () => {
+      while (!over) {
+        const { status, body } = await execute(service, { url: world.target.url('/during') });
+        counted.writes++;
+        if (status !== 200) failed.push(`execute: ${status}`);
+        const job = await get(`${service.url}${new URL(body.links.job ?? '').pathname}`);
+        if (job.status !== 200) failed.push(`its job: ${job.status}`);
+      }
+    };
+    const running = [0, 1, 2, 3].map(reading).concat(writing());
+    return {
+      counted,
+      async end() {
+        over = true;
+        await Promise.all(running);
+        return failed;
+      },
+    };
+  }
+
+  test('under a steady load of reads and executions nothing fails, and rows are equal', async () => {
+    const oid = async () => (await client`select 'jobs'::regclass::oid::int as oid`)[0]?.oid;
+    const before = await oid();
+    const under = load();
+    const swaps: unknown[] = [];
+    for (let round = 0; round < 3; round++) {
+      const { code, stdout, stderr } = await runCli(['rebuild', '--json'], { env });
+      assert.equal(code, 0, stderr);
+      swaps.push(JSON.parse(stdout).outcome);
+      const checked = await runCli(['rebuild', '--check'], { env });
+      assert.equal(checked.code, 0, checked.stdout + checked.stderr);
+    }
+    assert.deepEqual(await under.end(), []);
+    assert.deepEqual(swaps, ['swapped', 'swapped', 'swapped']);
+    assert.notEqual(await oid(), before, 'the tables are others');
+    assert.ok(under.counted.reads > 100 && under.counted.writes > 3, JSON.stringify(under.counted));
+  });
+
+  test('a column more: added by a migration, told by a rebuild, read; the service reads on meanwhile', async () => {
+    const migrationsFolder = join(world.folder, 'migrations');
+    cpSync(MIGRATIONS_FOLDER, migrationsFolder, { recursive: true });
+    const journalFile = join(migrationsFolder, 'meta/_journal.json');
+    const journal = JSON.parse(readFileSync(journalFile, 'utf8'));
+    const last = journal.entries.at(-1);
+    const tag = `${String(last.idx + 1).padStart(4, '0')}_slowest`;
+    journal.entries.push({ ...last, idx: last.idx + 1, when: last.when + 1, tag });
+    writeFileSync(journalFile, JSON.stringify(journal));
+    writeFileSync(
+      join(migrationsFolder, `${tag}.sql`),
+      'ALTER TABLE "jobs" ADD COLUMN "slowest_ms" integer;--> statement-breakpoint\nCREATE INDEX "jobs_slowest" ON "jobs" USING btree ("slowest_ms");',
+    );
+    const under = load();
+    const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
+    const store = postgresRebuildStore({ url: env.DATABASE_URL, migrationsFolder });
+    try {
+      const judgeReceipt = receiptJudge({ log, primitives });
+      const { outcome, rows } = await rebuild(
+        { log, store, judgeReceipt, clock: systemClock() },
+        { models: [changedJobModel()] },
+      );
+      assert.equal(outcome, 'swapped');
+      assert.ok((rows.jobs ?? 0) >= JOBS);
+    } finally {
+      await store.close();
+      await log.close();
+    }
+    // This service is of the old version: it reads on, and leaves rows of the newer one to a newer service.
+    for (const { links } of executed.slice(0, 20)) {
+      assert.equal((await get(`${service.url}${new URL(links.job ?? '').pathname}`)).status, 200);
+    }
+    const failed = await under.end();
+    assert.deepEqual(
+      failed.filter((what) => !what.startsWith('its job')),
+      [],
+    );
+    const told = await client`select id, slowest_ms, attempt_log from jobs`;
+    assert.ok(told.length >= JOBS);
+    for (const { slowest_ms, attempt_log } of told)
+      assert.equal(slowest_ms, Math.ceil(attempt_log[0].timings.totalMs));
+    const [version] = await client`select version from model_versions where model = 'job'`;
+    assert.equal(version?.version, modelNamed('job').version + 1);
+    const indexes =
+      await client`select indexname from pg_indexes where tablename = 'jobs' and schemaname = 'public'`;
+    assert.ok(indexes.some(({ indexname }) => indexname === 'jobs_slowest'));
+  });
+});
+
+const modelNamed = (wanted: string): ReadModel =>
+  READ_MODELS.find(({ name }) => name === wanted) ?? assert.fail();
+
+/** The job model with a column more: how long the slowest attempt took. */
+function changedJobModel(): ReadModel {
+  const model = modelNamed('job');
+  const table = pgTable('jobs', {
+    id: text().primaryKey(),
+    status: text(),
+    method: text(),
+    mode: text(),
+    attempts: integer(),
+    attemptLog: jsonb('attempt_log'),
+    targetCommitment: text('target_commitment'),
+    requestHash: text('request_hash'),
+    responseStatus: integer('response_status'),
+    responseHash: text('response_hash'),
+    errorCategory: text('error_category'),
+    decisionId: text('decision_id'),
+    receiptId: text('receipt_id'),
+    payment: jsonb(),
+    createdAt: text('created_at'),
+    updatedAt: text('updated_at'),
+    slowestMs: integer('slowest_ms'),
+    position: text(),
+  });
+  return {
+    ...model,
+    version: model.version + 1,
+    tables: [table],
+    project: (event, facts) =>
+      model.project(event, facts).map((change) => ({
+        ...change,
+        apply(row) {
+          const next = change.apply(row);
+          if (next === null) return null;
+          const before = Number(row?.slowestMs ?? 0);
+          const took = event.type === 'AttemptMade' ? Math.ceil(event.data.timings.totalMs) : 0;
+          return { ...next, slowestMs: Math.max(before, took) };
+        },
+      })),
+  };
+}
