@@ -3,7 +3,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import {
+  assertDelivered,
+  assertOneCall,
+  assertSaid,
+  each,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
@@ -98,15 +105,7 @@ describe('two processes and one payment', () => {
       }
       const transaction = fault === 'pass';
       for (const sample of samples) {
-        const copies = Array.from({ length: 20 }, (_, n) => send(n % 2 === 0 ? left : right, sample));
-        const sent = await Promise.all(copies);
-        assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
-        for (const answer of sent) {
-          if (answer.status === 200) {
-            assertDelivered(answer, sample, { replay: answer.body.idempotentReplay, transaction });
-          } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
-          else assertSaid(answer, 429, 'too_many_in_flight');
-        }
+        await assertOneCall([left, right], sample, { transaction });
         const moves = paid.proxy.callsOf('settle', sample.payment.nonce).filter(({ moved }) => moved);
         assert.equal(moves.length, 1);
       }

@@ -16,6 +16,8 @@ export type Call = {
 export type Load = {
   /** In the order they were begun. */
   readonly calls: readonly Call[];
+  /** One call more; resolves when it is answered or cut. */
+  call(at: Member, path: string, timeoutMs?: number): Promise<void>;
   /** From now on calls go to these, in turn. */
   over(members: readonly Member[]): void;
   /** Calls that this one has not answered. */
@@ -24,7 +26,7 @@ export type Load = {
   stop(): Promise<void>;
 };
 
-/** What a call's lease is made of; without retries. */
+/** Of each call of the load; the lease is 15 s longer. */
 const TIMEOUT_MS = 1000;
 
 /** `callers`: as many calls are open at any time. `name`: no two loads of one target have the same. */
@@ -37,23 +39,27 @@ export function startLoad(
   let living = members;
   let over = false;
 
+  async function call(at: Member, path: string, timeoutMs = TIMEOUT_MS): Promise<void> {
+    const request = { url: target.url(path), body: path, idempotencyKey: path, timeoutMs };
+    const mine: Call = { path, request, at, answer: null, cut: false };
+    calls.push(mine);
+    mine.answer = await execute(at, request).catch(() => null);
+    mine.cut = mine.answer === null;
+  }
+
   async function caller(): Promise<void> {
     while (!over) {
       const n = calls.length;
       const at = living[n % living.length];
       if (at === undefined) throw new Error('nobody lives');
-      const path = `/load/${name}/${n}`;
-      const request = { url: target.url(path), body: { n }, idempotencyKey: path, timeoutMs: TIMEOUT_MS };
-      const call: Call = { path, request, at, answer: null, cut: false };
-      calls.push(call);
-      call.answer = await execute(at, request).catch(() => null);
-      call.cut = call.answer === null;
+      await call(at, `/load/${name}/${n}`);
     }
   }
 
   const running = Promise.all(Array.from({ length: callers }, caller));
   return {
     calls,
+    call,
     over(next) {
       living = next;
     },

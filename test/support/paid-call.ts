@@ -93,6 +93,23 @@ export function assertSaid(sent: Sent, status: number, ...codes: readonly string
   assert.equal(sent.paid, null);
 }
 
+/** 20 copies of one payment at once, over all of these: one call, and every other copy replays it or is told to wait. */
+export async function assertOneCall(
+  services: readonly Service[],
+  sample: Sample,
+  expected: Pick<Delivered, 'transaction'> = {},
+): Promise<void> {
+  const copies = Array.from({ length: 20 }, (_, n) => services[n % services.length] ?? assert.fail());
+  const sent = await Promise.all(copies.map((service) => send(service, sample)));
+  assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
+  for (const answer of sent) {
+    if (answer.status === 200) {
+      assertDelivered(answer, sample, { ...expected, replay: answer.body.idempotentReplay });
+    } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+    else assertSaid(answer, 429, 'too_many_in_flight');
+  }
+}
+
 /** A fresh challenge, payable by both versions; `reason` where the service named one. */
 export function assertAskedToPay(sent: Sent): string {
   assert.equal(sent.status, 402, JSON.stringify(sent.body));

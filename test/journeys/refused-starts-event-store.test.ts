@@ -1,0 +1,104 @@
+// Starts over EventStoreDB that must not be: each ends with code 2 and words that name what is wrong, and none shows
+// who is to be let in.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createKeyFile } from '#src/adapters/signing/key-file.ts';
+import { runCli } from '#test/support/cli.ts';
+import { type EventStoreServer, startEventStoreServer } from '#test/support/eventstore-server.ts';
+import { type Ended, type Environment, spawnService } from '#test/support/service.ts';
+import { closedPort, execute, makeWorld, type World } from '#test/support/service-world.ts';
+
+/** A part of every connection string that lets somebody in. */
+const SECRET = 'pw7e1f';
+
+describe('a start over EventStoreDB is refused', () => {
+  let world: World;
+  let eventStore: EventStoreServer;
+  let env: Environment;
+  /** Where there is no server: these wait for it, half a minute and five seconds. */
+  let away: Promise<Ended>;
+  let commandAway: ReturnType<typeof runCli>;
+
+  const start = (more: Environment) => spawnService({ PORT: '0', ...world.env, ...env, ...more }).ended;
+
+  function assertRefused({ code, stdout, stderr }: Ended, words: RegExp): void {
+    assert.equal(code, 2, stdout + stderr);
+    assert.doesNotMatch(stdout, /"listening"/);
+    assert.match(stderr, words);
+    assert.doesNotMatch(stderr, /\n\s+at /, 'words, no stack');
+    assert.ok(!`${stdout}${stderr}`.includes(SECRET));
+  }
+
+  const keyFile = (name: string) => {
+    const path = join(world.folder, name, 'keys.json');
+    createKeyFile(path);
+    return path;
+  };
+
+  before(async () => {
+    world = await makeWorld();
+    eventStore = await startEventStoreServer();
+    env = {
+      EVENTSTORE_URL: eventStore.url,
+      // Away for now: that alone refuses no start.
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+      SIGNING_KEYS_FILE: keyFile('own'),
+    };
+    const EVENTSTORE_URL = `esdb://relay:${SECRET}@localhost:${await closedPort()}?tls=true`;
+    away = start({ EVENTSTORE_URL });
+    commandAway = runCli(['payments', '--json'], { env: { ...env, EVENTSTORE_URL } });
+  });
+  after(async () => {
+    await world?.end();
+    await eventStore?.end();
+  });
+
+  test('a connection string that cannot be read', async () => {
+    for (const [url, words] of [
+      [`esdb://relay:${SECRET}@localhost:2113?password=${SECRET}`, /an option that is not known/],
+      [`esdb://relay:${SECRET}@localhost:2113?tlsCAFile=${SECRET}.pem`, /a file in tlsCAFile/],
+      [`esdb://relay:${SECRET}@localhost:${SECRET}`, /a host/],
+      [`https://relay:${SECRET}@localhost:2113`, /esdb:\/\/host:2113/],
+    ] as const) {
+      const ended = await start({ EVENTSTORE_URL: url });
+      assertRefused(ended, /^wrong configuration:\n {2}EVENTSTORE_URL /);
+      assertRefused(ended, words);
+    }
+  });
+
+  test('alone: names what machines that share a log have to share', async () => {
+    const ended = await start({ DATABASE_URL: '', SIGNING_KEYS_FILE: '' });
+    assertRefused(ended, /\n {2}SIGNING_KEYS_FILE is required with EVENTSTORE_URL/);
+    assertRefused(ended, /\n {2}DATABASE_URL is required with EVENTSTORE_URL/);
+  });
+
+  test('a key file that is missing is not made', async () => {
+    const SIGNING_KEYS_FILE = join(world.folder, 'none', 'keys.json');
+    assertRefused(await start({ SIGNING_KEYS_FILE }), /keys\.json/);
+    assert.equal(existsSync(SIGNING_KEYS_FILE), false);
+  });
+
+  test('another key file than the log was written with; with its own a second process starts', async () => {
+    const first = await world.start(env);
+    const other = keyFile('other');
+    assertRefused(await start({ SIGNING_KEYS_FILE: other }), /secret/);
+    const second = await world.start(env);
+    for (const service of [first, second]) {
+      assert.equal((await execute(service, { url: world.target.url() })).status, 200);
+      assert.equal((await service.stop()).code, 0);
+    }
+    assertRefused(await start({ SIGNING_KEYS_FILE: other }), /secret/);
+    assert.equal(existsSync(world.dataDir), false);
+  });
+
+  test('no server for half a minute; a command waits less', async () => {
+    const words = 'the event log of EVENTSTORE_URL does not answer: start again when it does\n';
+    const command = await commandAway;
+    assert.deepEqual([command.code, command.stdout], [2, '']);
+    assert.ok(command.stderr.endsWith(`\nrelay: ${words}`), command.stderr);
+    assert.ok(!command.stderr.includes(SECRET));
+    assertRefused(await away, new RegExp(`^${words}$`));
+  });
+});
