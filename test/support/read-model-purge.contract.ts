@@ -139,6 +139,34 @@ export function purgeContract(harness: ReadStoreHarness): void {
   );
 
   test(
+    `${name}: of the tables that share a horizon each gives no more than a few rows at a time`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      const at = (minutes: number) => PLAN.startedAtMs + minutes * 60_000;
+      for (let n = 0; n < 5; n++) await appendAll(log, [decisionAppend(n, at(n))]);
+      for (let n = 0; n < 5; n++)
+        await appendAll(log, jobAppends({ ...PLAN, seed: n, startedAtMs: at(3 + n) }));
+      await projectWith(READ_MODELS, log, store);
+      const before = { jobs: null, receipts: instant(at(60)) };
+      const left: (readonly (number | undefined)[])[] = [];
+      for (let more = true; more; ) {
+        more = (await purgeOnce({ db, models: READ_MODELS }, before, 2)).more;
+        const { decisions, receipts } = await allRows(db);
+        left.push([decisions?.length, receipts?.length]);
+      }
+      assert.deepEqual(left, [
+        [3, 5],
+        [1, 4],
+        [0, 2],
+        [0, 0],
+      ]);
+    },
+  );
+
+  test(
     `${name}: a runner that has caught up purges by itself; gone is gone, whatever comes late, and counted for ever`,
     options(harness),
     async () => {
