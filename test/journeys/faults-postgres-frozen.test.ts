@@ -1,0 +1,90 @@
+// PostgreSQL keeps its connections and answers nothing, in both tiers that have one: executions go on, reads say 503 in
+// their time, no request hangs; and when it moves again all is caught up by itself.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Cluster, makeCluster, TIERS } from '#test/support/cluster.ts';
+import { type FaultLoad, startFaultLoad } from '#test/support/fault-load.ts';
+import { assertAway, assertHealth, assertStands, isHealthy, monitoring } from '#test/support/fault-words.ts';
+import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
+import { needsPostgres } from '#test/support/postgres.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { execute, get } from '#test/support/service-world.ts';
+
+const needs = needsPostgres();
+const CALLERS = 5;
+/** An answer waits a second for its links and half a second for shared quotas. The rest is the machine's. */
+const ANSWERED_WITHIN_MS = 8000;
+/** A question waits 5 s at most, and one that finds nothing is asked again after a second. The rest is the machine's. */
+const READ_WITHIN_MS = 20_000;
+
+for (const tier of TIERS) {
+  describe(`${tier}: PostgreSQL frozen`, () => {
+    let cluster: Cluster;
+    let proxy: FreezingProxy;
+    let service: Service;
+    let load: FaultLoad;
+
+    before(async () => {
+      if (needs.skip) return;
+      cluster = await makeCluster(tier);
+      const behind = new URL(cluster.env.DATABASE_URL ?? '');
+      proxy = await startFreezingProxy(Number(behind.port));
+      behind.port = String(proxy.port);
+      service = await cluster.start({ DATABASE_URL: behind.href });
+    });
+    after(async () => {
+      await cluster?.end();
+      await proxy?.close();
+    });
+
+    test(
+      'no execution fails or hangs; reads are 503 in their time; health is 200 without that part',
+      needs,
+      async () => {
+        load = startFaultLoad(cluster.world, [service], {
+          callers: CALLERS,
+          name: 'frozen',
+          repeatAfter: [],
+          paceMs: 100,
+        });
+        await waitFor('some answers', () => load.acknowledged.length >= CALLERS);
+        proxy.freeze();
+        const { links } = load.acknowledged.at(-1)?.executed ?? assert.fail();
+        const paths = Object.values(links).map((link) => new URL(link).pathname);
+        paths.push(`/api/jobs/job_${'0'.repeat(26)}`, '/api/proofs/recent', '/api/monitoring/executions');
+        for (let round = 0; round < 2; round++) {
+          await Promise.all(
+            paths.map(async (path) => {
+              const begun = performance.now();
+              assertAway(await get(`${service.url}${path}`), 'read_models_unavailable', path);
+              const took = performance.now() - begun;
+              assert.ok(took < READ_WITHIN_MS, `${path} ${took} ms`);
+            }),
+          );
+          await assertHealth(service, 'readModels');
+        }
+        const during = load.acknowledged.length;
+        await waitFor('answers without PostgreSQL', () => load.acknowledged.length >= during + 2 * CALLERS);
+      },
+    );
+
+    test('it moves again: caught up by itself, and what was answered meanwhile stands', needs, async () => {
+      proxy.thaw();
+      await load.finish();
+      assert.ok(load.slowestMs() < ANSWERED_WITHIN_MS, `${load.slowestMs()} ms`);
+      const { length } = load.acknowledged;
+      const { stats } = await waitFor('all are caught up', async () => {
+        const { status, body } = await monitoring(service);
+        return status === 200 && body.stats.total >= length && body;
+      });
+      assert.deepEqual([stats.total, stats.running], [length, 0]);
+      await waitFor('health is good again', () => isHealthy(service));
+      await load.assertKept([service]);
+      const { status, body } = await execute(service, { url: cluster.world.target.url('/after-1') });
+      assert.equal(status, 200);
+      await assertStands(service, body);
+      const { code, stderr } = await service.stop();
+      assert.deepEqual([code, stderr], [0, '']);
+    });
+  });
+}
