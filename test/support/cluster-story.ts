@@ -254,9 +254,8 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
           assert.deepEqual(await totalsOf(member), { total: jobs, running: 0 });
         }
         const batches = await watch.batches();
-        for (const [n, { from }] of batches.entries()) {
-          if (n > 0)
-            assert.equal(from, batches[n - 1]?.to, 'a batch begins where the one before it has ended');
+        for (const { by, from, to } of batches) {
+          assert.ok(from === null || from < to, `${by} took the rows back from ${from} to ${to}`);
         }
         assert.ok(new Set(batches.map(({ by }) => by)).size >= 3, 'several have projected');
         for (const member of members) {
