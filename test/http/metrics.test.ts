@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HttpDeps } from '#src/http/deps.ts';
+import { observed } from '#src/http/observed.ts';
+import { processMetrics } from '#src/http/process-metrics.ts';
 import type { AnsweredRequest } from '#src/ports/telemetry.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB } from '#test/support/http-deps.ts';
@@ -151,7 +153,7 @@ function watched(changes: Partial<HttpDeps> = {}) {
       },
     },
   });
-  return { client: clientOf(world), answered, lines, spans, begun: () => begun };
+  return { world, client: clientOf(world), answered, lines, spans, begun: () => begun };
 }
 
 test('requests are told by the pattern of their route, and never by their path', async () => {
@@ -208,4 +210,17 @@ test('requests are told by the pattern of their route, and never by their path',
   const everything = JSON.stringify([answered, lines, spans]);
   for (const word of [secret, 'a1a1', 'b2b2']) assert.ok(!everything.includes(word), word);
   assert.deepEqual(Object.keys(lines[0] as object).sort(), ['method', 'ms', 'requestId', 'route', 'status']);
+});
+
+test('a method that a caller invented has one name, whatever it is', async () => {
+  const { world, answered, spans } = watched();
+  const fetch = observed(world, processMetrics(world.clock), async () => new Response(null, { status: 204 }));
+  // Not every runtime lets a Request be made with it.
+  const request = Object.defineProperty(new Request('http://localhost/'), 'method', { value: 'CANARY' });
+  await fetch(request, { clientAddress: '::1' });
+  assert.deepEqual(
+    answered.map(({ method, status }) => [method, status]),
+    [['_OTHER', 204]],
+  );
+  assert.ok(spans.length === 1 && !JSON.stringify(spans).includes('CANARY'));
 });

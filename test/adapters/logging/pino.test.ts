@@ -42,6 +42,32 @@ test('log: the level holds back what is below it', () => {
   assert.deepEqual(logged(write, 'silent'), []);
 });
 
+test('log: lines of single calls are written at debug alone, masked as all others', () => {
+  const lines: string[] = [];
+  const to = { write: (line: string) => void lines.push(line) };
+  for (const level of ['debug', 'info'] as const) {
+    pinoLogger({ level, to }).debug(`see https://a.example/${CANARY}`, { route: '/a/:id', url: CANARY });
+  }
+  const [{ level, msg, route, url }, ...more] = lines.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    [level, msg, route, url, more],
+    ['debug', 'see https://[masked]', '/a/:id', '[masked]', []],
+  );
+});
+
+test('log: every line shows what it belongs to, as it is when the line is written', () => {
+  const lines: string[] = [];
+  let traceId: string | null = null;
+  const context = () => (traceId === null ? {} : { traceId, key: CANARY, level: 'x' });
+  const log = pinoLogger({ level: 'info', to: { write: (line) => void lines.push(line) }, context });
+  log.info('outside');
+  traceId = 'one';
+  log.warn('inside');
+  const [outside, inside] = lines.map((line) => JSON.parse(line));
+  assert.equal('traceId' in outside, false);
+  assert.deepEqual([inside.traceId, inside.key, inside.level], ['one', '[masked]', 'warn']);
+});
+
 test('log: a field cannot pass for a part of the line', () => {
   const [line] = logged((log) => log.warn('true message', { msg: 'forged', level: 'info', time: 'never' }));
   assert.equal(line.msg, 'true message');
