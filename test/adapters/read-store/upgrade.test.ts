@@ -91,6 +91,8 @@ test('pglite: files of another schema are thrown away, and everything is replaye
   try {
     const log = await decidedLog();
     const first = pgliteReadStore({ directory, logger });
+    // Seconds on a busy machine, and no part of the replay.
+    await first.open();
     await projectWith(FIRST_MODELS, log, first);
     await first.close();
     assert.notEqual(schemaVersion(migrations), schemaVersion());
