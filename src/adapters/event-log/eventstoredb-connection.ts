@@ -1,6 +1,7 @@
 // The way to the server: one gRPC channel, calls that end in our own time whatever the server does, and a new channel
 // after one that went dumb. Leaves to others: what is asked (eventstoredb-messages.ts) and what the answers mean.
-import { clearTimeout, setTimeout } from 'node:timers';
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { StreamsClient, StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type { AppendReq, AppendResp, ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import { EventLogUnavailable } from '../../ports/event-log.ts';
@@ -16,7 +17,7 @@ export type EventStoreConnection = {
   /** Calls `notice` for each message of an endless read, unread. `ended` resolves when it is over, for any reason. */
   listen(request: ReadReq, notice: () => void): { readonly ended: Promise<void>; cancel(): void };
   /** Ends all calls and frees the channel. */
-  close(): void;
+  close(): Promise<void>;
 };
 
 /** The server understood the call and will not do it; a repeat meets the same. */
@@ -108,10 +109,12 @@ export function eventStoreConnection(
         clearTimeout(timer);
         return live.delete(mine);
       };
+      // Not in the turn that began it: Bun then tells the server nothing, and the connection stays open for ever.
+      const stop = () => setImmediate(() => started?.cancel());
       const fail = (error: Error) => {
         if (!over()) return;
         reject(errorOf(error, own));
-        started?.cancel();
+        stop();
       };
       const late = () => {
         if (own !== null && own.heardAt < began) abandon(own, null);
@@ -204,10 +207,14 @@ export function eventStoreConnection(
         },
       };
     },
-    close() {
+    async close() {
       closed = true;
       for (const each of [...live]) each.cancel();
-      void line?.then(({ stub }) => stub.close());
+      await nextTurn();
+      await line?.then(
+        ({ stub }) => stub.close(),
+        () => {},
+      );
     },
   };
 }

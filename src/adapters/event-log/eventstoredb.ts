@@ -112,7 +112,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     closing.abort();
     watch.stop();
     await Promise.allSettled(handedOver);
-    connection.close();
+    await connection.close();
   }
 }
 

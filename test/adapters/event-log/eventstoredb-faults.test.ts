@@ -218,6 +218,16 @@ test(
     }),
 );
 
+test('eventstoredb: a closed log leaves no connection', OPTIONS, () =>
+  withEventStore(async ({ server, log }) => {
+    const follower = follow(log, { after: null });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    assert.equal(server.connections(), 1);
+    await Promise.all([log.close(), assert.rejects(follower.ended, EventLogUnavailable)]);
+    await waitFor('no connection', () => server.connections() === 0, { limitMs: 20_000 });
+  }),
+);
+
 test('eventstoredb: a process that closed its log ends', OPTIONS, () =>
   withEventStore(async ({ server }) => {
     const { ended, lines } = startProgram(CLOSER, [server.url]);

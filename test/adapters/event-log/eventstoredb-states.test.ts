@@ -112,7 +112,7 @@ test('eventstoredb: what is no JSON object, and streams of the system, are shown
     const mine = newEvent();
     await log.append(stream, 'no_stream', [mine]);
     await withForeigner(bench, async (client) => {
-      await client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from([0xff, 0x00]) }));
+      await client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') }));
       await client.appendToStream(stream, jsonEvent({ type: 'Text', data: 'text' }));
       await client.appendToStream('$settings', jsonEvent({ type: 'NotOurs', data: {} }));
     });
@@ -125,6 +125,12 @@ test('eventstoredb: what is no JSON object, and streams of the system, are shown
       client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from([1]) })),
     );
     assert.equal(await log.head(), position);
+    const foreign = freshStream();
+    await withForeigner(bench, (client) =>
+      client.appendToStream(foreign, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') })),
+    );
+    await log.append(foreign, 0n, [newEvent()]);
+    assert.equal((await log.readStream(foreign, { direction: 'backwards', max: 2 })).length, 1);
   }),
 );
 
