@@ -14,12 +14,19 @@ import { startService, waitFor } from '#test/support/service.ts';
 const folder = mkdtempSync(join(tmpdir(), 'relay-rebuild-cli-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
+/** In a minute that is over, and lately: a service purges what is old. */
+const startedAtMs = Math.floor(Date.now() / 60_000) * 60_000 - 60_000;
+
 /** A DATA_DIR with a log of so many jobs; five events each. */
 async function dataWith(name: string, jobs: number) {
   const DATA_DIR = join(folder, name);
   const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
   for (let seed = 0; seed < jobs; seed += 50) {
-    const plans = Array.from({ length: Math.min(50, jobs - seed) }, (_, n) => ({ ...PLAN, seed: seed + n }));
+    const plans = Array.from({ length: Math.min(50, jobs - seed) }, (_, n) => ({
+      ...PLAN,
+      startedAtMs,
+      seed: seed + n,
+    }));
     await Promise.all(
       plans.map((plan) =>
         appendAll(log, [decisionAppend(plan.seed), ...jobAppends({ ...plan, paid: true })]),

@@ -1,0 +1,4 @@
+import { rebuildContract } from '#test/support/rebuild.contract.ts';
+import { pgliteRebuilds } from '#test/support/rebuild-world.ts';
+
+rebuildContract(pgliteRebuilds());

@@ -1,0 +1,240 @@
+// One suite for rebuilds over every read store: a rebuild gives the rows that are live, at the position where they
+// stand, and nothing else changes.
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import fc from 'fast-check';
+import { readCheckpoints } from '#projections/checkpoint.ts';
+import { purgeOnce } from '#projections/purge.ts';
+import { CannotRebuild } from '#projections/rebuild-place.ts';
+import { READ_MODELS } from '#projections/registry.ts';
+import { type Db, rowsOf } from '#projections/rows.ts';
+import {
+  appendAll,
+  decisionAppend,
+  histories,
+  type JobPlan,
+  jobAppends,
+  jobIdOf,
+  PLAN,
+  recorded,
+} from './job-histories.ts';
+import { memoryLog } from './memory-log.ts';
+import { asStored, rowsAfter } from './read-model-rows.ts';
+import { allRows } from './read-store.ts';
+import { leftovers, project, type RebuildHarness, schemaOf } from './rebuild-world.ts';
+
+const MINUTE = 60_000;
+
+async function logOf(...plans: readonly Partial<JobPlan>[]) {
+  const log = memoryLog();
+  for (const [seed, plan] of plans.entries()) await appendAll(log, jobAppends({ ...PLAN, seed, ...plan }));
+  return log;
+}
+
+const stateOf = async (db: Db) => ({
+  rows: await allRows(db),
+  checkpoints: await rowsOf(db, sql`select * from checkpoints order by id`),
+  retention: await rowsOf(db, sql`select * from retention`),
+});
+
+const modelsNamed = (...names: readonly string[]) => READ_MODELS.filter(({ name }) => names.includes(name));
+
+export function rebuildContract(harness: RebuildHarness): void {
+  describe(`${harness.name}: a rebuild`, { ...harness.needs, timeout: 180_000 }, () => {
+    after(() => harness.end());
+
+    test('gives the live rows, of any history and in any batches; then both go on alike', async () => {
+      const runs = harness.name === 'pglite' ? 4 : 10;
+      await fc.assert(
+        fc.asyncProperty(
+          histories,
+          fc.integer({ min: 1, max: 40 }),
+          fc.nat(),
+          async (appends, batchSize, cut) => {
+            const { store, rebuild } = await harness.fresh();
+            const log = memoryLog();
+            const half = appends.length === 0 ? 0 : cut % appends.length;
+            await appendAll(log, appends.slice(0, half));
+            if (half === 0) return;
+            const db = await store.open();
+            await project(log, store);
+            const before = await stateOf(db);
+            // The live rows may be behind the log: no service runs, or it is slow.
+            await appendAll(log, appends.slice(half));
+            const result = await rebuild(log, { batchSize });
+            assert.equal(result.outcome, 'swapped');
+            assert.deepEqual(await stateOf(db), before);
+            assert.deepEqual((await rebuild(log, { check: true, batchSize })).outcome, 'equal');
+            assert.deepEqual(await stateOf(db), before);
+            await project(log, store);
+            assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
+            assert.deepEqual(await leftovers(db), []);
+          },
+        ),
+        { numRuns: runs },
+      );
+    });
+
+    test('tells what it handled, and leaves every name, index and constraint as it was', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const log = await logOf({ answers: [500, 200], paid: true }, { end: 'running' }, {});
+      await appendAll(log, [decisionAppend(1)]);
+      const db = await store.open();
+      await project(log, store);
+      const before = await schemaOf(db);
+      const told: number[] = [];
+      const result = await rebuild(log, { batchSize: 4, onProgress: ({ events }) => told.push(events) });
+      const events = log.events.length;
+      assert.deepEqual(
+        { ...result, rows: undefined },
+        {
+          outcome: 'swapped',
+          events,
+          eventsHere: events,
+          position: await log.head(),
+          rows: undefined,
+          different: [],
+        },
+      );
+      const counted = Object.entries(await allRows(db)).map(([table, rows]) => [table, rows.length]);
+      assert.deepEqual(result.rows, Object.fromEntries(counted));
+      assert.deepEqual(told, [0, 4, 8, events].slice(0, told.length));
+      assert.equal(told.at(-1), events);
+      assert.deepEqual(await schemaOf(db), before);
+      assert.ok(before.length > 20, 'the schema is looked at');
+    });
+
+    test('of one model leaves the tables of the others alone', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const log = await logOf({}, { answers: [404] });
+      const db = await store.open();
+      await project(log, store);
+      const before = await stateOf(db);
+      await db.execute(sql`update jobs set status = 'failed'`);
+      await db.execute(sql`update proofs set status = 'failed'`);
+      const result = await rebuild(log, { models: modelsNamed('job') });
+      assert.deepEqual(Object.keys(result.rows), ['jobs']);
+      const { rows } = await stateOf(db);
+      assert.deepEqual(rows.jobs, before.rows.jobs);
+      assert.notDeepEqual(rows.proofs, before.rows.proofs);
+    });
+
+    test('mends rows that were edited, lost or invented; --check names them before and changes nothing', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const log = await logOf({ paid: true }, {}, {});
+      const db = await store.open();
+      await project(log, store);
+      const good = await stateOf(db);
+      const [edited, lost, invented] = [jobIdOf(0), jobIdOf(1), 'job_0invented'];
+      await db.execute(sql`update jobs set attempts = 7, payment = null where id = ${edited}`);
+      await db.execute(sql`delete from jobs where id = ${lost}`);
+      await db.execute(sql`insert into jobs select (json_populate_record(j, json_build_object('id', ${invented}::text))).*
+        from jobs j where id = ${edited}`);
+      await db.execute(sql`update trust_totals set verified = 0`);
+      const bad = await stateOf(db);
+      const { outcome, different } = await rebuild(log, { check: true });
+      assert.equal(outcome, 'different');
+      assert.deepEqual(
+        different.map(({ table, differing, first }) => [table, differing, [...first]]),
+        [
+          [
+            'jobs',
+            3,
+            [
+              { key: edited, kind: 'differs', columns: ['attempts', 'payment'] },
+              { key: lost, kind: 'missing', columns: [] },
+              { key: invented, kind: 'surplus', columns: [] },
+            ].sort((a, b) => (a.key < b.key ? -1 : 1)),
+          ],
+          ['trust_totals', 1, [{ key: 'all', kind: 'differs', columns: ['verified'] }]],
+        ],
+      );
+      assert.deepEqual(await stateOf(db), bad);
+      await rebuild(log);
+      assert.deepEqual(await stateOf(db), good);
+      assert.equal((await rebuild(log, { check: true })).outcome, 'equal');
+    });
+
+    test('leaves out what was purged; what was told behind the horizon since is purged with it', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const at = (minute: number) => ({ startedAtMs: PLAN.startedAtMs + minute * MINUTE });
+      const log = await logOf(at(0), at(1), at(60), at(61), { ...at(0), end: 'running' });
+      await appendAll(log, [decisionAppend(1), decisionAppend(2, PLAN.startedAtMs + 90 * MINUTE)]);
+      const db = await store.open();
+      await project(log, store);
+      const before = new Date(PLAN.startedAtMs + 30 * MINUTE).toISOString();
+      await purgeOnce({ db, models: READ_MODELS }, { jobs: before, receipts: before });
+      const purged = await stateOf(db);
+      assert.deepEqual([purged.rows.jobs?.length, purged.rows.decisions?.length], [3, 1]);
+      assert.equal((await rebuild(log, { check: true })).outcome, 'equal');
+      await rebuild(log, { batchSize: 3 });
+      assert.deepEqual(await stateOf(db), purged);
+
+      await appendAll(log, jobAppends({ ...PLAN, seed: 9, ...at(2) }));
+      await project(log, store);
+      assert.equal((await allRows(db)).jobs?.length, 4);
+      assert.equal((await rebuild(log, { check: true })).outcome, 'equal');
+      await rebuild(log);
+      const { rows, retention } = await stateOf(db);
+      assert.equal(rows.jobs?.length, 3);
+      const [{ jobs_purged, receipts_purged }] = retention as [Record<string, unknown>];
+      assert.deepEqual([Number(jobs_purged), Number(receipts_purged)], [3, 3]);
+    });
+
+    test('without any live rows it tells all of the log and writes the checkpoint; a runner goes on there', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const log = await logOf({}, {});
+      await assert.rejects(rebuild(log, { check: true }), CannotRebuild);
+      await rebuild(log, { models: modelsNamed('job', 'trust') });
+      const db = await store.open();
+      const head = (await log.head()) ?? '';
+      assert.deepEqual([...(await readCheckpoints(db)).told].sort(), [
+        ['job', head],
+        ['trust', head],
+      ]);
+      await appendAll(log, jobAppends({ ...PLAN, seed: 5 }));
+      await project(log, store);
+      assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
+    });
+
+    test('models that stand at different positions are rebuilt each as far as it stands', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const log = await logOf({});
+      await project(log, store);
+      await appendAll(log, [decisionAppend(3), ...jobAppends({ ...PLAN, seed: 3, decision: 3 })]);
+      await project(log, store, { models: modelsNamed('job', 'monitoring', 'proof', 'receipt', 'trust') });
+      const db = await store.open();
+      const before = await stateOf(db);
+      assert.deepEqual([before.rows.jobs?.length, before.rows.decisions?.length], [2, 0]);
+      await rebuild(log);
+      assert.deepEqual(await stateOf(db), before);
+      await project(log, store);
+      assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
+    });
+
+    test('rows of another log are replaced by a rebuild of all models, and of all only', async () => {
+      const { store, rebuild } = await harness.fresh();
+      await project(await logOf({}, {}, {}), store);
+      const db = await store.open();
+      const before = await stateOf(db);
+      const other = await logOf({ answers: [404] });
+      await assert.rejects(rebuild(other, { check: true }), CannotRebuild);
+      await assert.rejects(rebuild(other, { models: modelsNamed('job') }), CannotRebuild);
+      assert.deepEqual(await stateOf(db), before);
+      await rebuild(other);
+      const { rows, checkpoints } = await stateOf(db);
+      assert.deepEqual(rows, asStored(await rowsAfter(recorded(other))));
+      const [first] = other.events;
+      assert.deepEqual(
+        checkpoints.map(({ position, origin }) => [position, origin]),
+        [[await other.head(), first?.id]],
+      );
+    });
+
+    test('an empty log is nothing to rebuild from', async () => {
+      const { rebuild } = await harness.fresh();
+      await assert.rejects(rebuild(memoryLog()), CannotRebuild);
+    });
+  });
+}
