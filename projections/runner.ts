@@ -38,11 +38,12 @@ export type ProjectionRunner = {
   ready(): Promise<boolean>;
   /** `lagEvents`: null where it cannot be known. `lagMs`: 0 while the rows have all that the log delivered. */
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
-  /** Ends after the batch in hand. */
+  /** Ends after the batch in hand, which a database that is frozen may keep: it is waited for 5 s at most. */
   stop(): Promise<void>;
 };
 
 const BATCH_SIZE = 200;
+const STOP_MS = 5000;
 const BACKOFF_MS = { first: 100, last: 1000 };
 
 /** Starts at once. */
@@ -71,7 +72,9 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
     async stop() {
       ending.abort();
-      await running;
+      const ended = new AbortController();
+      await Promise.race([running, clock.sleep(STOP_MS, ended.signal)]);
+      ended.abort();
       progress.end();
     },
   };

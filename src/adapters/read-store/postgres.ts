@@ -17,6 +17,8 @@ export type PostgresOptions = {
 /** Any 64-bit number but the projector's: migrations run one process at a time. */
 const MIGRATION_LOCK = '125779768603954';
 const HEALTH_MS = 1000;
+/** For an opening under way to end, and then for the connections to close. */
+const CLOSE_MS = 5000;
 
 export function postgresReadStore({ url, connections = 10 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
   const pools = freshPools(url, connections);
@@ -36,7 +38,9 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
       return { ok: await answersWithin(HEALTH_MS, async () => pools.current().client`select 1`) };
     },
     async close() {
-      await opening?.catch(() => undefined);
+      // A migration may wait for another process's, or for a server that is frozen.
+      const under = opening;
+      if (under !== null) await answersWithin(CLOSE_MS, () => under);
       await pools.end();
     },
   };
@@ -63,7 +67,7 @@ function freshPools(url: string, connections: number) {
   }
   function end(client: postgres.Sql): Promise<void> {
     const gone = client
-      .end({ timeout: 5 })
+      .end({ timeout: CLOSE_MS / 1000 })
       .catch(() => undefined)
       .finally(() => ending.delete(gone));
     ending.add(gone);

@@ -1,0 +1,177 @@
+// A supervisor stops a process of many while the log or PostgreSQL is away: what is in flight is answered, and the
+// process ends by itself, in bounded time and with exit code 0.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Cluster, makeCluster } from '#test/support/cluster.ts';
+import type { EventStoreServer } from '#test/support/eventstore-server.ts';
+import { assertOneSetEach, assertReplays, assertStands, hitsOf } from '#test/support/fault-words.ts';
+import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
+import { needsPostgres } from '#test/support/postgres.ts';
+import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { type Executed, execute, get } from '#test/support/service-world.ts';
+import type { Answer } from '#test/support/tls-target.ts';
+
+const needs = needsPostgres();
+const CALLS = 5;
+/** Nothing is in flight: only the parts are to be closed. Far below the 120 s that a supervisor gives. */
+const IDLE_END_MS = 30_000;
+
+describe('SIGTERM to one of many', () => {
+  let cluster: Cluster;
+  let eventStore: EventStoreServer;
+  let proxy: FreezingProxy;
+  /** Stays, and shows what the others have left. */
+  let witness: Service;
+  let viaProxy: string;
+
+  before(async () => {
+    if (needs.skip) return;
+    cluster = await makeCluster('eventstoredb+postgres');
+    assert.ok(cluster.eventStore);
+    eventStore = cluster.eventStore;
+    const behind = new URL(cluster.env.DATABASE_URL ?? '');
+    proxy = await startFreezingProxy(Number(behind.port));
+    behind.port = String(proxy.port);
+    viaProxy = behind.href;
+    witness = await cluster.start();
+  });
+  after(async () => {
+    await cluster?.end();
+    await proxy?.close();
+  });
+
+  type InFlight = {
+    readonly service: Service;
+    readonly requests: readonly unknown[];
+    release(): void;
+    readonly answers: Promise<Executed[]>;
+  };
+
+  /** A new process with calls that the target holds. */
+  async function withCalls(name: string, calls: number): Promise<InFlight> {
+    const { target } = cluster.world;
+    const service = await cluster.start({ DATABASE_URL: viaProxy });
+    assert.equal((await get(`${service.url}/api/monitoring/executions`)).status, 200);
+    const held = Promise.withResolvers<Answer>();
+    target.answer(() => held.promise);
+    const requests = Array.from({ length: calls }, (_, n) => ({
+      url: target.url(`/${name}`),
+      idempotencyKey: `${name} ${n}`,
+    }));
+    const answers = Promise.all(
+      requests.map(async (request) => {
+        const { status, body } = await execute(service, request);
+        assert.equal(status, 200, JSON.stringify(body));
+        return body;
+      }),
+    );
+    answers.catch(() => undefined);
+    await waitFor('all are at the target', () => hitsOf(cluster.world, `/${name}`) === calls);
+    return { service, requests, release: () => held.resolve({}), answers };
+  }
+
+  async function assertEndsWell({ ended }: Service, begun: number, withinMs: number): Promise<void> {
+    const { code, signal, stdout, stderr } = await ended;
+    const took = performance.now() - begun;
+    assert.deepEqual([code, signal, stderr], [0, null, '']);
+    assert.ok(took < withinMs, `${took} ms`);
+    const errors = logLines(stdout).filter(({ level, code: of }) => level === 'error' && of === undefined);
+    assert.deepEqual(errors, []);
+  }
+
+  /** Answered by the one that ended, and found at the one that stays. */
+  async function assertFound(name: string, { requests, answers }: InFlight): Promise<void> {
+    for (const [n, body] of (await answers).entries()) {
+      await assertReplays(witness, requests[n], body);
+      await assertStands(witness, body);
+    }
+    assert.equal(hitsOf(cluster.world, `/${name}`), requests.length);
+  }
+
+  const away: readonly (readonly [title: string, name: string, go: () => unknown, back: () => unknown])[] = [
+    ['all is well', 'well', () => undefined, () => undefined],
+    ['PostgreSQL is frozen', 'frozen', () => proxy.freeze(), () => proxy.thaw()],
+    [
+      'PostgreSQL is stopped',
+      'stopped',
+      () => cluster.postgres.power?.stop(),
+      () => cluster.postgres.power?.start(),
+    ],
+  ];
+  for (const [title, name, go, back] of away) {
+    test(`${title}: ${CALLS} calls in flight are answered, then it ends`, needs, async () => {
+      const it = await withCalls(name, CALLS);
+      await go();
+      it.service.signal('SIGTERM');
+      await waitFor('it accepts nothing more', () =>
+        get(`${it.service.url}/health/live`).then(
+          () => false,
+          () => true,
+        ),
+      );
+      const begun = performance.now();
+      it.release();
+      await it.answers;
+      await assertEndsWell(it.service, begun, IDLE_END_MS);
+      await back();
+      await waitFor('the witness reads again', async () => {
+        const { status } = await get(`${witness.url}/api/monitoring/executions`);
+        return status === 200;
+      });
+      await assertFound(name, it);
+    });
+  }
+
+  test(
+    'the log is away when the target answers, and comes back: the calls are answered, then it ends',
+    needs,
+    async () => {
+      const it = await withCalls('log-away', CALLS);
+      await eventStore.stop();
+      it.service.signal('SIGTERM');
+      it.release();
+      await waitFor('it has noticed', () => /append of unknown fate/.test(it.service.stdout()));
+      await eventStore.start();
+      const begun = performance.now();
+      await it.answers;
+      await assertEndsWell(it.service, begun, IDLE_END_MS);
+      await assertFound('log-away', it);
+    },
+  );
+
+  for (const [title, go, back] of [
+    ['stopped', () => eventStore.stop(), () => eventStore.start()],
+    ['frozen', async () => eventStore.faults.freeze(), () => eventStore.faults.thaw()],
+  ] as const) {
+    test(`the log is ${title} and nothing is in flight: it ends`, needs, async () => {
+      const service = await cluster.start();
+      await go();
+      assert.equal((await get(`${service.url}/health`)).status, 503);
+      const begun = performance.now();
+      service.signal('SIGTERM');
+      await assertEndsWell(service, begun, IDLE_END_MS);
+      await back();
+      await waitFor('the log is back', async () => (await get(`${witness.url}/health`)).status === 200);
+    });
+  }
+
+  test('both are away: it ends', needs, async () => {
+    const service = await cluster.start({ DATABASE_URL: viaProxy });
+    proxy.freeze();
+    eventStore.faults.freeze();
+    assert.equal((await get(`${service.url}/health`)).status, 503);
+    const begun = performance.now();
+    service.signal('SIGTERM');
+    await assertEndsWell(service, begun, IDLE_END_MS);
+    proxy.thaw();
+    await eventStore.faults.thaw();
+  });
+
+  test('the one that stays: nothing is left running, one set of events for each job', needs, async () => {
+    assert.equal(assertOneSetEach(eventStore), 4 * CALLS);
+    await waitFor('the witness is well', async () => (await get(`${witness.url}/health`)).status === 200);
+    const begun = performance.now();
+    witness.signal('SIGTERM');
+    await assertEndsWell(witness, begun, IDLE_END_MS);
+  });
+});
