@@ -1,0 +1,119 @@
+// One process with everything in its directory: the log's file takes no write for a while; the read models' files are
+// spoilt while it is down.
+import assert from 'node:assert/strict';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import {
+  assertAway,
+  assertHealth,
+  assertReplays,
+  assertStands,
+  hitsOf,
+  jobNamed,
+  jobOf,
+  monitoring,
+} from '#test/support/fault-words.ts';
+import { holdBack } from '#test/support/held-appends.ts';
+import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { jobTypes, recordedIn } from '#test/support/service-log.ts';
+import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
+
+describe('all embedded', () => {
+  let world: World;
+  let service: Service;
+  const answered: Executed[] = [];
+
+  before(async () => {
+    world = await makeWorld();
+    service = await world.start();
+    const { body } = await execute(service, { url: world.target.url('/known'), idempotencyKey: 'known' });
+    answered.push(body);
+  });
+  after(() => world.end());
+
+  // As another connection that does not let go; and as a file that takes no more, which SQLite tells at the write.
+  const faults: readonly (readonly [title: string, name: string, hold: () => () => void])[] = [
+    [
+      'the log’s file is locked by another',
+      'locked',
+      () => {
+        const other = new DatabaseSync(join(world.dataDir, 'events.db'), { timeout: 10_000 });
+        other.exec('BEGIN IMMEDIATE');
+        return () => {
+          other.exec('ROLLBACK');
+          other.close();
+        };
+      },
+    ],
+    ['no write to the log succeeds', 'failing', () => holdBack(world.dataDir)],
+  ];
+  for (const [title, name, hold] of faults) {
+    test(`${title}: 503 and nothing is sent, reads go on; let go: normal without a restart`, async () => {
+      const keyed = { url: world.target.url(`/${name}-key`), idempotencyKey: name };
+      const release = hold();
+      const [withKey, without, decided] = await Promise.all([
+        execute(service, keyed),
+        execute(service, { url: world.target.url(`/${name}`) }),
+        jobOf(service, answered[0]?.job.id ?? ''),
+      ]);
+      assert.deepEqual([decided.status, decided.body.status], [200, 'succeeded']);
+      for (const answer of [withKey, without]) {
+        assertAway(answer, 'event_log_unavailable');
+        assert.match(answer.body.error.message, /nothing was sent/);
+      }
+      assert.equal(withKey.body.error.details, undefined);
+      const id = jobNamed(service, without);
+      assert.deepEqual([hitsOf(world, `/${name}`), hitsOf(world, `/${name}-key`)], [0, 0]);
+      release();
+      // Started within its lease, it runs: the caller was told where its result will be.
+      const job = await waitFor('the job has its result', async () => {
+        const { status, body } = await jobOf(service, id);
+        return status === 200 && body.receiptId !== null && body;
+      });
+      assert.equal(job.status, 'succeeded');
+      const { status, body } = await waitFor('the key is claimed or free', async () => {
+        const answer = await execute(service, keyed);
+        return answer.status !== 409 && answer;
+      });
+      assert.equal(status, 200);
+      await assertReplays(service, keyed, body);
+      await assertHealth(service);
+      await assertStands(service, body);
+      answered.push(body);
+      assert.deepEqual([hitsOf(world, `/${name}`), hitsOf(world, `/${name}-key`)], [1, 1]);
+    });
+  }
+
+  test('the read models’ files are spoilt while it is down: replayed from the log, told to the operator, all there', async () => {
+    const before = (await monitoring(service)).body.stats;
+    assert.deepEqual([before.total, before.running], [1 + 2 * faults.length, 0]);
+    assert.equal((await service.stop()).code, 0);
+    let spoilt = 0;
+    const folder = join(world.dataDir, 'read-models');
+    for (const file of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+      if (!file.isFile() || !/^\d+$/.test(file.name)) continue;
+      writeFileSync(join(file.parentPath, file.name), Buffer.alloc(8192, 0xa5));
+      spoilt += 1;
+    }
+    assert.ok(spoilt > 100, `${spoilt} files`);
+    service = await world.start();
+    const { stats } = await waitFor('all are replayed', async () => {
+      const { status, body } = await monitoring(service);
+      return status === 200 && body;
+    });
+    assert.deepEqual([stats.total, stats.running], [before.total, 0]);
+    for (const body of answered) await assertStands(service, body);
+    const warned = logLines(service.stdout()).filter(({ level }) => level === 'warn');
+    assert.ok(
+      warned.some(({ msg }) => /read models/.test(String(msg))),
+      JSON.stringify(warned),
+    );
+    const { code, stderr } = await service.stop();
+    assert.deepEqual([code, stderr], [0, '']);
+    for (const types of jobTypes(await recordedIn(world.dataDir)).values()) {
+      assert.deepEqual(types, ['JobStarted', 'AttemptMade', 'JobCompleted', 'ReceiptSigned']);
+    }
+  });
+});
