@@ -48,14 +48,18 @@ function storeWith(url: string, change: (text: string, table: string) => string)
 }
 
 /** As PostgreSQL's, with something that happens before its nth transaction. */
-function storeBefore(url: string, nth: number, happen: () => Promise<void>): RebuildStore<Db> {
+function storeBefore(
+  url: string,
+  nth: number,
+  happen: (store: RebuildStore<Db>) => Promise<void>,
+): RebuildStore<Db> {
   const store = postgresRebuildStore({ url });
   let count = 0;
   return {
     ...store,
     async transaction(work, isolation) {
       count++;
-      if (count === nth) await happen();
+      if (count === nth) await happen(store);
       return store.transaction(work, isolation);
     },
   };
@@ -211,12 +215,15 @@ describe('a rebuild', { ...needs, timeout: 120_000 }, () => {
 
   test('whose connection is lost ends, and goes on at the next time', async () => {
     const { rebuild, url, log, client, db, good } = await given();
-    const store = storeBefore(url, 9, async () => {
+    const store = storeBefore(url, 9, async (own) => {
       const cut = await client`select pg_terminate_backend(pid) from pg_stat_activity
         where application_name = 'webhook-relay rebuild' and datname = current_database()`;
       assert.equal(cut.length, 1);
+      // Connected again, in another session, which has no lock: somebody else may rebuild by now.
+      const connected = () => own.transaction(async () => true).catch(() => false);
+      await waitFor('there is another connection', connected);
     });
-    await assert.rejects(rebuildWith(store, log, { batchSize: 10 }));
+    await assert.rejects(rebuildWith(store, log, { batchSize: 10 }), /connection of the rebuild was lost/);
     const { events, eventsHere } = await rebuild(log);
     assert.equal(events, log.events.length);
     assert.ok(eventsHere > 0 && eventsHere < events, `${eventsHere} of ${events}`);
