@@ -25,7 +25,13 @@ export type Front = {
   isOpen(peer: string): boolean;
 };
 
-type Pair = { readonly client: Socket; readonly inner: Socket; readonly held: Held[] };
+type Pair = {
+  readonly client: Socket;
+  readonly inner: Socket;
+  readonly held: Held[];
+  /** Of the client's bytes, what goes on. */
+  readonly filter: (chunk: Buffer) => Buffer;
+};
 /** `chunk` null: the sender ended. */
 type Held = { readonly to: 'client' | 'inner'; readonly chunk: Buffer | null };
 
@@ -41,16 +47,18 @@ export type FrontOptions = {
   readonly port: number;
   /** Port of this front's own end of the connection that a call came by, of the port that the call knows. */
   origin(port: number): number;
+  /** One for each connection. */
+  filter(): (chunk: Buffer) => Buffer;
 };
 
-export async function startFront({ behind, port, origin }: FrontOptions): Promise<Front> {
+export async function startFront({ behind, port, origin, filter }: FrontOptions): Promise<Front> {
   const pairs = new Set<Pair>();
   let frozen = false;
   let server: Server;
 
   function accept(client: Socket): void {
     const inner = connect(behind, '127.0.0.1');
-    const pair: Pair = { client, inner, held: [] };
+    const pair: Pair = { client, inner, held: [], filter: filter() };
     pairs.add(pair);
     for (const [from, to] of [
       [client, 'inner'],
@@ -73,7 +81,7 @@ export async function startFront({ behind, port, origin }: FrontOptions): Promis
     const target = pair[to];
     if (!target.writable) return;
     if (chunk === null) target.end();
-    else target.write(chunk);
+    else target.write(to === 'inner' ? pair.filter(chunk) : chunk);
   }
 
   /** What came while frozen goes on one by one, what came behind it since then at once. */

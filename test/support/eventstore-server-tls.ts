@@ -1,7 +1,9 @@
 // TLS before the test server's gRPC, ended here with node:tls: gRPC's own secure server speaks plain text under Deno.
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 import { createServer } from 'node:tls';
+import { withoutGoaway } from './eventstore-server-goaway.ts';
 import type { Identity } from './test-ca.ts';
 
 export type TlsEnd = {
@@ -19,7 +21,7 @@ export async function startTlsEnd(identity: Identity, behind: number): Promise<T
   const server = createServer({ ...identity, ALPNProtocols: ['h2'] }, (secure) => {
     const plain = connect(behind, '127.0.0.1', () => {
       origins.set(plain.localPort ?? 0, secure.remotePort ?? 0);
-      secure.pipe(plain).pipe(secure);
+      secure.pipe(filtered()).pipe(plain).pipe(secure);
     });
     for (const [socket, other] of [
       [secure, plain],
@@ -44,4 +46,9 @@ export async function startTlsEnd(identity: Identity, behind: number): Promise<T
       for (const socket of open) socket.destroy();
     },
   };
+}
+
+function filtered(): Transform {
+  const filter = withoutGoaway();
+  return new Transform({ transform: (chunk, _encoding, done) => done(null, filter(chunk)) });
 }

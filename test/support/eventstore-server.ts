@@ -13,6 +13,7 @@ import streams from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
 import { appendCall, batchAppendCall, deleteCall, tombstoneCall } from './eventstore-server-append.ts';
 import { startFront } from './eventstore-server-front.ts';
+import { withoutGoaway } from './eventstore-server-goaway.ts';
 import { type ServerLog, type StoredEvent, serverLog } from './eventstore-server-log.ts';
 import { consumerTooSlow } from './eventstore-server-messages.ts';
 import { type Credentials, type ServerNode, serverNode } from './eventstore-server-node.ts';
@@ -88,6 +89,8 @@ export async function startEventStoreServer(
     behind: secure?.port ?? plain,
     port: options.port ?? 0,
     origin: (port) => secure?.origin(port) ?? port,
+    // Behind TLS its end leaves them out.
+    filter: () => (secure === undefined ? withoutGoaway() : (chunk) => chunk),
   });
   const node = serverNode(log, front, credentials);
   serve(grpc, node, tls === undefined ? '127.0.0.1' : 'localhost');
