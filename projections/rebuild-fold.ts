@@ -3,7 +3,7 @@
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { foldChanges, keysOf, type PlannedChange, planChanges, type Rows } from './fold.ts';
+import { foldChanges, keysOf, type PlannedChange, planChanges, type Rows, type StoredRow } from './fold.ts';
 import type { JudgedPage } from './rebuild-pages.ts';
 import { type Counts, type Place, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
 import { type JsonColumns, writeFolded } from './rebuild-rows.ts';
@@ -57,11 +57,8 @@ export async function foldPage(
   const { place, shapes } = build;
   await workIn(tx.db, place, 'beside');
   const rows = await rowsFor(tx.db, build, fold, changes);
-  const there = new Set<string>();
-  for (const [table, found] of rows) {
-    for (const [key, stored] of found) if (stored !== null) there.add(`${table} ${key}`);
-  }
-  const isThere = (table: string, key: string) => there.has(`${table} ${key}`);
+  const there = new Map([...rows].map(([table, found]) => [table, keysThere(found)]));
+  const isThere = (table: string, key: string) => there.get(table)?.has(key) === true;
   const dirty = foldChanges(rows, changes);
   const to = { position: page.position, origin: fold.checkpoint?.origin ?? page.firstId };
   await writeFolded(tx, build, dirty, isThere, fold.checkpoint, to);
@@ -80,6 +77,10 @@ export async function foldPage(
   await writeCounts(tx.db, counts);
   return { checkpoint: to, counts, recent: rows, sample: sampled(fold.sample, dirty) };
 }
+
+/** Before the fold, which changes the rows at hand. */
+const keysThere = (rows: ReadonlyMap<string, StoredRow | null>): ReadonlySet<string> =>
+  new Set([...rows].flatMap(([key, stored]) => (stored === null ? [] : [key])));
 
 /** Those of the last page are at hand, the others are asked for. */
 async function rowsFor(

@@ -88,6 +88,17 @@ function sentThrough(stream: Writable, text: string): Promise<void> {
       final(callback);
       resolve();
     };
-    stream.end(text);
+    void feed(stream, Buffer.from(text)).catch(reject);
   });
+}
+
+/** One great write is copied again for each part of it that the socket takes. */
+const PART_BYTES = 128 * 1024;
+
+async function feed(stream: Writable, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length && !stream.destroyed; at += PART_BYTES) {
+    const part = bytes.subarray(at, at + PART_BYTES);
+    await new Promise<void>((resolve) => stream.write(part, () => resolve()));
+  }
+  if (!stream.destroyed) stream.end();
 }
