@@ -50,7 +50,8 @@ describe('the log frozen before anything was sent', () => {
   });
   let claimed: { readonly answer: Answer; readonly tookMs: number };
   let paidAway: Sent;
-  let startedAt: number;
+  /** The start was asked of the log before. */
+  let toldAt: number;
   let tooLate: Answer;
 
   before(async () => {
@@ -79,11 +80,11 @@ describe('the log frozen before anything was sent', () => {
     await waitFor('the payment is at the facilitator', () => paid.proxy.calls.length === 1);
     eventStore.faults.freeze();
     opened.resolve('pass');
-    startedAt = performance.now();
     const starting = execute(free, { url: cluster.world.target.url('/too-late'), timeoutMs: 1000 });
     claimed = { answer: await call, tookMs: performance.now() - begun };
     paidAway = await paying;
     tooLate = await starting;
+    toldAt = performance.now();
   });
   after(async () => {
     await paid?.end();
@@ -141,7 +142,7 @@ describe('the log frozen before anything was sent', () => {
       assertAway(tooLate, 'event_log_unavailable');
       assert.match(tooLate.body.error.message, /nothing was sent so far/);
       const id = jobNamed(free, tooLate);
-      await waitFor('its lease is over', () => performance.now() - startedAt > LEASE_MS);
+      await waitFor('its lease is over', () => performance.now() - toldAt > LEASE_MS);
       await eventStore.faults.thaw();
       const job = await waitFor('the job is closed', async () => {
         const { status, body } = await jobOf(free, id);
