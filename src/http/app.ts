@@ -2,7 +2,6 @@
 // leaves what is true and what may happen to the use cases, sockets to the runtime adapters.
 import { type AnyElysia, Elysia } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
-import { Fault } from '#src/domain/refusal.ts';
 import { badgeRoutes } from './badge.ts';
 import { callOf } from './call.ts';
 import { decideRoutes } from './decide.ts';
@@ -11,6 +10,7 @@ import type { HttpDeps } from './deps.ts';
 import { didRoutes } from './did.ts';
 import { faultAnswer, routeNotFound } from './errors.ts';
 import { executeRoutes } from './execute.ts';
+import { failureLog } from './failures.ts';
 import { type Fetch, frontDoor } from './front-door.ts';
 import { guidedRoutes } from './guided.ts';
 import { healthRoutes } from './health.ts';
@@ -33,9 +33,10 @@ export type App = { readonly fetch: Fetch };
 export function createApp(deps: HttpDeps): App {
   const meter = processMetrics(deps.clock);
   const groups = routeGroups(deps, meter);
+  const tell = failureLog(deps);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
-    ({ code, error, request }) => errorAnswer(deps, code, error, request),
+    ({ code, error, request }) => errorAnswer(tell, code, error, request),
   );
   // Before the groups: it runs for the routes that come after it.
   router.onTransform(({ request, route }) => {
@@ -75,18 +76,13 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
   return groups;
 }
 
-/** Foreseen, told by their code alone: an outage of the facilitator must not fill the operator's log. */
-const OF_OTHERS: ReadonlySet<string> = new Set(['payment_unconfirmed', 'facilitator_unavailable']);
-
-function errorAnswer(deps: HttpDeps, code: unknown, error: unknown, request: Request): Response {
+function errorAnswer(
+  tell: ReturnType<typeof failureLog>,
+  code: unknown,
+  error: unknown,
+  request: Request,
+): Response {
   if (code === 'NOT_FOUND') return routeNotFound();
-  const requestId = callOf(request).id;
-  if (error instanceof Fault && OF_OTHERS.has(error.code)) {
-    deps.logger.warn('a payment could not be dealt with now', { requestId, code: error.code });
-    return faultAnswer(error);
-  }
-  const known = error instanceof Fault;
-  const cause = known ? (error.cause ?? error) : error;
-  deps.logger.error('a request failed', { requestId, code: known ? error.code : 'internal_error', cause });
+  tell(callOf(request).id, error);
   return faultAnswer(error);
 }
