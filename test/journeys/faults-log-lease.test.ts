@@ -1,5 +1,5 @@
 // The event log goes away while the target works, and stays away for longer than a lease: who has the outcome and lives
-// records it; what a dead process had is closed by a living one, after a watch that begins anew; nothing is sent again.
+// records it; what a dead process had is closed by a living one; nothing is sent again.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -80,7 +80,7 @@ describe('the log away for longer than a lease', () => {
     },
   );
 
-  test('the dead one: closed by a living one, which has watched anew since the log came back', {
+  test('the dead one: closed by a living one after lease and grace, with a receipt', {
     ...needs,
     timeout: 110_000,
   }, async () => {

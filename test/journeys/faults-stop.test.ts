@@ -4,7 +4,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import { assertOneSetEach, assertReplays, assertStands, hitsOf } from '#test/support/fault-words.ts';
+import {
+  assertAway,
+  assertOneSetEach,
+  assertReplays,
+  assertStands,
+  hitsOf,
+} from '#test/support/fault-words.ts';
 import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
@@ -155,6 +161,24 @@ describe('SIGTERM to one of many', () => {
     });
   }
 
+  test(
+    'PostgreSQL was frozen before it started: it starts, executes, says 503 to reads, and ends',
+    needs,
+    async () => {
+      proxy.freeze();
+      const service = await cluster.start({ DATABASE_URL: viaProxy });
+      cluster.world.target.answer(() => ({}));
+      const { status, body } = await execute(service, { url: cluster.world.target.url('/from-start') });
+      assert.equal(status, 200);
+      assertAway(await get(`${service.url}/api/receipts/${body.receipt.id}`), 'read_models_unavailable');
+      const begun = performance.now();
+      service.signal('SIGTERM');
+      await assertEndsWell(service, begun, IDLE_END_MS);
+      proxy.thaw();
+      await assertStands(witness, body);
+    },
+  );
+
   test('both are away: it ends', needs, async () => {
     const service = await cluster.start({ DATABASE_URL: viaProxy });
     proxy.freeze();
@@ -168,7 +192,7 @@ describe('SIGTERM to one of many', () => {
   });
 
   test('the one that stays: nothing is left running, one set of events for each job', needs, async () => {
-    assert.equal(assertOneSetEach(eventStore), 4 * CALLS);
+    assert.equal(assertOneSetEach(eventStore), 4 * CALLS + 1);
     await waitFor('the witness is well', async () => (await get(`${witness.url}/health`)).status === 200);
     const begun = performance.now();
     witness.signal('SIGTERM');
