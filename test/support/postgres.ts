@@ -40,6 +40,12 @@ export async function postgresServer(): Promise<PostgresServer> {
   return privateServer(folder);
 }
 
+const running = new Set<ChildProcess>();
+// A test that threw halfway leaves nothing behind either.
+process.once('exit', () => {
+  for (const server of running) server.kill('SIGQUIT');
+});
+
 async function privateServer(programs: string): Promise<PostgresServer> {
   const directory = mkdtempSync(join(tmpdir(), 'relay-postgres-'));
   const root = process.getuid?.() === 0;
@@ -68,6 +74,8 @@ async function privateServer(programs: string): Promise<PostgresServer> {
     async start() {
       const started = run('postgres', ['-D', data, ...settings.flatMap((setting) => ['-c', setting])]);
       server = started;
+      running.add(started);
+      started.once('exit', () => running.delete(started));
       await answering(url, started);
     },
     async stop() {
