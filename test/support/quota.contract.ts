@@ -97,6 +97,20 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       assert.ok((await quota.look(short, newKey())).allowed);
     });
 
+    test(
+      'who asks by another limit counts in the same window, and is refused at its own',
+      needs,
+      async () => {
+        const key = newKey();
+        const [wide, narrow] = [5, 3].map((maxRequests) => ({ ...rule, name: 'limits', maxRequests }));
+        assert.ok(wide !== undefined && narrow !== undefined);
+        assert.deepEqual(outcome(await quota.take(wide, key, 3)), { allowed: true, limit: 5, remaining: 2 });
+        assert.deepEqual(outcome(await quota.look(narrow, key)), { allowed: false, limit: 3, remaining: 0 });
+        assert.deepEqual(outcome(await quota.take(narrow, key)), { allowed: false, limit: 3, remaining: 0 });
+        assert.equal((await quota.look(wide, key)).allowed, true);
+      },
+    );
+
     test('a limit of none refuses, looked at or taken', needs, async () => {
       const none = { name: 'none', windowMs: 60_000, maxRequests: 0 };
       const key = newKey();

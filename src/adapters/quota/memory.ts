@@ -1,6 +1,6 @@
 // Fixed windows in this process's memory. It decides how often a key came; what a key is and which rule holds, its
 // callers decide. Each process counts for itself.
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import type { Quota, QuotaRule, QuotaState } from '../../ports/quota.ts';
 
 /** Keys held for each rule. Who brings more addresses than this within a window is past counting by address. */
@@ -13,28 +13,30 @@ export function memoryQuota(options: { readonly keysMax?: number } = {}): Quota 
   const keysMax = options.keysMax ?? DEFAULT_KEYS_MAX;
   const windows = new Map<string, Windows>();
   const windowsOf = (rule: QuotaRule): Windows => {
-    const id = `${rule.name} ${rule.windowMs} ${rule.maxRequests}`;
+    const id = `${rule.name} ${rule.windowMs}`;
     const known = windows.get(id);
     if (known !== undefined) return known;
-    const made = countedWindows(rule, keysMax);
+    const made = countedWindows(rule.windowMs, keysMax);
     windows.set(id, made);
     return made;
   };
   return {
-    take: (rule, key, units = 1) => windowsOf(rule).take(key, units),
-    look: (rule, key) => windowsOf(rule).look(key),
+    take: (rule, key, units = 1) => windowsOf(rule).take(key, units, rule.maxRequests),
+    look: (rule, key) => windowsOf(rule).look(key, rule.maxRequests),
   };
 }
 
 type Windows = {
-  take(key: string, units: number): Promise<QuotaState>;
-  look(key: string): Promise<QuotaState>;
+  take(key: string, units: number, limit: number): Promise<QuotaState>;
+  look(key: string, limit: number): Promise<QuotaState>;
 };
 
-function countedWindows(rule: QuotaRule, keysMax: number): Windows {
-  const limit = rule.maxRequests;
-  if (rule.windowMs > WINDOW_MAX_MS) throw new RangeError('a window is at most 24 days long');
-  const limiter = new RateLimiterMemory({ points: limit, duration: rule.windowMs / 1000, keyPrefix: '' });
+/** The limit is no part of a window: whoever asks by another one counts in the same, and is refused at its own. */
+function countedWindows(windowMs: number, keysMax: number): Windows {
+  if (windowMs > WINDOW_MAX_MS) throw new RangeError('a window is at most 24 days long');
+  // It only counts, and never rejects.
+  const points = Number.MAX_SAFE_INTEGER;
+  const limiter = new RateLimiterMemory({ points, duration: windowMs / 1000, keyPrefix: '' });
   /** Keys by the start of their window, oldest first: all windows of a rule are of one length. */
   const held = new Set<string>();
 
@@ -52,9 +54,9 @@ function countedWindows(rule: QuotaRule, keysMax: number): Windows {
   }
 
   return {
-    async take(key, units) {
+    async take(key, units, limit) {
       await makeRoom(key);
-      const counted = await consumed(limiter, key, units);
+      const counted = await limiter.consume(key, units);
       return {
         allowed: counted.consumedPoints <= limit,
         limit,
@@ -62,27 +64,17 @@ function countedWindows(rule: QuotaRule, keysMax: number): Windows {
         resetMs: Math.max(0, counted.msBeforeNext),
       };
     },
-    async look(key) {
+    async look(key, limit) {
       const open = await openWindow(limiter, key);
       const after = (open?.consumedPoints ?? 0) + 1;
       return {
         allowed: after <= limit,
         limit,
         remaining: Math.max(0, limit - after),
-        resetMs: open?.msBeforeNext ?? rule.windowMs,
+        resetMs: open?.msBeforeNext ?? windowMs,
       };
     },
   };
-}
-
-/** The library rejects with its counter, not with an error, when the limit is passed. */
-async function consumed(limiter: RateLimiterMemory, key: string, units: number): Promise<RateLimiterRes> {
-  try {
-    return await limiter.consume(key, units);
-  } catch (rejection) {
-    if (rejection instanceof RateLimiterRes) return rejection;
-    throw rejection;
-  }
 }
 
 /** null where the key has no window, or one that is over and not yet swept. */

@@ -53,7 +53,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
     toBase64url(keyedHash.mac('quota', `${name} ${windowMs} ${key}`));
 
   await sharing.begin(BEGIN_MS);
-  void sweepUntil(ending, open);
+  void sweepUntil({ ending, open, clock });
   return {
     async take(rule, name, units = 1) {
       const { windowMs, maxRequests } = rule;

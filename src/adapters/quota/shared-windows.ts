@@ -73,9 +73,13 @@ export async function lookShared(db: Db, keys: readonly string[]): Promise<Map<s
   return byKey(found);
 }
 
-/** Removes windows that have ended, at most `max`: how many it were. What another process removes just now it leaves. */
+/**
+ * Removes windows that have ended, those that ended first, at most `max`: how many it were. What another process removes
+ * just now it leaves.
+ */
 export async function sweepShared(db: Db, max: number): Promise<number> {
-  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now() limit ${max} for update skip locked`;
+  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now()
+    order by ${expire} limit ${max} for update skip locked`;
   const gone = await db.delete(quotaWindows).where(sql`${key} = any(array(${ended}))`).returning({ key });
   return gone.length;
 }
