@@ -6,6 +6,8 @@ import type { Logger } from '#src/ports/logger.ts';
 export type CatchUp = {
   /** The rows stand at `from` and the log's head at `head`. Rows that were taken back have to catch up anew. */
   begin(from: string | null, head: string | null): void;
+  /** The rows are not of this log: they have to catch up anew, from nothing. */
+  lost(): void;
   /** Rows up to `position` can be read; `events`: how many of them were projected here since the last call. */
   moved(position: string, events: number): void;
   /** Whether the rows have caught up; waits for it up to `timeoutMs`. Never throws. */
@@ -23,13 +25,15 @@ export function makeCatchUp({ clock, logger }: { clock: Clock; logger: Logger })
   let way: Way | null = null;
   return {
     begin(from, head) {
-      if (isReady && isBefore(from, known)) {
-        isReady = false;
-        ready = Promise.withResolvers();
-      }
+      if (isBefore(from, known)) unready();
       known = from;
       way = head === null ? null : { to: head, since: clock.monotonic(), events: 0, toldAt: null };
       arrive();
+    },
+    lost() {
+      unready();
+      known = null;
+      way = null;
     },
     moved(position, events) {
       known = position;
@@ -47,6 +51,12 @@ export function makeCatchUp({ clock, logger }: { clock: Clock; logger: Logger })
       return isReady;
     },
   };
+
+  function unready(): void {
+    if (!isReady) return;
+    isReady = false;
+    ready = Promise.withResolvers();
+  }
 
   function arrive(): void {
     if (way !== null && isBefore(known, way.to)) return;

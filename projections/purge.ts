@@ -32,6 +32,15 @@ const FOLLOWER_EVERY_MS = 600_000;
 const REST = 4;
 /** No autovacuum runs in an embedded store: without one, the space of what is gone would never be used again. */
 const VACUUM_EVERY_MS = 3_600_000;
+/** What is old one purger says for all, by its own clock, and for good: the database's has to agree. */
+const CLOCKS_MS = 60_000;
+
+/** Between this process's clock and the database's, in s; positive: this one is ahead. */
+class ClocksDiffer extends Error {
+  constructor(seconds: number) {
+    super(`the clock here is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} the database's`);
+  }
+}
 
 export type PurgeDeps = {
   readonly clock: Clock;
@@ -41,7 +50,7 @@ export type PurgeDeps = {
 
 export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs): Purge {
   const never = keep.jobs === null && keep.receipts === null;
-  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, failed: false };
+  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, told: null as 'failed' | 'clocks' | null };
   const vacuum = { last: Number.NEGATIVE_INFINITY, due: [] as string[], gone: 0 };
   return {
     dueInMs(leads) {
@@ -54,10 +63,11 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
       try {
         const more = await purgeOrVacuum(projector);
         state.rest = more ? REST * (clock.monotonic() - begun) : EVERY_MS;
-        state.failed = false;
+        state.told = null;
       } catch (error) {
-        if (!state.failed) logger.warn('old rows could not be purged', { cause: error });
-        state.failed = true;
+        const why = error instanceof ClocksDiffer ? 'clocks' : 'failed';
+        if (state.told !== why) logger.warn('old rows could not be purged', { cause: error });
+        state.told = why;
         state.rest = EVERY_MS;
       }
       state.last = clock.monotonic();
@@ -73,7 +83,9 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
     }
     const now = clock.now();
     const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
-    const { gone, more } = await purgeOnce(projector, before);
+    // An embedded store has no clock but this one.
+    const agree = store.disposable ? undefined : clocksAgree(clock, now);
+    const { gone, more } = await purgeOnce(projector, before, MAX_ROWS, agree);
     vacuum.gone += gone;
     if (more || !store.disposable || vacuum.gone === 0 || vacuumedLately()) return more;
     vacuum.last = clock.monotonic();
@@ -87,6 +99,19 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
   }
 }
 
+/** The very time that the horizons come from is compared. Only a guard: no time of the database's is stored. */
+function clocksAgree(clock: Pick<Clock, 'monotonic'>, now: number): (tx: Db) => Promise<void> {
+  const asked = clock.monotonic();
+  return async (tx) => {
+    const select = sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as "now"`;
+    const [row] = await rowsOf<{ readonly now: number }>(tx, select);
+    if (row === undefined) throw new Error('the database told no time');
+    const ahead = now - row.now;
+    const behind = -ahead - (clock.monotonic() - asked);
+    if (ahead > CLOCKS_MS || behind > CLOCKS_MS) throw new ClocksDiffer(Math.round(ahead / 1000));
+  };
+}
+
 const instant = (now: number, keepMs: number | null): string | null =>
   keepMs === null ? null : new Date(Math.max(0, now - keepMs)).toISOString();
 
@@ -98,13 +123,18 @@ export type Purged = { readonly gone: number; readonly more: boolean };
 
 const NOTHING: Purged = { gone: 0, more: false };
 
-/** Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. */
+/**
+ * Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. `agree` is
+ * asked first, in the same transaction; what it throws ends it.
+ */
 export async function purgeOnce(
   { db, models }: Pick<Projector, 'db' | 'models'>,
   before: Before,
   maxRows = MAX_ROWS,
+  agree: (tx: Db) => Promise<void> = async () => undefined,
 ): Promise<Purged> {
   return await db.transaction(async (tx) => {
+    await agree(tx);
     if (!(await tryProjectorLock(tx))) return NOTHING;
     // Rows of a newer version are not for this one to delete.
     const { told } = await readCheckpoints(tx);

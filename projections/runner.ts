@@ -10,7 +10,7 @@ import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, tableShapes } from './rows.ts';
 import { projectAll, RowsMoved, type RunnerDeps, type Session } from './session.ts';
-import { standingRows } from './session-start.ts';
+import { RowsRefused, standingRows } from './session-start.ts';
 import { makeVersionNotice } from './version-notice.ts';
 
 export type RunnerOptions = {
@@ -85,11 +85,18 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         await runSession();
       } catch (error) {
         if (error instanceof RowsMoved) continue;
+        if (error instanceof RowsRefused) refused();
         if (state.failures++ === 0) logger.warn('the read models stand still', { cause: error });
         const wait = Math.min(BACKOFF_MS.last, BACKOFF_MS.first * 2 ** (state.failures - 1));
         await clock.sleep(wait, ending.signal);
       }
     }
+  }
+
+  /** What was known of them before, by this process, holds no longer. */
+  function refused(): void {
+    progress.set(null);
+    catchUp.lost();
   }
 
   /** A store that opens proves nothing yet: only work that was done ends the failures and their growing pauses. */

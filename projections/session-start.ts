@@ -1,6 +1,6 @@
 // What a session begins with: where the rows stand, of which log, and by which versions of the models they were told.
 import type { Projector } from './batch.ts';
-import { clearRows, readCheckpoints } from './checkpoint.ts';
+import { type Checkpoints, clearRows, readCheckpoints } from './checkpoint.ts';
 import type { RunnerDeps, Session } from './session.ts';
 import type { VersionNotice } from './version-notice.ts';
 import { isNewer, readVersionGaps } from './versions.ts';
@@ -9,9 +9,13 @@ export type Standing = Pick<Session, 'checkpoint' | 'told' | 'role'>;
 
 const NOTHING: Standing = { checkpoint: null, told: new Map(), role: 'projects' };
 
+/** Rows that tell what the log does not: only a rebuild makes them answer again. */
+export class RowsRefused extends Error {}
+
 /**
- * Where the store is disposable, rows of another log or of another version of their model are cleared. Elsewhere those
- * of another log are refused; older ones are gone on with, and newer ones followed, until a rebuild.
+ * Where the store is disposable, rows of another log, rows ahead of this one and rows of another version of their model
+ * are cleared. Elsewhere the former two are refused; older ones are gone on with, and newer ones followed, until a
+ * rebuild. Throws `RowsRefused`, and what store and log throw.
  */
 export async function standingRows(
   deps: RunnerDeps & { readonly notice: VersionNotice },
@@ -23,9 +27,11 @@ export async function standingRows(
   if (stored.origins.length === 0) return NOTHING;
   const [first] = await log.readAll({ after: null, max: 1 });
   if (!stored.origins.every((origin) => origin === first?.id)) {
-    if (!store.disposable) throw new Error('the read models are of another event log: rebuild them');
-    return cleared('the read models are of another event log: replaying them');
+    return unfit('the read models are of another event log');
   }
+  // A backup of the log was restored. One that has grown beyond the rows since is not seen: no row tells its event's id.
+  // The log is asked after the store: another process may project beyond a head that was read before.
+  if (isAhead(stored, await log.head())) return unfit('the read models are ahead of the event log');
   const gaps = await readVersionGaps(db, models, stored.told);
   if (store.disposable && gaps.length > 0) {
     return cleared('the read models were told by another version: replaying them', { models: gaps });
@@ -35,6 +41,11 @@ export async function standingRows(
     ? { checkpoint: stored.standing(set), told: stored.told, role: 'superseded' }
     : { checkpoint: stored.own(set), told: stored.told, role: 'projects' };
 
+  async function unfit(what: string): Promise<Standing> {
+    if (!store.disposable) throw new RowsRefused(`${what}: rebuild them`);
+    return cleared(`${what}: replaying them`);
+  }
+
   async function cleared(message: string, fields?: { readonly models: typeof gaps }): Promise<Standing> {
     logger.warn(message, fields);
     const tables = projector.shapes.map(({ name }) => name);
@@ -42,3 +53,6 @@ export async function standingRows(
     return NOTHING;
   }
 }
+
+const isAhead = ({ told }: Checkpoints, head: string | null): boolean =>
+  head === null || [...told.values()].some((position) => position > head);

@@ -65,10 +65,7 @@ test('purge: once a minute for who projects, ten times as rare for who follows',
   state.broken = false;
   const clock = manualClock();
   const logger = collectingLogger();
-  const purge = makePurge(
-    { clock, logger, store: { disposable: false } },
-    { jobs: DAY_MS, receipts: DAY_MS },
-  );
+  const purge = makePurge({ clock, logger, store: { disposable: true } }, { jobs: DAY_MS, receipts: DAY_MS });
   assert.deepEqual([purge.dueInMs(true), purge.dueInMs(false)], [0, 0]);
   await purge.step(projector);
   assert.deepEqual([purge.dueInMs(true), purge.dueInMs(false)], [MINUTE_MS, 10 * MINUTE_MS]);

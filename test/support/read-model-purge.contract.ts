@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { purgeOnce } from '#projections/purge.ts';
+import { modelSet } from '#projections/checkpoint.ts';
+import { makePurge, purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
+import { tableShapes } from '#projections/rows.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import { collectingLogger } from './fakes.ts';
 import {
   appendAll,
   decisionAppend,
@@ -173,19 +176,18 @@ export function purgeContract(harness: ReadStoreHarness): void {
       const store = await harness.fresh();
       const db = await store.open();
       const log = memoryLog();
-      const now = PLAN.startedAtMs + 10 * DAY_MS;
+      // A purger's clock has to be that of the store.
+      const now = Date.now();
+      const long = { startedAtMs: now - 10 * DAY_MS };
       const recent = { startedAtMs: now - DAY_MS };
-      const old = jobAppends({ ...PLAN, seed: 1, answers: [500], decision: 1 });
+      const old = jobAppends({ ...PLAN, seed: 1, answers: [500], decision: 1, ...long });
       await appendAll(log, [
-        decisionAppend(1),
+        decisionAppend(1, long.startedAtMs),
         ...old,
-        ...jobAppends({ ...PLAN, seed: 2, end: 'running' }),
+        ...jobAppends({ ...PLAN, seed: 2, end: 'running', ...long }),
         ...jobAppends({ ...PLAN, seed: 3, ...recent }),
       ]);
-      const runner = runnerOver(log, store, {
-        now: () => now,
-        retentionMs: { jobs: 7 * DAY_MS, receipts: null },
-      });
+      const runner = runnerOver(log, store, { retentionMs: { jobs: 7 * DAY_MS, receipts: null } });
       const models = readModels(store, systemClock(), runner.ready);
       await waitFor('the purge', async () => (await models.store.retention()).jobsPurged > 0);
       assert.equal(await models.job.find(jobIdOf(1)), null);
@@ -215,14 +217,57 @@ export function purgeContract(harness: ReadStoreHarness): void {
   );
 
   test(
+    `${name}: a purger whose clock is not the store's deletes nothing, and says so once`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      await appendAll(log, jobAppends({ ...PLAN, startedAtMs: Date.now() - 10 * DAY_MS }));
+      await projectWith(READ_MODELS, log, store);
+      const projector = {
+        db,
+        models: READ_MODELS,
+        set: modelSet(READ_MODELS),
+        shapes: tableShapes(READ_MODELS),
+      };
+      const logger = collectingLogger();
+      let aheadMs = 0;
+      const clock = { ...systemClock(), now: () => Date.now() + aheadMs };
+      const purge = makePurge({ clock, logger, store }, { jobs: DAY_MS, receipts: DAY_MS });
+      const jobs = async () => (await allRows(db)).jobs?.length;
+      // An embedded store has no clock of its own.
+      if (store.disposable) {
+        aheadMs = 2 * 60_000;
+        await purge.step(projector);
+        assert.deepEqual([await jobs(), logger.lines], [0, []]);
+        return;
+      }
+      const told = () => logger.lines.map(({ level, fields }) => [level, JSON.stringify(fields, causes)]);
+      for (aheadMs of [2 * 60_000, 3_600_000, 1000 * DAY_MS, -3_600_000]) {
+        await purge.step(projector);
+        assert.equal(await jobs(), 1, `${aheadMs} ms ahead`);
+        assert.ok(purge.dueInMs(true) > 0);
+      }
+      assert.deepEqual(told(), [['warn', `{"cause":"the clock here is 120 s ahead of the database's"}`]]);
+      aheadMs = 30_000;
+      await purge.step(projector);
+      assert.deepEqual([await jobs(), logger.lines.length], [0, 1]);
+      aheadMs = -3_600_000;
+      await purge.step(projector);
+      assert.deepEqual(told()[1], ['warn', `{"cause":"the clock here is 3600 s behind the database's"}`]);
+    },
+  );
+
+  test(
     `${name}: replayed from the log, all that is gone goes again, and every answer is the same`,
     options(harness),
     async () => {
       const store = await harness.fresh();
       const log = memoryLog();
-      const now = PLAN.startedAtMs + 40 * DAY_MS;
+      const now = Date.now();
       for (let day = 0; day < 40; day++) {
-        const at = PLAN.startedAtMs + day * DAY_MS;
+        const at = now - (40 - day) * DAY_MS + DAY_MS / 2;
         await appendAll(log, [
           decisionAppend(day, at),
           ...jobAppends({
@@ -239,17 +284,25 @@ export function purgeContract(harness: ReadStoreHarness): void {
       const answers: unknown[] = [];
       for (const _ of ['live', 'replayed']) {
         await emptyRows(await store.open());
-        const runner = runnerOver(log, store, { now: () => now, retentionMs });
+        const runner = runnerOver(log, store, { retentionMs });
         const models = readModels(store, systemClock(), runner.ready);
         await waitFor('the purge to end', async () => {
           const { jobs, receipts } = await models.store.counts();
           return jobs === left.jobs && receipts === left.receipts;
         });
+        const { jobsBefore, receiptsBefore, ...purged } = await models.store.retention();
+        for (const [before, days] of [
+          [jobsBefore, 7],
+          [receiptsBefore, 30],
+        ] as const) {
+          const kept = Date.now() - Date.parse(before ?? '');
+          assert.ok(kept >= days * DAY_MS && kept < (days + 1) * DAY_MS, `${before}`);
+        }
         answers.push([
           await allRows(await store.open()),
-          await models.store.retention(),
+          purged,
           await models.monitoring.summary(now, 30 * DAY_MS),
-          await models.trust.receipts('2026'),
+          await models.trust.receipts(instant(now - 50 * DAY_MS)),
         ]);
         await runner.stop();
       }
@@ -257,3 +310,5 @@ export function purgeContract(harness: ReadStoreHarness): void {
     },
   );
 }
+
+const causes = (_: string, value: unknown) => (value instanceof Error ? value.message : value);

@@ -22,6 +22,7 @@ import {
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
+import { aheadContract } from './read-model-ahead.contract.ts';
 import { changedContract } from './read-model-changed.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
@@ -37,6 +38,7 @@ export function readModelContract(harness: ReadStoreHarness): void {
   after(() => harness.end());
   runnerContract(harness);
   replayContract(harness);
+  aheadContract(harness);
   versionsContract(harness);
   changedContract(harness);
   purgeContract(harness);
