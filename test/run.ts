@@ -1,6 +1,7 @@
 // `bun run test [bun|deno] [part of a path …]`: every test file under Bun, then every one under Deno, each in a process
-// of its own, two at a time, the journeys last. The last line is the sum of both. A file that ran no test, a run that ended badly, a
-// test skipped without a stated requirement and a test that only one of the two saw count as failed.
+// of its own, two at a time and one more of those that mostly wait, the journeys last. The last line is the sum of both.
+// A file that ran no test, a run that ended badly, a test skipped without a stated requirement and a test that only one
+// of the two saw count as failed.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,19 +34,23 @@ async function main(args: readonly string[]): Promise<number> {
   const results: FileResult[] = [];
   for (const runtime of runtimes) {
     const command = runtime === 'bun' ? process.execPath : denoBinary();
-    results.push(...(await twoAtATime(files, (file) => runFile(runtime, command, file))));
+    results.push(...(await inLanes(files, (file) => runFile(runtime, command, file))));
   }
   return summary(runtimes, results, runtimes.length === 2 ? differences(results) : []);
 }
 
-/** Half of the files wait for processes and clocks most of their time. Results in the files' order. */
-async function twoAtATime<T>(files: readonly string[], work: (file: string) => Promise<T>): Promise<T[]> {
+/** They wait for leases, time limits and outages nearly all of their time. */
+const MOSTLY_WAITING = /^test\/journeys\/(cluster|faults|refused-starts-event-store)/;
+
+/** Results in the files' order. */
+async function inLanes<T>(files: readonly string[], work: (file: string) => Promise<T>): Promise<T[]> {
   const results = new Map<string, T>();
-  const waiting = files.values();
-  const worker = async () => {
-    for (const file of waiting) results.set(file, await work(file));
+  const patient = files.filter((file) => MOSTLY_WAITING.test(file)).values();
+  const others = files.filter((file) => !MOSTLY_WAITING.test(file)).values();
+  const lane = async (...queues: readonly IterableIterator<string>[]) => {
+    for (const queue of queues) for (const file of queue) results.set(file, await work(file));
   };
-  await Promise.all([worker(), worker()]);
+  await Promise.all([lane(others, patient), lane(others, patient), lane(patient)]);
   return files.flatMap((file) => {
     const result = results.get(file);
     return result === undefined ? [] : [result];
