@@ -18,13 +18,17 @@ export function planChanges(
   events: readonly JudgedEvent[],
   told: ReadonlyMap<string, string> = new Map(),
 ): readonly PlannedChange[] {
-  return events.flatMap(({ position, event, facts }) =>
-    models
-      .filter(({ name }) => position > (told.get(name) ?? ''))
-      .flatMap((model) =>
-        model.project(event, facts).map(({ table, key, apply }) => ({ position, table, key, apply })),
-      ),
-  );
+  // Plain loops: this is done for each event of a rebuild.
+  const known = models.map((model) => ({ model, upTo: told.get(model.name) ?? '' }));
+  const planned: PlannedChange[] = [];
+  for (const { position, event, facts } of events) {
+    for (const { model, upTo } of known) {
+      if (position <= upTo) continue;
+      for (const { table, key, apply } of model.project(event, facts))
+        planned.push({ position, table, key, apply });
+    }
+  }
+  return planned;
 }
 
 /** The keys that the changes touch, by table. */

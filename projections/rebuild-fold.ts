@@ -79,8 +79,11 @@ export async function foldPage(
 }
 
 /** Before the fold, which changes the rows at hand. */
-const keysThere = (rows: ReadonlyMap<string, StoredRow | null>): ReadonlySet<string> =>
-  new Set([...rows].flatMap(([key, stored]) => (stored === null ? [] : [key])));
+function keysThere(rows: ReadonlyMap<string, StoredRow | null>): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const [key, stored] of rows) if (stored !== null) keys.add(key);
+  return keys;
+}
 
 /** Those of the last page are at hand, the others are asked for. */
 async function rowsFor(

@@ -32,16 +32,17 @@ export async function writeFolded(
 ): Promise<void> {
   const changed: Rows = new Map();
   for (const shape of tables.shapes) {
-    const rows = [...(dirty.get(shape.name) ?? [])];
-    const fresh = copy === null ? [] : rows.filter(([key, row]) => row !== null && !isThere(shape.name, key));
-    if (copy !== null && fresh.length > 0) {
-      const lines = fresh.map(([, row]) => copyLine(shape, tables.json.get(shape.name), row));
+    const lines: string[] = [];
+    const rest = new Map<string, StoredRow | null>();
+    for (const [key, row] of dirty.get(shape.name) ?? []) {
+      if (copy === null || row === null || isThere(shape.name, key)) rest.set(key, row);
+      else lines.push(copyLine(shape, tables.json.get(shape.name), row));
+    }
+    if (copy !== null && lines.length > 0) {
       const columns = [...shape.columns.map(([, column]) => column), 'position'];
       await copy(shape.name, columns, lines.join(''));
     }
-    const rest =
-      fresh.length === 0 ? rows : rows.filter(([key, row]) => row === null || isThere(shape.name, key));
-    if (rest.length > 0) changed.set(shape.name, new Map(rest));
+    if (rest.size > 0) changed.set(shape.name, rest);
   }
   await db.execute(sql`select set_config('enable_seqscan', 'off', true)`);
   if (!(await writeBatch(db, tables.set, writeParts(tables.shapes, changed), from, to))) {
@@ -49,11 +50,15 @@ export async function writeFolded(
   }
 }
 
-function copyLine({ columns }: TableShape, json: ReadonlySet<string> | undefined, stored: StoredRow | null) {
-  const cells = columns.map(([property, column]) =>
-    copyCell(stored?.row[property], json?.has(column) === true),
-  );
-  return `${cells.join('\t')}\t${escaped(stored?.position ?? '')}\n`;
+function copyLine(
+  { columns }: TableShape,
+  json: ReadonlySet<string> | undefined,
+  { row, position }: StoredRow,
+): string {
+  let line = '';
+  for (const [property, column] of columns)
+    line += `${copyCell(row[property], json?.has(column) === true)}\t`;
+  return `${line}${escaped(position)}\n`;
 }
 
 function copyCell(value: unknown, isJson: boolean): string {

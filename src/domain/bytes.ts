@@ -6,9 +6,19 @@ for (let i = 0; i < 64; i++) BASE64URL_INDEX[BASE64URL.charCodeAt(i)] = i;
 
 /** UTF-8 bytes of well-formed text; a lone surrogate becomes U+FFFD, as in the Encoding Standard. */
 export function utf8(text: string): Uint8Array<ArrayBuffer> {
+  // As long as it is ASCII, which most of our text is to its end, a byte is a character.
+  const ascii = new Uint8Array(text.length);
+  let plain = 0;
+  for (; plain < text.length; plain++) {
+    const code = text.charCodeAt(plain);
+    if (code >= 0x80) break;
+    ascii[plain] = code;
+  }
+  if (plain === text.length) return ascii;
   const bytes = new Uint8Array(text.length * 3);
-  let n = 0;
-  for (let i = 0; i < text.length; i++) {
+  bytes.set(ascii);
+  let n = plain;
+  for (let i = plain; i < text.length; i++) {
     let code = text.charCodeAt(i);
     if (code < 0x80) {
       bytes[n++] = code;
@@ -37,11 +47,14 @@ export function utf8(text: string): Uint8Array<ArrayBuffer> {
 export function fromUtf8(bytes: Uint8Array): string | null {
   let text = '';
   for (let i = 0; i < bytes.length; ) {
-    const lead = bytes[i++] as number;
-    if (lead < 0x80) {
-      text += String.fromCharCode(lead);
+    const end = asciiEnd(bytes, i);
+    if (end > i) {
+      // All of a run in one call, and none is spread: a string or an iteration each byte is most of what this takes.
+      text += Reflect.apply(String.fromCharCode, null, bytes.subarray(i, end));
+      i = end;
       continue;
     }
+    const lead = bytes[i++] as number;
     const more =
       lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xc2 && lead < 0xe0 ? 1 : 0;
     if (more === 0 || i + more > bytes.length) return null;
@@ -56,6 +69,17 @@ export function fromUtf8(bytes: Uint8Array): string | null {
     text += String.fromCodePoint(code);
   }
   return text;
+}
+
+/** Arguments of one call: far below what any engine takes. */
+const RUN = 4096;
+
+/** Where the run of ASCII that begins at `from` ends, or its first `RUN` bytes. */
+function asciiEnd(bytes: Uint8Array, from: number): number {
+  const most = Math.min(bytes.length, from + RUN);
+  let end = from;
+  while (end < most && (bytes[end] as number) < 0x80) end++;
+  return end;
 }
 
 export function toBase64url(bytes: Uint8Array): string {
@@ -73,21 +97,32 @@ export function toBase64url(bytes: Uint8Array): string {
 export function fromBase64url(text: string): Uint8Array<ArrayBuffer> | null {
   if (text.length % 4 === 1) return null;
   const bytes = new Uint8Array(Math.floor((text.length * 3) / 4));
-  let bits = 0;
-  let held = 0;
+  const whole = text.length - (text.length % 4);
   let n = 0;
-  for (let i = 0; i < text.length; i++) {
-    const value = BASE64URL_INDEX[text.charCodeAt(i)] ?? -1;
-    if (value < 0) return null;
-    held = ((held << 6) | value) & 0xffff;
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      bytes[n++] = (held >> bits) & 0xff;
-    }
+  for (let i = 0; i < whole; i += 4) {
+    const group =
+      (sextet(text, i) << 18) |
+      (sextet(text, i + 1) << 12) |
+      (sextet(text, i + 2) << 6) |
+      sextet(text, i + 3);
+    if (group < 0) return null;
+    bytes[n++] = group >> 16;
+    bytes[n++] = group >> 8;
+    bytes[n++] = group;
   }
-  return (held & ((1 << bits) - 1)) === 0 ? bytes : null;
+  if (whole === text.length) return bytes;
+  // Two or three characters are left, for one or two bytes; the bits that are too many are zero.
+  const third = text.length - whole === 3 ? sextet(text, whole + 2) : 0;
+  const group = (sextet(text, whole) << 18) | (sextet(text, whole + 1) << 12) | (third << 6);
+  const over = text.length - whole === 3 ? 0xff : 0xffff;
+  if (group < 0 || (group & over) !== 0) return null;
+  bytes[n++] = group >> 16;
+  if (n < bytes.length) bytes[n] = group >> 8;
+  return bytes;
 }
+
+/** 0 to 63, or -1, which no shift and no OR makes positive again. */
+const sextet = (text: string, at: number): number => BASE64URL_INDEX[text.charCodeAt(at)] ?? -1;
 
 export function toHex(bytes: Uint8Array): string {
   let text = '';
