@@ -5,17 +5,16 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import { type Build, type Fold, foldPage, planUpTo, verifySample } from './rebuild-fold.ts';
 import { judgedPages, type PageDeps } from './rebuild-pages.ts';
-import { CannotRebuild, fenced, type Place, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
+import { CannotRebuild, fenced, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
 import { applyHorizon, type Horizon, readHorizon } from './rebuild-swap.ts';
-import { highest, lowest, readTargets, type Targets } from './rebuild-target.ts';
+import { type Ends, highest, lowest, readTargets, type Targets } from './rebuild-target.ts';
 import { type Db, rowsOf } from './rows.ts';
 
 export type RebuildWork = PageDeps & {
   readonly store: RebuildStore<Db>;
   readonly clock: Clock;
   readonly build: Build;
-  /** Id of the log's first event and position of its last, at the beginning. */
-  readonly ends: { readonly origin: string; readonly head: string };
+  readonly ends: Ends;
   readonly batchSize: number;
   readonly report: (fold: Fold) => void;
 };
@@ -29,9 +28,7 @@ export async function catchUp(work: RebuildWork, begin: Fold): Promise<Fold> {
   let fold = begin;
   for (let read = NEAR_EVENTS + 1; read > NEAR_EVENTS; ) {
     read = 0;
-    const targets = await store.transaction(({ db }) =>
-      readTargets(db, build.models, ends.origin, ends.head),
-    );
+    const targets = await store.transaction(({ db }) => readTargets(db, build.models, ends));
     const handled = fold.counts.handled;
     for await (const page of judgedPages(
       work,
@@ -50,7 +47,7 @@ export async function catchUp(work: RebuildWork, begin: Fold): Promise<Fold> {
 }
 
 /** What the tables hold must be as much as was folded. Then their old rows go, before anybody has to wait for it. */
-export async function verifyCounts({ store, build }: RebuildWork, fold: Fold): Promise<Fold> {
+export async function verifyCounts({ store, build, ends }: RebuildWork, fold: Fold): Promise<Fold> {
   const { place, shapes } = build;
   return fenced(store, async ({ db }) => {
     await workIn(db, place, 'beside');
@@ -66,13 +63,14 @@ export async function verifyCounts({ store, build }: RebuildWork, fold: Fold): P
         );
     }
     await verifySample(db, build, fold);
-    return { ...fold, ...(await withoutOld(db, place, build, fold)) };
+    return { ...fold, ...(await withoutOld(db, build, ends, fold)) };
   });
 }
 
-async function withoutOld(db: Db, place: Place, { shapes }: Build, fold: Fold) {
+async function withoutOld(db: Db, { place, models, shapes }: Build, ends: Ends, fold: Fold) {
   await workIn(db, place, 'live');
-  const gone = await applyHorizon(db, place, shapes, await readHorizon(db));
+  const horizon = await readHorizon(db, await readTargets(db, models, ends));
+  const gone = await applyHorizon(db, place, shapes, horizon);
   const rows = { ...fold.counts.rows };
   for (const [table, count] of gone) rows[table] = (rows[table] ?? 0) - count;
   const counts = { ...fold.counts, rows };
@@ -89,17 +87,20 @@ export type Finished = {
   readonly rows: Fold['counts']['rows'];
 };
 
-/** The last bit, in the transaction that goes on with it; null: it is too long for that, catch up once more. */
+/** The last bit is too long for one transaction, which is to be rolled back: catch up once more. */
+export class Behind extends Error {}
+
+/** The last bit, in the transaction that goes on with it; throws `Behind`. */
 export async function finishFold(
   work: RebuildWork,
   tx: RebuildTransaction<Db>,
   begin: Fold,
-): Promise<Finished | null> {
+): Promise<Finished> {
   const { build, ends } = work;
   const { place, models, shapes } = build;
   await workIn(tx.db, place, 'live');
-  const targets = await readTargets(tx.db, models, ends.origin, ends.head);
-  const horizon = await readHorizon(tx.db);
+  const targets = await readTargets(tx.db, models, ends);
+  const horizon = await readHorizon(tx.db, targets);
   const stands = begin.checkpoint?.position ?? '';
   if (stands > lowest(targets))
     throw new CannotRebuild('the live rows were taken back meanwhile: run it again');
@@ -116,7 +117,7 @@ export async function finishFold(
         fold.counts.handled - begin.counts.handled > 4 * NEAR_EVENTS &&
         lowest(targets) === highest(targets)
       )
-        return null;
+        throw new Behind();
     }
   }
   await verifySample(tx.db, build, fold);

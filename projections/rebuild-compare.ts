@@ -24,6 +24,26 @@ export type TableComparison = {
 
 const SHOWN = 10;
 
+/** Live rows that the next purge takes away, and the horizon that they are behind. */
+export type BehindHorizon = Horizon & { readonly rows: number };
+
+/** null: there are none. */
+export async function countBehind(
+  tx: Db,
+  place: Place,
+  shapes: readonly TableShape[],
+  horizon: Horizon,
+): Promise<BehindHorizon | null> {
+  let rows = 0;
+  for (const [table, gone] of goneAt(horizon)) {
+    if (!shapes.some(({ name }) => name === table)) continue;
+    const from = sql`${sql.identifier(place.live)}.${sql.identifier(table)}`;
+    const [row] = await rowsOf<{ n: number }>(tx, sql`select count(*)::int as n from ${from} where ${gone}`);
+    rows += row?.n ?? 0;
+  }
+  return rows === 0 ? null : { ...horizon, rows };
+}
+
 export async function compareTable(
   tx: Db,
   place: Place,

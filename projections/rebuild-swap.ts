@@ -20,22 +20,29 @@ export type Swap = {
   readonly shapes: readonly TableShape[];
   readonly targets: Targets;
   readonly origin: string;
+  /** Asked when nobody else can change the live tables any more; throws where they are not to be replaced. */
+  readonly stillTrue: () => Promise<void>;
 };
 
 /** Under the projector's lock, the rows beside being those of `targets`. Leaves nothing beside. */
-export async function swapTables(tx: Db, { place, models, shapes, targets, origin }: Swap): Promise<void> {
+export async function swapTables(
+  tx: Db,
+  { place, models, shapes, targets, origin, stillTrue }: Swap,
+): Promise<void> {
   await workIn(tx, place, 'live');
   await tx.execute(sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true),
     set_config('synchronous_commit', 'on', true)`);
   const live = shapes.map(({ name }) => sql`${sql.identifier(place.live)}.${sql.identifier(name)}`);
   await tx.execute(sql`lock table ${sql.join(live, sql`, `)} in access exclusive mode`);
+  await stillTrue();
+  const owners = await ownersOf(tx, place, shapes);
   const grants = await grantsOf(tx, place, shapes);
   for (const [n, { name }] of shapes.entries()) {
     await tx.execute(sql`drop table ${live[n]}`);
     await tx.execute(sql`alter table ${sql.identifier(place.beside)}.${sql.identifier(name)}
       set schema ${sql.identifier(place.live)}`);
   }
-  for (const grant of grants) await tx.execute(sql.raw(grant));
+  for (const statement of [...grants, ...owners]) await tx.execute(sql.raw(statement));
   await writeModelVersions(tx, models);
   await writeCheckpoints(tx, targets, origin);
   await dropRest(tx, place);
@@ -67,6 +74,19 @@ async function grantsOf(tx: Db, place: Place, shapes: readonly TableShape[]): Pr
   return found.map(({ statement }) => statement);
 }
 
+/** Whose the live tables are, where it is not who rebuilds, as statements for the new ones. */
+async function ownersOf(tx: Db, place: Place, shapes: readonly TableShape[]): Promise<readonly string[]> {
+  const names = shapes.map(({ name }) => sql`${name}`);
+  const found = await rowsOf<{ statement: string }>(
+    tx,
+    sql`select format('alter table %I.%I owner to %I', n.nspname, c.relname, pg_get_userbyid(c.relowner)) as "statement"
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = ${place.live} and c.relname in (${sql.join(names, sql`, `)})
+        and pg_get_userbyid(c.relowner) <> current_user`,
+  );
+  return found.map(({ statement }) => statement);
+}
+
 /** Without `cascade`: what something live depends on is not dropped, and the swap does not happen. */
 async function dropRest(tx: Db, place: Place): Promise<void> {
   const rest = await rowsOf<{ name: string }>(
@@ -82,7 +102,9 @@ async function dropRest(tx: Db, place: Place): Promise<void> {
 export type Horizon = Pick<typeof retention.$inferSelect, 'jobsBefore' | 'receiptsBefore'>;
 
 /** As far as the live rows were purged; `workIn(…, 'live')` comes before. */
-export async function readHorizon(tx: Db): Promise<Horizon> {
+export async function readHorizon(tx: Db, { foreign }: Pick<Targets, 'foreign'>): Promise<Horizon> {
+  // Of the rows of another history: it goes with them.
+  if (foreign) return { jobsBefore: null, receiptsBefore: null };
   const [row] = await rowsOf<{ jobs: string | null; receipts: string | null }>(
     tx,
     sql`select "jobs_before" as jobs, "receipts_before" as receipts from "retention" where "id" = 'live'`,

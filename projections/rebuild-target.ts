@@ -10,19 +10,26 @@ export type Targets = {
   readonly of: ReadonlyMap<string, string>;
   /** Models whose rows no checkpoint tells of: their own is to be written. */
   readonly untold: readonly ReadModel[];
-  /** The live rows, all of them, are of another log. */
+  /** The live rows, all of them, are of another history: of another log, or ahead of this one. */
   readonly foreign: boolean;
+};
+
+export type Ends = {
+  /** Id of the log's first event and position of its last, at the beginning. */
+  readonly origin: string;
+  readonly head: string;
+  /** The live rows told more than the log had then: the log was restored, and what it gets now is other events. */
+  readonly ahead: boolean;
 };
 
 /** What stands in the live schema, in this transaction. `head`: for models without any rows. */
 export async function readTargets(
   tx: Db,
   models: readonly ReadModel[],
-  origin: string,
-  head: string,
+  { origin, head, ahead }: Ends,
 ): Promise<Targets> {
   const stored = await readCheckpoints(tx);
-  const foreign = stored.origins.some((id) => id !== origin);
+  const foreign = ahead || stored.origins.some((id) => id !== origin);
   const told = foreign ? new Map<string, string>() : stored.told;
   const stands = [...told.values()].sort().at(-1) ?? head;
   return {
@@ -36,10 +43,14 @@ export async function readTargets(
 export const lowest = ({ of }: Targets): string => [...of.values()].sort()[0] ?? '';
 export const highest = ({ of }: Targets): string => [...of.values()].sort().at(-1) ?? '';
 
-/** Id of the log's first event and position of its last; throws `CannotRebuild` where it is empty. */
-export async function endsOf(
-  log: Pick<EventLog, 'readAll' | 'head'>,
-): Promise<{ readonly origin: string; readonly head: string }> {
+/** Whether the rows tell more than the log has. The rows first: a service that projects goes on meanwhile. */
+export async function areAhead(tx: Db, log: Pick<EventLog, 'head'>, head: string): Promise<boolean> {
+  const told = [...(await readCheckpoints(tx)).told.values()].sort().at(-1) ?? '';
+  return told > head && told > ((await log.head()) ?? '');
+}
+
+/** Throws `CannotRebuild` where the log is empty. */
+export async function endsOf(log: Pick<EventLog, 'readAll' | 'head'>): Promise<Omit<Ends, 'ahead'>> {
   const [first] = await log.readAll({ after: null, max: 1 });
   const head = await log.head();
   if (first === undefined || head === null)

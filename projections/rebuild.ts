@@ -6,9 +6,10 @@ import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import type { JudgeReceipt } from './batch.ts';
 import { modelSet, tryProjectorLock } from './checkpoint.ts';
-import { catchUp, finishFold, type RebuildWork, verifyCounts } from './rebuild-catch-up.ts';
-import { compareTable, type TableComparison } from './rebuild-compare.ts';
+import { Behind, catchUp, finishFold, type RebuildWork, verifyCounts } from './rebuild-catch-up.ts';
+import { type BehindHorizon, compareTable, countBehind, type TableComparison } from './rebuild-compare.ts';
 import type { Fold } from './rebuild-fold.ts';
+import { refuseForeign, refuseNewerRows, refuseNewerSchema, refuseUnable } from './rebuild-guards.ts';
 import {
   CannotRebuild,
   dropBeside,
@@ -22,9 +23,9 @@ import {
 } from './rebuild-place.ts';
 import { jsonColumns } from './rebuild-rows.ts';
 import { countLate, swapTables } from './rebuild-swap.ts';
-import { endsOf, lowest, readTargets } from './rebuild-target.ts';
+import { areAhead, endsOf, lowest, readTargets } from './rebuild-target.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
-import { type Db, rowsOf, tableShapes } from './rows.ts';
+import { type Db, rowsOf, type TableShape, tableShapes } from './rows.ts';
 
 export type RebuildDeps = {
   readonly log: Pick<EventLog, 'readAll' | 'head'>;
@@ -60,6 +61,8 @@ export type RebuildResult = Omit<RebuildProgress, 'share'> & {
   readonly rows: Readonly<Record<string, number>>;
   /** Of a comparison: the tables that differ. */
   readonly different: readonly TableComparison[];
+  /** Of a comparison, which leaves them out: live rows told behind the purge's horizon. */
+  readonly behindHorizon: BehindHorizon | null;
 };
 
 const EVENTS_BY_COPY = 8192;
@@ -86,6 +89,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
       position: checkpoint?.position ?? '',
       rows: finish.rows,
       different: finish.different,
+      behindHorizon: finish.behindHorizon,
     };
   } catch (error) {
     // What is not to be believed is not to be gone on with either.
@@ -99,30 +103,28 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
 async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work: RebuildWork; fold: Fold }> {
   const { store, log, clock } = deps;
   const { models = READ_MODELS, check = false, onProgress } = options;
-  const ends = await endsOf(log);
-  if (!check) await store.migrate();
-  else if (!(await store.isMigrated()))
-    throw new CannotRebuild('the live tables are not at the schema of this version: migrate them first');
+  const shapes = tableShapes(models);
+  const known = await endsOf(log);
+  await ready(store, shapes, check);
   await takeLock(store, (ms) => clock.sleep(ms));
   const place = await findPlace(store);
-  const targets = await store.transaction(({ db }) => readTargets(db, models, ends.origin, ends.head));
-  if (check && (targets.foreign || targets.untold.length > 0))
-    throw new CannotRebuild(
-      'the live rows are not told from this event log yet: there is nothing to compare',
-    );
-  if (targets.foreign && READ_MODELS.some(({ name }) => !targets.of.has(name)))
-    throw new CannotRebuild('the live rows are of another event log: rebuild all models');
+  const { ends, targets } = await store.transaction(async ({ db }) => {
+    await refuseNewerRows(db, models);
+    const found = { ...known, ahead: await areAhead(db, log, known.head) };
+    return { ends: found, targets: await readTargets(db, models, found) };
+  });
+  refuseForeign(targets, ends, check);
 
   const set = modelSet(models);
   const versions = models.map(({ name, version }) => [name, version]);
-  const identity = JSON.stringify([ends.origin, versions, store.schema.version, check]);
+  const identity = JSON.stringify([ends.origin, targets.foreign, versions, store.schema.version, check]);
   const stands = await findStanding(store, place, { identity, set, until: lowest(targets) });
   const standing = stands ?? (await makeBeside(store, place, identity));
-  const build = { place, models, shapes: tableShapes(models), json: jsonColumns(models), set };
-  const known = await jobsKnown(store);
+  const build = { place, models, shapes, json: jsonColumns(models), set };
+  const jobs = await jobsKnown(store);
   const before = standing.counts.handled;
   const report = ({ counts: { handled, started } }: Pick<Fold, 'counts'>) => {
-    const share = known === 0 ? null : Math.min(1, started / known);
+    const share = jobs === 0 ? null : Math.min(1, started / jobs);
     onProgress?.({ events: handled, eventsHere: handled - before, share });
   };
   report(standing);
@@ -131,6 +133,17 @@ async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work
     work: { ...deps, build, ends, batchSize, report },
     fold: { ...standing, recent: new Map(), sample: new Map() },
   };
+}
+
+/** The live tables at this schema, and a user who may replace them. */
+async function ready(store: RebuildStore<Db>, shapes: readonly TableShape[], check: boolean): Promise<void> {
+  const live = await store.transaction(async ({ db }) => {
+    await refuseUnable(db, shapes, check);
+    return refuseNewerSchema(store, db);
+  });
+  if (!check) await store.migrate();
+  else if (live === 'older')
+    throw new CannotRebuild('the live tables are not at the schema of this version: migrate them first');
 }
 
 async function jobsKnown(store: RebuildStore<Db>): Promise<number> {
@@ -142,28 +155,40 @@ async function jobsKnown(store: RebuildStore<Db>): Promise<number> {
 const nearEnd = async (work: RebuildWork, fold: Fold): Promise<Fold> =>
   verifyCounts(work, await catchUp(work, fold));
 
-type Finish = Pick<RebuildResult, 'outcome' | 'rows' | 'different'> & { readonly fold: Fold };
+type Finish = Pick<RebuildResult, 'outcome' | 'rows' | 'different' | 'behindHorizon'> & {
+  readonly fold: Fold;
+};
 
 /** In one snapshot, in which the live rows stand still: no lock is held, and nobody waits. */
-async function compared(work: RebuildWork, near: Fold): Promise<Finish> {
+async function compared(work: RebuildWork, begun: Fold): Promise<Finish> {
   const { store, build } = work;
-  const { place, shapes } = build;
-  const finish = await fenced(
-    store,
-    async (tx) => {
-      const finished = await finishFold(work, tx, near);
-      if (finished === null) return null;
-      const { fold, horizon } = finished;
-      const tables: TableComparison[] = [];
-      for (const shape of shapes) tables.push(await compareTable(tx.db, place, shape, horizon));
-      const rows = Object.fromEntries(tables.map(({ table, rows: count }) => [table, count]));
-      return { fold, rows, different: tables.filter(({ differing }) => differing > 0) };
-    },
-    'repeatable read',
-  );
-  if (finish === null) return compared(work, await nearEnd(work, near));
-  await fenced(store, ({ db }) => dropBeside(db, place));
-  return { ...finish, outcome: finish.different.length === 0 ? 'equal' : 'different' };
+  for (let near = begun; ; near = await nearEnd(work, near)) {
+    const finish = await fenced(store, (tx) => compareAll(work, tx, near), 'repeatable read').catch(
+      unlessBehind,
+    );
+    if (finish === 'behind') continue;
+    await fenced(store, ({ db }) => dropBeside(db, build.place));
+    return finish;
+  }
+}
+
+async function compareAll(work: RebuildWork, tx: RebuildTransaction<Db>, near: Fold): Promise<Finish> {
+  const { place, shapes, models } = work.build;
+  await refuseNewerSchema(work.store, tx.db);
+  await workIn(tx.db, place, 'live');
+  await refuseNewerRows(tx.db, models);
+  const { fold, horizon } = await finishFold(work, tx, near);
+  const tables: TableComparison[] = [];
+  for (const shape of shapes) tables.push(await compareTable(tx.db, place, shape, horizon));
+  const rows = Object.fromEntries(tables.map(({ table, rows: count }) => [table, count]));
+  const different = tables.filter(({ differing }) => differing > 0);
+  const behindHorizon = await countBehind(tx.db, place, shapes, horizon);
+  return { outcome: different.length === 0 ? 'equal' : 'different', fold, rows, different, behindHorizon };
+}
+
+function unlessBehind(error: unknown): 'behind' {
+  if (error instanceof Behind) return 'behind';
+  throw error;
 }
 
 /** Under the projector's lock, tried again while others hold it, or the tables. */
@@ -173,30 +198,30 @@ async function swapped(work: RebuildWork, begun: Fold): Promise<Finish> {
   for (let near = begun; ; ) {
     const tried = await fenced(store, (tx) => trySwap(work, tx, near)).catch((error: unknown) => {
       if (isLocked(error)) return 'locked' as const;
-      throw error;
+      return unlessBehind(error);
     });
     if (typeof tried === 'object') return tried;
     if (clock.monotonic() > until)
       throw new CannotRebuild('the live tables are in use without a pause: run it again to go on from here');
     if (tried === 'behind') near = await nearEnd(work, near);
-    else await clock.sleep(SWAP_PAUSE_MS[tried]);
+    else {
+      await clock.sleep(SWAP_PAUSE_MS[tried]);
+      // What came meanwhile is not to be folded under the projector's lock.
+      near = await catchUp(work, near);
+    }
   }
 }
 
-async function trySwap(
-  work: RebuildWork,
-  tx: RebuildTransaction<Db>,
-  near: Fold,
-): Promise<Finish | 'busy' | 'behind'> {
-  const { build, ends } = work;
+async function trySwap(work: RebuildWork, tx: RebuildTransaction<Db>, near: Fold): Promise<Finish | 'busy'> {
+  const { build, ends, store } = work;
   await workIn(tx.db, build.place, 'live');
   if (!(await tryProjectorLock(tx.db))) return 'busy';
-  const finished = await finishFold(work, tx, near);
-  if (finished === null) return 'behind';
-  const { fold, targets, horizon, rows } = finished;
+  await refuseNewerRows(tx.db, build.models);
+  const { fold, targets, horizon, rows } = await finishFold(work, tx, near);
   await countLate(tx.db, build.shapes, horizon);
-  await swapTables(tx.db, { ...build, targets, origin: ends.origin });
-  return { outcome: 'swapped', fold, rows, different: [] };
+  const stillTrue = async () => void (await refuseNewerSchema(store, tx.db));
+  await swapTables(tx.db, { ...build, targets, origin: ends.origin, stillTrue });
+  return { outcome: 'swapped', fold, rows, different: [], behindHorizon: null };
 }
 
 /** lock_not_available, deadlock_detected: of the error or of one of its causes. */

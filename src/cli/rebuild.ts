@@ -82,17 +82,28 @@ function told(cause: unknown, { databaseUrl }: Config): unknown {
 const isOfDatabase = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'PostgresError' || error.cause !== undefined || 'code' in error);
 
-function linesOf({ outcome, events, rows, different }: RebuildResult): readonly string[] {
+function linesOf({ outcome, events, rows, different, behindHorizon }: RebuildResult): readonly string[] {
   const counted = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const scope = `${counted} rows of ${Object.keys(rows).length} tables, told by ${events} events`;
   if (outcome === 'swapped') return [`${mark(true)} Rebuilt: ${scope}.`];
-  if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`];
+  const late = behindHorizon === null ? [] : [lateLine(behindHorizon)];
+  if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`, ...late];
   const lines = different.flatMap(({ table, differing, first }) => [
     `${mark(false)} ${table}: ${differing === 1 ? '1 row differs' : `${differing} rows differ`} from what the log tells`,
     ...first.map(({ key, kind, columns }) => `  ${plain(key)}: ${WORDS[kind]}${columns.join(', ')}`),
     ...(differing > first.length ? [`  and ${differing - first.length} more`] : []),
   ]);
-  return [...lines, 'Run relay rebuild to mend them.'];
+  return [...lines, 'Run relay rebuild to mend them.', ...late];
+}
+
+/** For an operator whose purge ran under a wrong clock: the horizon never goes back. */
+function lateLine({ rows, jobsBefore, receiptsBefore }: NonNullable<RebuildResult['behindHorizon']>): string {
+  const horizon = [
+    jobsBefore && `jobs before ${jobsBefore}`,
+    receiptsBefore && `receipts before ${receiptsBefore}`,
+  ];
+  const counted = rows === 1 ? '1 live row is' : `${rows} live rows are`;
+  return `${counted} behind the horizon of the purge (${horizon.filter(Boolean).join(', ')}): the next purge or rebuild takes them away.`;
 }
 
 const WORDS = {

@@ -11,8 +11,8 @@ export interface RebuildStore<Db> {
   };
   /** Whether its transactions have `copy`. */
   readonly copies: boolean;
-  /** Whether the live tables are at this schema. */
-  isMigrated(): Promise<boolean>;
+  /** How the schema of the live tables stands to this one, as this transaction sees it. */
+  liveSchema(db: Db): Promise<LiveSchema>;
   /** Brings the live tables to this schema. */
   migrate(): Promise<void>;
   /**
@@ -22,6 +22,9 @@ export interface RebuildStore<Db> {
   transaction<T>(work: (tx: RebuildTransaction<Db>) => Promise<T>, isolation?: 'repeatable read'): Promise<T>;
   close(): Promise<void>;
 }
+
+/** `newer`: a later version of this program has migrated it. */
+export type LiveSchema = 'older' | 'this' | 'newer';
 
 export type RebuildTransaction<Db> = {
   readonly db: Db;

@@ -142,12 +142,62 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
       position: String(events).padStart(20, '0'),
       rows: { jobs: 4 },
       different: [],
+      behindHorizon: null,
     });
     const still = await runCli(['rebuild', '--check', '--json'], { env });
     const { different } = JSON.parse(still.stdout);
     assert.deepEqual([still.code, different.length, different[0].table], [1, 1, 'proofs']);
     assert.equal((await runCli(['rebuild'], { env })).code, 0);
     assert.equal((await runCli(['rebuild', '--check'], { env })).code, 0);
+  });
+
+  test('--check says how many rows are behind the horizon of the purge', async () => {
+    const { DATA_DIR, events } = await dataWith('late', 2);
+    const env = { DATA_DIR, DATABASE_URL: await server.newDatabase() };
+    assert.equal((await runCli(['rebuild'], { env })).code, 0);
+    const client = postgres(env.DATABASE_URL, { max: 1, onnotice: () => undefined });
+    await client`insert into retention values ('live', '2099-01-01T00:00:00.000Z', null, 0, 0)`;
+    await client.end({ timeout: 5 });
+    const { code, stdout, stderr } = await runCli(['rebuild', '--check'], { env });
+    assert.deepEqual([code, stderr], [0, '']);
+    const [equal, late] = stdout.split('\n');
+    // Without two jobs and their proofs.
+    assert.match(equal ?? '', new RegExp(`^✓ Equal: \\d+ rows of 9 tables, told by ${events} events\\.$`));
+    assert.equal(
+      late,
+      '4 live rows are behind the horizon of the purge (jobs before 2099-01-01T00:00:00.000Z): the next purge or rebuild takes them away.',
+    );
+    const json = await runCli(['rebuild', '--check', '--json'], { env });
+    const { behindHorizon } = JSON.parse(json.stdout);
+    assert.deepEqual(behindHorizon, {
+      jobsBefore: '2099-01-01T00:00:00.000Z',
+      receiptsBefore: null,
+      rows: 4,
+    });
+  });
+
+  test('what may not be done here is one line, and exit 2', async () => {
+    const { DATA_DIR } = await dataWith('refused', 1);
+    const url = new URL(await server.newDatabase());
+    const env = { DATA_DIR, DATABASE_URL: url.href };
+    assert.equal((await runCli(['rebuild'], { env })).code, 0);
+    const client = postgres(url.href, { max: 1, onnotice: () => undefined });
+    const user = `relay_cli_${Date.now()}`;
+    await client.unsafe(`create role ${user} login password 'known'; update model_versions set version = 99`);
+    await client.end({ timeout: 5 });
+    const refused = async (DATABASE_URL: string, args: readonly string[]) => {
+      const { code, stdout, stderr } = await runCli(['rebuild', ...args], {
+        env: { DATA_DIR, DATABASE_URL },
+      });
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, /^relay: [^\n]+\n$/);
+      return stderr;
+    };
+    for (const args of [[], ['--check'], ['proof']])
+      assert.match(await refused(url.href, args), /a newer version of relay has told the rows \(/);
+    url.username = user;
+    url.password = 'known';
+    assert.match(await refused(url.href, []), new RegExp(`the user ${user} may not make a schema in the`));
   });
 
   test('killed with -9 in the middle it goes on there, handles no event twice, and ends equal', async () => {

@@ -12,7 +12,13 @@ import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { allRows } from '#test/support/read-store.ts';
-import { leftovers, postgresRebuilds, project, rebuildWith } from '#test/support/rebuild-world.ts';
+import {
+  leftovers,
+  postgresRebuilds,
+  project,
+  rebuildWith,
+  storeBefore,
+} from '#test/support/rebuild-world.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const needs = needsPostgres();
@@ -44,24 +50,6 @@ function storeWith(url: string, change: (text: string, table: string) => string)
   return {
     ...store,
     transaction: (work, isolation) => store.transaction((tx) => work(changed(tx)), isolation),
-  };
-}
-
-/** As PostgreSQL's, with something that happens before its nth transaction. */
-function storeBefore(
-  url: string,
-  nth: number,
-  happen: (store: RebuildStore<Db>) => Promise<void>,
-): RebuildStore<Db> {
-  const store = postgresRebuildStore({ url });
-  let count = 0;
-  return {
-    ...store,
-    async transaction(work, isolation) {
-      count++;
-      if (count === nth) await happen(store);
-      return store.transaction(work, isolation);
-    },
   };
 }
 
@@ -143,7 +131,7 @@ describe('a rebuild', { ...needs, timeout: 120_000 }, () => {
   test('is one at a time: the second says so, and the first is not disturbed', async () => {
     const { rebuild, url, log, db, good } = await given();
     const told: unknown[] = [];
-    const store = storeBefore(url, 5, async () => {
+    const store = storeBefore(url, 6, async () => {
       for (const check of [false, true]) told.push(await rebuild(log, { check }).catch((error) => error));
     });
     assert.equal((await rebuildWith(store, log, { batchSize: 10 })).eventsHere, log.events.length);
@@ -215,7 +203,7 @@ describe('a rebuild', { ...needs, timeout: 120_000 }, () => {
 
   test('whose connection is lost ends, and goes on at the next time', async () => {
     const { rebuild, url, log, client, db, good } = await given();
-    const store = storeBefore(url, 9, async (own) => {
+    const store = storeBefore(url, 10, async (own) => {
       const cut = await client`select pg_terminate_backend(pid) from pg_stat_activity
         where application_name = 'webhook-relay rebuild' and datname = current_database()`;
       assert.equal(cut.length, 1);

@@ -109,6 +109,24 @@ const storeOver = (db: Db): ReadStore<Db> => ({
   close: async () => undefined,
 });
 
+/** As PostgreSQL's, with something that happens before its nth transaction. */
+export function storeBefore(
+  url: string,
+  nth: number,
+  happen: (store: RebuildStore<Db>) => Promise<void>,
+): RebuildStore<Db> {
+  const store = postgresRebuildStore({ url });
+  let count = 0;
+  return {
+    ...store,
+    async transaction(work, isolation) {
+      count++;
+      if (count === nth) await happen(store);
+      return store.transaction(work, isolation);
+    },
+  };
+}
+
 export async function rebuildWith(
   store: RebuildStore<Db>,
   log: EventLog,

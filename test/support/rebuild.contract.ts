@@ -4,11 +4,12 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { readCheckpoints } from '#projections/checkpoint.ts';
+import { modelSet, readCheckpoints } from '#projections/checkpoint.ts';
 import { purgeOnce } from '#projections/purge.ts';
 import { CannotRebuild } from '#projections/rebuild-place.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
+import { storeQueries } from '#projections/store-query.ts';
 import {
   appendAll,
   decisionAppend,
@@ -95,6 +96,7 @@ export function rebuildContract(harness: RebuildHarness): void {
           position: await log.head(),
           rows: undefined,
           different: [],
+          behindHorizon: null,
         },
       );
       const counted = Object.entries(await allRows(db)).map(([table, rows]) => [table, rows.length]);
@@ -167,14 +169,18 @@ export function rebuildContract(harness: RebuildHarness): void {
       await purgeOnce({ db, models: READ_MODELS }, { jobs: before, receipts: before });
       const purged = await stateOf(db);
       assert.deepEqual([purged.rows.jobs?.length, purged.rows.decisions?.length], [3, 1]);
-      assert.equal((await rebuild(log, { check: true })).outcome, 'equal');
+      const all = await rebuild(log, { check: true });
+      assert.deepEqual([all.outcome, all.behindHorizon], ['equal', null]);
       await rebuild(log, { batchSize: 3 });
       assert.deepEqual(await stateOf(db), purged);
 
       await appendAll(log, jobAppends({ ...PLAN, seed: 9, ...at(2) }));
       await project(log, store);
       assert.equal((await allRows(db)).jobs?.length, 4);
-      assert.equal((await rebuild(log, { check: true })).outcome, 'equal');
+      const { outcome, behindHorizon } = await rebuild(log, { check: true });
+      assert.equal(outcome, 'equal');
+      // A job, its proof and its receipt.
+      assert.deepEqual(behindHorizon, { jobsBefore: before, receiptsBefore: before, rows: 3 });
       await rebuild(log);
       const { rows, retention } = await stateOf(db);
       assert.equal(rows.jobs?.length, 3);
@@ -230,6 +236,47 @@ export function rebuildContract(harness: RebuildHarness): void {
         checkpoints.map(({ position, origin }) => [position, origin]),
         [[await other.head(), first?.id]],
       );
+    });
+
+    test('rows of another log take the horizon of their purge with them', async () => {
+      const { store, rebuild } = await harness.fresh();
+      await project(await logOf({}, {}), store);
+      const db = await store.open();
+      const future = new Date(PLAN.startedAtMs + 1e9).toISOString();
+      await purgeOnce({ db, models: READ_MODELS }, { jobs: future, receipts: future });
+      assert.equal((await allRows(db)).jobs?.length, 0);
+      const other = await logOf({ answers: [404] }, {}, {});
+      await rebuild(other);
+      const { rows, retention } = await stateOf(db);
+      assert.deepEqual(rows, asStored(await rowsAfter(recorded(other))));
+      assert.equal(retention.length, 0);
+      assert.deepEqual(await storeQueries(db).counts(), { jobs: 3, receipts: 3 });
+      assert.equal((await rebuild(other, { check: true })).outcome, 'equal');
+    });
+
+    test('rows ahead of a log restored from an older backup are replaced as those of another one', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const log = await logOf({}, {}, {}, {});
+      await project(log, store);
+      const db = await store.open();
+      const before = await stateOf(db);
+      const restored = memoryLog();
+      for (const { stream, id, type, data, metadata } of log.events.slice(0, log.events.length / 2))
+        await restored.append(stream, 'any', [{ id, type, data, metadata }]);
+      await appendAll(restored, jobAppends({ ...PLAN, seed: 50 }));
+      const isAhead = (error: Error) => error instanceof CannotRebuild && /ahead of the/.test(error.message);
+      await assert.rejects(rebuild(restored, { check: true }), isAhead);
+      await assert.rejects(rebuild(restored, { models: modelsNamed('job') }), isAhead);
+      assert.deepEqual(await stateOf(db), before);
+      const { position } = await rebuild(restored);
+      assert.equal(position, await restored.head());
+      const { rows, checkpoints } = await stateOf(db);
+      assert.deepEqual(rows, asStored(await rowsAfter(recorded(restored))));
+      assert.deepEqual(
+        checkpoints.map(({ id, position: at }) => [id, at]),
+        [[modelSet(READ_MODELS), position]],
+      );
+      assert.equal((await rebuild(restored, { check: true })).outcome, 'equal');
     });
 
     test('an empty log is nothing to rebuild from', async () => {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
+import type { LiveSchema } from '../../ports/rebuild-store.ts';
 
 export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
@@ -17,14 +18,16 @@ export function rebuildSchema(folder: string): { version: string; statements: re
   return { version: schemaVersion(folder), statements: files.flatMap((file) => file.sql) };
 }
 
-/** Whether the database that `ask` asks has had the last of these migrations. */
-export async function isMigratedTo(
+/** How the schema of the database that `ask` asks stands to these migrations. */
+export async function liveSchema(
   folder: string,
   ask: (query: string) => Promise<readonly unknown[]>,
-): Promise<boolean> {
+): Promise<LiveSchema> {
   const last = readMigrationFiles({ migrationsFolder: folder }).at(-1)?.folderMillis ?? 0;
-  const known = await ask(`select 1 where to_regclass('drizzle.__drizzle_migrations') is not null`);
-  if (known.length === 0) return false;
-  const had = await ask(`select 1 from drizzle.__drizzle_migrations where created_at >= ${last} limit 1`);
-  return had.length > 0;
+  const isSome = async (query: string) => (await ask(query)).length > 0;
+  if (!(await isSome(`select 1 where to_regclass('drizzle.__drizzle_migrations') is not null`)))
+    return 'older';
+  const had = `select 1 from drizzle.__drizzle_migrations where created_at`;
+  if (await isSome(`${had} > ${last} limit 1`)) return 'newer';
+  return (await isSome(`${had} = ${last} limit 1`)) ? 'this' : 'older';
 }

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm';
 import type { PgliteDatabase } from 'drizzle-orm/pglite';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
-import { isMigratedTo, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
+import { liveSchema, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
 import { type PgliteOptions, pgliteReadStore } from './pglite.ts';
 
 /** Throws `ReadStoreInUse` where another process has the directory. */
@@ -11,11 +11,8 @@ export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteD
   return {
     schema: rebuildSchema(MIGRATIONS_FOLDER),
     copies: false,
-    isMigrated: () =>
-      isMigratedTo(
-        MIGRATIONS_FOLDER,
-        async (query) => (await (await store.open()).execute(sql.raw(query))).rows,
-      ),
+    liveSchema: (db) =>
+      liveSchema(MIGRATIONS_FOLDER, async (query) => (await db.execute(sql.raw(query))).rows),
     async migrate() {
       await store.open();
     },

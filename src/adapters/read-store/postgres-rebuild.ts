@@ -1,9 +1,10 @@
 // Postgres as a rebuild needs it: one connection with the settings of long statements, and COPY.
 import type { Writable } from 'node:stream';
+import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
-import { isMigratedTo, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
+import { liveSchema, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
 import { migrateOnce } from './postgres.ts';
 
 export type PostgresRebuildOptions = {
@@ -21,7 +22,7 @@ export function postgresRebuildStore({
   return {
     schema: rebuildSchema(migrationsFolder),
     copies: true,
-    isMigrated: () => isMigratedTo(migrationsFolder, async (query) => await client.unsafe(query)),
+    liveSchema: (db) => liveSchema(migrationsFolder, async (query) => await db.execute(sql.raw(query))),
     migrate: () => migrateOnce(url, migrationsFolder),
     async transaction(work, isolation) {
       const options = isolation === undefined ? '' : `isolation level ${isolation}`;
