@@ -73,6 +73,20 @@ test('fromUtf8 agrees with a fatal TextDecoder on any bytes, and keeps a byte or
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => assert.equal(fromUtf8(utf8(text)), text)));
 });
 
+test('long text goes both ways as the Encoding Standard has it, wherever it leaves ASCII', () => {
+  for (const length of [4095, 4096, 4097, 8192, 20_000]) {
+    for (const strange of ['', 'ü', '€', '😀', '\u007f']) {
+      for (const at of [0, 1, 4094, 4095, 4096, length - 1]) {
+        const text = `${'a'.repeat(at)}${strange}${'z'.repeat(Math.max(0, length - at))}`;
+        const bytes = new TextEncoder().encode(text);
+        assert.deepEqual(utf8(text), bytes);
+        assert.equal(fromUtf8(bytes), text);
+        assert.deepEqual(fromBase64url(toBase64url(bytes)), bytes);
+      }
+    }
+  }
+});
+
 for (const [why, bytes] of [
   ['an overlong slash', [0xc0, 0xaf]],
   ['an overlong three-byte form', [0xe0, 0x9f, 0xbf]],
