@@ -11,7 +11,13 @@ import { type MemoryLog, memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows, runnerOver } from '#test/support/read-store.ts';
-import { leftovers, postgresRebuilds, project, rebuildWith } from '#test/support/rebuild-world.ts';
+import {
+  leftovers,
+  postgresRebuilds,
+  project,
+  rebuildWith,
+  storeBefore,
+} from '#test/support/rebuild-world.ts';
 
 const needs = needsPostgres();
 const harness = postgresRebuilds(needs);
@@ -72,6 +78,18 @@ describe('a rebuild', { ...needs, timeout: 200_000 }, () => {
       assert.deepEqual([outcome, events], [check ? 'equal' : 'swapped', log.events.length]);
       assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
       assert.deepEqual(await leftovers(db), []);
+    });
+  }
+
+  for (const check of [false, true]) {
+    test(`is not misled by a service that projects while it begins${check ? ' to compare' : ''}`, async () => {
+      const { url, store, log } = await given();
+      const grown = storeBefore(url, 4, async () => {
+        await addJobs(log, 5, 2);
+        await project(log, store);
+      });
+      const { outcome, position } = await rebuildWith(grown, log, { check });
+      assert.deepEqual([outcome, position], [check ? 'equal' : 'swapped', await log.head()]);
     });
   }
 
