@@ -156,7 +156,7 @@ export function changedContract(harness: ReadStoreHarness): void {
       const line =
         'rows of a newer version of the read models: this process leaves them to those who know it';
       assert.deepEqual(lines, [[line, { models }]]);
-      // Taken back by a rebuild of the older build.
+      // Taken back by hand: a rebuild by an older build refuses to.
       await writeModelVersions(db, [{ name: 'job', version: 1 }]);
       const last = await appendAll(log, jobAppends({ ...PLAN, seed: 3 }));
       assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
