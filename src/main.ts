@@ -1,17 +1,13 @@
 // The service: read the configuration, start, stop cleanly. `bun src/main.ts`, or `start:deno`.
 import process from 'node:process';
 import { ConfigError, readConfig } from './config.ts';
-import { startService } from './wiring.ts';
+import { runService } from './wiring.ts';
 
-const asked = new Promise<void>((resolve) => {
-  process.once('SIGTERM', () => resolve());
-  process.once('SIGINT', () => resolve());
-});
+const asked = new AbortController();
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => asked.abort());
 
 try {
-  const service = await startService(readConfig());
-  await asked;
-  await service.stop();
+  await runService(readConfig(), asked.signal);
   process.exit(0);
 } catch (error) {
   // A refused start is for the operator: what is wrong, in words; the stack only where nobody foresaw it.

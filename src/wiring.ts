@@ -7,9 +7,12 @@ import { serve } from './adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from './config.ts';
 import { SERVICE } from './domain/limits.ts';
 import type { App } from './http/app.ts';
+import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import { receiptJudge } from './usecases/judge-receipt.ts';
+import { inFlightSlots } from './usecases/slots.ts';
 import { wireApp } from './wiring/app.ts';
+import { type Ending, orderlyEnding, untilIdle } from './wiring/ending.ts';
 import { verifierPrimitives, wireKeys } from './wiring/keys.ts';
 import { recoverUntil } from './wiring/recovery.ts';
 import { openStores } from './wiring/stores.ts';
@@ -27,54 +30,81 @@ export type Service = {
   readonly url: string;
   /** The base of all links. */
   readonly baseUrl: string;
-  /** Accepts nothing more, finishes what is in flight (at most 120 s), frees everything. */
+  /** Accepts nothing more, finishes what is in flight, behind its answers too, and frees everything: at most 120 s. */
   stop(): Promise<void>;
 };
 
-/** Resolves when the service answers. Whatever was opened is closed again where it cannot start. */
-export async function startService(config: Config): Promise<Service> {
-  const undo: (() => Promise<void>)[] = [];
-  const stop = async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  };
+/** A stop was asked for while the service started: what was opened is closed again. */
+class StopAsked extends Error {}
+
+/** The service from its start until `asked` aborts, also where that is during the start. */
+export async function runService(config: Config, asked: AbortSignal): Promise<void> {
   try {
-    return await start(config, undo, stop);
+    const service = await startService(config, asked);
+    await whenAborted(asked);
+    await service.stop();
   } catch (error) {
-    await stop();
+    if (!(error instanceof StopAsked)) throw error;
+  }
+}
+
+/**
+ * Resolves when the service answers. Whatever was opened is closed again where it cannot start, or where `asked`
+ * aborts before.
+ */
+export async function startService(config: Config, asked?: AbortSignal): Promise<Service> {
+  const clock = systemClock();
+  const ending = orderlyEnding(clock);
+  try {
+    const started = start(config, clock, ending);
+    if (asked === undefined) return await started;
+    const stopped = whenAborted(asked).then(() => {
+      throw new StopAsked();
+    });
+    return await Promise.race([started, stopped]);
+  } catch (error) {
+    ending.abort();
+    // What the start met is to be told, not what its undoing met.
+    await ending.end().catch(() => undefined);
     throw error;
   }
 }
 
-async function start(
-  config: Config,
-  undo: (() => Promise<void>)[],
-  stop: () => Promise<void>,
-): Promise<Service> {
-  const [clock, entropy] = [systemClock(), systemEntropy()];
-  const telemetry = await openTelemetry(config, clock, undo);
+function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function start(config: Config, clock: Clock, ending: Ending): Promise<Service> {
+  const entropy = systemEntropy();
+  const telemetry = await openTelemetry(config, clock, ending);
   const { logger } = telemetry;
-  const opened = await openStores(config, logger, undo);
+  const opened = await openStores(config, logger, ending);
   const stores = { ...opened, log: watchedLog(opened.log, telemetry, clock) };
-  const journal = { log: stores.log, clock, entropy, logger };
+  const journal = { log: stores.log, clock, entropy, logger, ending: ending.signal };
   const keys = await wireKeys(config, journal);
   const judgeReceipt = receiptJudge({ log: stores.log, primitives: verifierPrimitives });
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
   const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, clock, logger };
   const runner = startProjections(projecting, { retentionMs });
-  undo.push(() => runner.stop());
+  ending.push(() => runner.stop());
   const models = readModels(stores.readStore, clock, runner.ready);
 
-  const ending = new AbortController();
-  const parts = { ...journal, ...keys, owner: randomUUID(), ending: ending.signal };
+  const slots = inFlightSlots(config.rates.maxInFlight);
+  const parts = { ...journal, ...keys, owner: randomUUID(), slots };
   const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
-  undo.push(async () => {
+  ending.push(async () => {
+    await untilIdle(parts, ending.left());
     ending.abort();
     await recovering;
   });
 
   // Embedded rows open within a second or two; a shared database may be away for as long as it likes.
   if (stores.exclusive) await stores.readStore.open();
+  ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
   app.promise.catch(() => undefined);
@@ -85,7 +115,7 @@ async function start(
     listen,
     clock,
   );
-  undo.push(() => listening.stop());
+  ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
     app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner, telemetry }));
@@ -93,9 +123,10 @@ async function start(
     app.reject(error);
     throw error;
   }
+  ending.signal.throwIfAborted();
   const url = baseUrlOf({ ...config, publicBaseUrl: null }, listening.port);
   announce(config, logger, { listen: `${host}:${listening.port}`, baseUrl, storage: stores.driver });
-  return { url, baseUrl, stop };
+  return { url, baseUrl, stop: ending.end };
 }
 
 function announce(

@@ -11,17 +11,19 @@ export function addServe(program: Command, end: End): void {
     .action(async () => {
       await serve();
       end(EXIT.good);
+      // Whatever still waits for somebody else: the service has ended.
+      process.exit(EXIT.good);
     });
 }
 
 async function serve(): Promise<void> {
   const config = readConfig();
   const stop = awaitStop();
+  const asked = new AbortController();
+  void stop.asked.then(() => asked.abort());
   try {
-    const { startService } = await import('../wiring.ts');
-    const service = await startService(config);
-    await stop.asked;
-    await service.stop();
+    const { runService } = await import('../wiring.ts');
+    await runService(config, asked.signal);
   } finally {
     stop.release();
   }

@@ -7,6 +7,7 @@ import { absentPayment, evolvePayment, type Payment } from '../domain/payment/st
 import { decodeEvent, type RecordedEvent } from '../domain/recorded.ts';
 import type { Clock, Entropy } from '../ports/clock.ts';
 import {
+  type AbortSignalLike,
   type Appended,
   type EventLog,
   EventLogUnavailable,
@@ -20,6 +21,8 @@ export type JournalDeps = {
   readonly clock: Clock;
   readonly entropy: Entropy;
   readonly logger: Logger;
+  /** Aborts when this process ends, for good: nothing is repeated any more. */
+  readonly ending?: AbortSignalLike;
 };
 
 /** Gives events their random ids, once per append call; causation follows the order of the append. */
@@ -43,7 +46,8 @@ const LONGEST_PAUSE_MS = 2000;
 
 /**
  * Repeats an append, with its own event ids at its own expected revision, until the log says stored or
- * `WrongExpectedVersion`: a living process never abandons an append of unknown fate.
+ * `WrongExpectedVersion`: a living process never abandons an append of unknown fate. One that ends does, and throws
+ * `EventLogUnavailable`.
  */
 export async function appendUntilKnown(
   deps: JournalDeps,
@@ -55,10 +59,10 @@ export async function appendUntilKnown(
     try {
       return await deps.log.append(stream, expected, events);
     } catch (error) {
-      if (!(error instanceof EventLogUnavailable)) throw error;
+      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
       // Said once: a log that is away for long must not fill the operator's.
       if (pause === FIRST_PAUSE_MS) deps.logger.warn('append of unknown fate, repeating', typesOf(events));
-      await deps.clock.sleep(pause);
+      await deps.clock.sleep(pause, deps.ending);
     }
   }
 }

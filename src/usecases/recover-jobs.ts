@@ -40,6 +40,8 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
   const closed: string[] = [];
   const running = new Set<string>();
   for (const jobId of candidates) {
+    // Whoever is left does the rest.
+    if (deps.ending?.aborted) break;
     try {
       if (await closeIfOrphaned(deps, watch, jobId, exclusive, running)) closed.push(jobId);
     } catch (cause) {

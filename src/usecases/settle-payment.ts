@@ -136,8 +136,8 @@ async function readSurely(deps: SettleDeps, stream: string): Promise<View<Paymen
     try {
       return await loadPayment(deps.log, stream);
     } catch (error) {
-      if (!(error instanceof EventLogUnavailable)) throw error;
-      await deps.clock.sleep(500);
+      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
+      await deps.clock.sleep(500, deps.ending);
     }
   }
 }

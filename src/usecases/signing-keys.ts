@@ -3,6 +3,7 @@
 import { STREAM } from '../domain/events.ts';
 import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
 import { decodeEvent } from '../domain/recorded.ts';
+import type { Clock } from '../ports/clock.ts';
 import { WrongExpectedVersion } from '../ports/event-log.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from './journal.ts';
 
@@ -22,6 +23,17 @@ export class KeyMismatch extends Error {
     this.name = 'KeyMismatch';
   }
 }
+
+/** The start is refused: the log is there, yet stores nothing, or too late. */
+export class LogTakesNothing extends Error {
+  constructor() {
+    super('the event log takes no events: the signing key cannot be announced; start again when it does');
+    this.name = 'LogTakesNothing';
+  }
+}
+
+/** As long as a start waits for a log that is away. */
+const PATIENCE_MS = 30_000;
 
 export type KeyRing = { readonly keys: readonly KeyRecord[]; readonly secretChecks: ReadonlySet<string> };
 
@@ -44,9 +56,11 @@ export async function loadKeyRing(
 
 /**
  * Announces the first key of an empty log, and otherwise demands that log and key file know each other: the same HMAC
- * secret and an activated key. Answers the ring only after it has read its own activation.
+ * secret and an activated key. Answers the ring only after it has read its own activation. Throws `KeyMismatch`, and
+ * `LogTakesNothing` where that takes too long.
  */
 export async function activateSigningKey(deps: JournalDeps, own: OwnKey): Promise<KeyRing> {
+  const patient = { ...deps, clock: clockUntil(deps.clock, deps.clock.monotonic() + PATIENCE_MS) };
   for (;;) {
     const ring = await loadKeyRing(deps);
     if (ring.keys.length > 0) {
@@ -67,9 +81,20 @@ export async function activateSigningKey(deps: JournalDeps, own: OwnKey): Promis
     const data = { v: 1 as const, ...own, purpose: 'receipt' as const, alg: 'EdDSA' as const, activatedAt };
     const events = envelope(deps, [{ type: 'KeyActivated', data }], own.keyId);
     try {
-      await appendUntilKnown(deps, STREAM.keys, ring.revision, events);
+      await appendUntilKnown(patient, STREAM.keys, ring.revision, events);
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;
     }
   }
+}
+
+/** Its sleeps throw where they would end after `last`, so that what is repeated in between ends. */
+function clockUntil(clock: Clock, last: number): Clock {
+  return {
+    ...clock,
+    async sleep(ms, signal) {
+      if (clock.monotonic() + ms > last) throw new LogTakesNothing();
+      await clock.sleep(ms, signal);
+    },
+  };
 }

@@ -17,7 +17,7 @@ import type { JournalDeps } from '../usecases/journal.ts';
 import { targetQuota } from '../usecases/judge-request.ts';
 import { mismatchGuard } from '../usecases/mismatch-guard.ts';
 import { openUnknowns } from '../usecases/open-unknowns.ts';
-import { inFlightSlots } from '../usecases/slots.ts';
+import type { Slots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { marketFacts } from './market.ts';
@@ -38,25 +38,24 @@ export type AppParts = JournalDeps &
     readonly models: ReadModels;
     readonly runner: ProjectionRunner;
     readonly ending: AbortSignal;
+    readonly slots: Slots;
     readonly telemetry: Telemetry;
   };
 
 export async function wireApp(parts: AppParts): Promise<App> {
-  const { config, baseUrl, clock, ending, stores, models, runner, directory } = parts;
+  const { config, baseUrl, clock, ending, stores, models, runner, directory, slots } = parts;
   const { figures, tracer, logger: detail } = parts.telemetry;
   const targets = tracedTargets(await wireTargets(config, baseUrl, clock, ending), tracer);
   const quota = await wireQuota(parts);
   const { payments: untraced, protocol } = await wirePayments(parts);
   const payments = tracedPayments(untraced, tracer);
   const settings = settingsOf(parts, targets);
-  const slots = inFlightSlots(config.rates.maxInFlight);
   const execution = {
     ...parts,
     ...targets,
     quota,
     payments,
     exclusive: stores.exclusive,
-    slots,
     watch: streamWatch(clock),
     unknowns: openUnknowns(),
     mismatches: mismatchGuard(clock),

@@ -16,18 +16,22 @@ export class NoEventStore extends Error {
 const PATIENCE_MS = 30_000;
 const LOOK_MS = 500;
 
-/** `patienceMs`: how long a server may be away before `NoEventStore`. Throws `ConfigError` for an unreadable string. */
+/**
+ * `patienceMs`: how long a server may be away before `NoEventStore`; `ending`: ends that wait, too. Throws `ConfigError`
+ * for an unreadable string.
+ */
 export async function eventStoreLog(
   url: string,
   logger: Logger,
   patienceMs = PATIENCE_MS,
+  ending?: AbortSignal,
 ): Promise<EventLog> {
   const { eventStoreDbEventLog, UnreadableConnectionString } = await import(
     '../adapters/event-log/eventstoredb.ts'
   );
   const log = open();
   for (const since = performance.now(); !(await log.health()).ok; await sleep(LOOK_MS)) {
-    if (performance.now() - since < patienceMs) continue;
+    if (performance.now() - since < patienceMs && ending?.aborted !== true) continue;
     await log.close();
     throw new NoEventStore();
   }

@@ -19,7 +19,7 @@ export type Keys = {
 /** What the one verifier works with, wherever it runs on this side of the wire. */
 export const verifierPrimitives: Primitives = { sha256, ed25519Verify };
 
-/** Throws `KeyFileError` or `KeyMismatch`: then the process must not start. */
+/** Throws `KeyFileError`, `KeyMismatch` or `LogTakesNothing`: then the process must not start. */
 export async function wireKeys(config: Config, journal: JournalDeps): Promise<Keys> {
   const file = openKeyFile(config.keyFile);
   const key = firstActiveKey(file.keys, 'receipt');

@@ -9,6 +9,7 @@ import type { Config } from '../config.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ReadStore } from '../ports/read-store.ts';
+import type { Ending, Undo } from './ending.ts';
 import { eventStoreLog } from './event-store.ts';
 
 export type Stores = {
@@ -20,30 +21,26 @@ export type Stores = {
   readonly driver: string;
 };
 
-/** Closed in reverse by `undo`, also where a later one cannot be opened. */
+/** Closed in reverse by `ending`, also where a later one cannot be opened. */
 export async function openStores(
   config: Config,
   logger: Logger,
-  undo: (() => Promise<void>)[],
+  ending: Pick<Ending, 'push' | 'signal'>,
 ): Promise<Stores> {
   const { eventStoreUrl, databaseUrl } = config;
-  if (databaseUrl === null) return embeddedStores(config, logger, undo);
+  if (databaseUrl === null) return embeddedStores(config, logger, ending);
   const readStore = postgresReadStore({ url: databaseUrl });
-  undo.push(() => readStore.close());
+  ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
-    const log = await sharedFile(config, 'shared', undo);
+    const log = await sharedFile(config, 'shared', ending);
     return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };
   }
-  const log = await eventStoreLog(eventStoreUrl, logger);
-  undo.push(() => log.close());
+  const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
+  ending.push(() => log.close());
   return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres' };
 }
 
-async function embeddedStores(
-  config: Config,
-  logger: Logger,
-  undo: (() => Promise<void>)[],
-): Promise<Stores> {
+async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promise<Stores> {
   // Its lock comes first: a second process on embedded read models must not start.
   const readStore = pgliteReadStore({ directory: join(config.dataDir, 'read-models'), logger });
   undo.push(() => readStore.close());
@@ -51,11 +48,7 @@ async function embeddedStores(
   return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
 }
 
-async function sharedFile(
-  { dataDir }: Config,
-  tenancy: 'alone' | 'shared',
-  undo: (() => Promise<void>)[],
-): Promise<EventLog> {
+async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });

@@ -9,6 +9,7 @@ import type { Clock } from '../ports/clock.ts';
 import { type EventLog, EventLogUnavailable, WrongExpectedVersion } from '../ports/event-log.ts';
 import type { DetailLogger, Logger } from '../ports/logger.ts';
 import type { AppendOutcome, Figures, StateNow, Tracer } from '../ports/telemetry.ts';
+import type { Undo } from './ending.ts';
 import { tracedLog } from './traced.ts';
 
 export type Telemetry = {
@@ -22,7 +23,7 @@ export type Telemetry = {
 export async function openTelemetry(
   { logLevel, otlpEndpoint }: Pick<Config, 'logLevel' | 'otlpEndpoint'>,
   clock: Clock,
-  undo: (() => Promise<void>)[],
+  undo: Undo,
 ): Promise<Telemetry> {
   const traced = { tracer: null as Tracer | null };
   const logger = pinoLogger({ level: logLevel, to: 'stdout', context: () => lineOf(traced.tracer) });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope, loadClaim, loadJob, loadPayment } from '#src/usecases/journal.ts';
-import { letPass, seededEntropy } from '#test/support/fakes.ts';
+import { letPass, quiet, seededEntropy } from '#test/support/fakes.ts';
 import { lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
 import {
@@ -45,6 +45,26 @@ test('an append of unknown fate is repeated with its own ids, with growing pause
   assert.deepEqual([attempts.length, new Set(attempts).size], [9, 1]);
   assert.deepEqual(it.clock.slept, [100, 200, 400, 800, 1600, 2000, 2000, 2000]);
   assert.equal((await it.log.readStream(STREAM)).length, 1);
+});
+
+test('a process that ends repeats nothing any more; a log that is merely away ends no repeating', async () => {
+  const it = world();
+  it.log.setAway(true);
+  const ending = new AbortController();
+  const appending = appendUntilKnown({ ...it.deps, ending: ending.signal }, STREAM, 'no_stream', started(it));
+  let over = false;
+  appending.catch(() => {
+    over = true;
+  });
+  for (let n = 0; n < 100; n++) {
+    await quiet();
+    assert.ok(it.clock.advanceToNext(), 'it is repeated');
+  }
+  await quiet();
+  assert.equal(over, false);
+  ending.abort();
+  await assert.rejects(appending, EventLogUnavailable);
+  assert.equal(it.clock.advanceToNext(), false);
 });
 
 test('a conflict is an answer: not repeated', async () => {

@@ -241,3 +241,23 @@ test('a stream that cannot be read keeps no other job from its end', async () =>
   await it.log.append('job-job_unreadable', 'no_stream', [odd]);
   assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID, OTHER_JOB_ID]);
 });
+
+test('a process that ends looks at no further candidate', async () => {
+  const common = await orphan(await orphan(), OTHER_JOB_ID);
+  const ending = new AbortController();
+  const it = world(common);
+  const read: string[] = [];
+  const readStream: typeof it.log.readStream = (stream, options) => {
+    read.push(stream);
+    ending.abort();
+    return it.log.readStream(stream, options);
+  };
+  const recovery = jobRecovery({
+    ...it.deps,
+    log: { ...it.log, readStream },
+    ending: ending.signal,
+    candidates: async () => [JOB_ID, OTHER_JOB_ID],
+  });
+  assert.deepEqual(await recovery.sweep(), []);
+  assert.deepEqual(read, [STREAM]);
+});

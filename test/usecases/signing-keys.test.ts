@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
-import { activateSigningKey, KeyMismatch, loadKeyRing, type OwnKey } from '#src/usecases/signing-keys.ts';
+import {
+  activateSigningKey,
+  KeyMismatch,
+  LogTakesNothing,
+  loadKeyRing,
+  type OwnKey,
+} from '#src/usecases/signing-keys.ts';
 import { letPass } from '#test/support/fakes.ts';
-import { afterOthers, lostAnswer } from '#test/support/fakes-log.ts';
+import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, typesIn, world } from '#test/support/fakes-world.ts';
 import { commitment, hex, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
 
@@ -123,4 +129,12 @@ test('a fault of the log at the announcement ends the start', async () => {
     throw new TypeError('broken');
   });
   await assert.rejects(activateSigningKey(it.deps, own), TypeError);
+});
+
+test('a log that is read and takes nothing is waited for half a minute, then the start is refused', async () => {
+  const it = world();
+  for (let n = 0; n < 100; n++) it.log.onNext('KeyActivated', unavailable);
+  await assert.rejects(letPass(it.clock, activateSigningKey(it.deps, own)), LogTakesNothing);
+  assert.ok(it.clock.monotonic() > 25_000 && it.clock.monotonic() <= 30_000, `${it.clock.monotonic()} ms`);
+  assert.deepEqual(await typesIn(it, KEYS), []);
 });

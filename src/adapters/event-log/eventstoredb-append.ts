@@ -72,7 +72,8 @@ export function eventStoreAppend(
     for (let next: bigint | null = 0n; next !== null; ) {
       const page = await reader.streamPage(stream, next, 'forwards', PAGE_EVENTS);
       found.push(...page.events.filter((event) => ids.has(event.id)));
-      last = page.events.at(-1)?.revision ?? last;
+      // Also one that is shown to nobody: the next append follows it.
+      last = page.last ?? last;
       next = page.next;
     }
     return { last, found };

@@ -78,11 +78,15 @@ export function eventStoreConnection(
 
   /** The next call opens another channel. Calls on this one end as they may. */
   function abandon(old: Line, next: Target | null): void {
-    void line?.then((now) => {
-      if (now !== old) return;
-      line = null;
-      leader = next;
-    });
+    // A new one may be on its way, and fail: whoever asked for it is told.
+    line?.then(
+      (now) => {
+        if (now !== old) return;
+        line = null;
+        leader = next;
+      },
+      () => {},
+    );
     old.stub.close();
   }
 

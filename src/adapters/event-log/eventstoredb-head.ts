@@ -19,6 +19,11 @@ export function headSearch(before: LogReader['before']): () => Promise<string | 
     if (searched === null || searched.upTo < found.upTo) searched = found;
   }
 
+  /** The log ends before what was searched: its server was restored, or began anew. */
+  function forgetBeyond(end: Placed | undefined): void {
+    if (searched !== null && (end === undefined || end.position < searched.upTo)) searched = null;
+  }
+
   /** What `placed` (last first) says about all before it; undefined: nothing yet. */
   function headIn(placed: readonly Placed[], count: number): string | null | undefined {
     for (const { position, event } of placed) {
@@ -32,6 +37,7 @@ export function headSearch(before: LogReader['before']): () => Promise<string | 
     let upTo: string | null = null;
     for (let from: ReadFrom = 'end'; ; ) {
       const placed: Placed[] = await before(from, PAGE_EVENTS);
+      if (from === 'end') forgetBeyond(placed[0]);
       upTo ??= placed[0]?.position ?? null;
       const head = headIn(placed, PAGE_EVENTS);
       if (head !== undefined) {
@@ -45,6 +51,7 @@ export function headSearch(before: LogReader['before']): () => Promise<string | 
   return async () => {
     for (;;) {
       const last = await before('end', GLANCE);
+      forgetBeyond(last[0]);
       const head = headIn(last, GLANCE);
       if (head !== undefined) {
         if (last[0] !== undefined) remember({ upTo: last[0].position, head });

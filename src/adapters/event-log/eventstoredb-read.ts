@@ -32,7 +32,12 @@ export type Page = {
 /** The server's largest revision. */
 export const LAST_REVISION = 2n ** 63n - 1n;
 
-export type StreamPage = { readonly events: RecordedEvent[]; readonly next: bigint | null };
+/** `last`: revision of the last event that was read, shown or not; null where there was none. */
+export type StreamPage = {
+  readonly events: RecordedEvent[];
+  readonly last: bigint | null;
+  readonly next: bigint | null;
+};
 
 export function logReader(connection: EventStoreConnection): LogReader {
   async function placedBy(request: Parameters<EventStoreConnection['read']>[0]): Promise<Placed[]> {
@@ -62,11 +67,11 @@ export function logReader(connection: EventStoreConnection): LogReader {
     async streamPage(stream, from, direction, max) {
       const count = Math.min(max, PAGE_EVENTS);
       const placed = await placedBy(streamRequest(stream, from, direction, count)).catch(nothingOfDeleted);
-      const last = placed.at(-1)?.revision;
+      const last = placed.at(-1)?.revision ?? null;
       const events = shown(placed);
-      if (last === undefined || placed.length < count) return { events, next: null };
-      if (direction === 'forwards') return { events, next: last + 1n };
-      return { events, next: last === 0n ? null : last - 1n };
+      if (last === null || placed.length < count) return { events, last, next: null };
+      if (direction === 'forwards') return { events, last, next: last + 1n };
+      return { events, last, next: last === 0n ? null : last - 1n };
     },
     before: (from, count) => placedBy(allRequest(from, 'backwards', count)),
     probe: (limitMs) => connection.read(allRequest('end', 'backwards', 1), () => {}, limitMs),

@@ -30,8 +30,8 @@ export async function serveBun(handler: Handler, options: ListenOptions, clock: 
   let stopped: Promise<void> | undefined;
   return {
     port: server.port ?? options.port,
-    stop() {
-      stopped ??= flight.drain(server.stop(false), () => server.stop(true));
+    stop(limitMs) {
+      stopped ??= flight.drain(server.stop(false), () => server.stop(true), limitMs);
       return stopped;
     },
   };

@@ -27,11 +27,12 @@ export async function serveDeno(handler: Handler, options: ListenOptions, clock:
   let stopped: Promise<void> | undefined;
   return {
     port: server.addr.port,
-    stop() {
-      stopped ??= flight.drain(server.shutdown(), () => {
+    stop(limitMs) {
+      const cutAll = () => {
         cut.abort();
         return server.finished;
-      });
+      };
+      stopped ??= flight.drain(server.shutdown(), cutAll, limitMs);
       return stopped;
     },
   };

@@ -9,7 +9,7 @@ export type ListenOptions = { readonly hostname: string; readonly port: number }
 export type Listening = {
   readonly port: number;
   /** Accepts nothing more, lets what is in flight be answered (at most 120 s), then resolves. Again: the same promise. */
-  stop(): Promise<void>;
+  stop(limitMs?: number): Promise<void>;
 };
 
 const DRAIN_MS = 120_000;
@@ -37,12 +37,21 @@ export function inFlight(handler: Handler, clock: Clock) {
       }
     }) satisfies Handler,
     /** `closed` resolves when the server has closed by itself; whatever is left after the waits is cut by `cut`. */
-    async drain(closed: Promise<unknown>, cut: () => Promise<unknown>): Promise<void> {
+    async drain(
+      closed: Promise<unknown>,
+      cut: () => Promise<unknown>,
+      limitMs: number = DRAIN_MS,
+    ): Promise<void> {
+      const ended = closed.then(
+        () => true,
+        () => false,
+      );
       stopping = true;
       settle();
-      await clock.sleep(DRAIN_MS, idle.signal);
-      const ended = closed.then(() => true);
-      if (!(await Promise.race([ended, clock.sleep(FLUSH_MS)]))) await cut();
+      await clock.sleep(limitMs, idle.signal);
+      if (await Promise.race([ended, clock.sleep(FLUSH_MS)])) return;
+      // Deno waits for the handler of a connection that it has cut.
+      await Promise.race([cut(), clock.sleep(FLUSH_MS)]);
     },
   };
 }

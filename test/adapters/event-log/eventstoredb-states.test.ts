@@ -103,6 +103,16 @@ test('eventstoredb: what was searched for a head is not searched again', async (
   put(1, true);
   put(2, false);
   assert.equal(await head(), '006001');
+  put(1000, false);
+  assert.equal(await head(), '006001');
+  // Restored from a copy, or begun anew: what was searched is no more.
+  log.length = 600;
+  assert.equal(await head(), '000000');
+  log.length = 0;
+  assert.equal(await head(), null);
+  put(1, true);
+  put(1, false);
+  assert.equal(await head(), '000000');
 });
 
 test('eventstoredb: what is no JSON object, and streams of the system, are shown to nobody', OPTIONS, () =>
@@ -133,6 +143,23 @@ test('eventstoredb: what is no JSON object, and streams of the system, are shown
     assert.equal((await log.readStream(foreign, { direction: 'backwards', max: 2 })).length, 1);
   }),
 );
+
+for (const expected of ['any', 'stream_exists'] as const) {
+  test(`eventstoredb: an append with ${expected} follows what is shown to nobody`, OPTIONS, () =>
+    withEventStore(async (bench) => {
+      const { log } = bench;
+      const stream = freshStream();
+      const bytes = () => binaryEvent({ type: 'Bytes', data: Buffer.from([1]) });
+      await withForeigner(bench, (client) => client.appendToStream(stream, [bytes(), bytes()]));
+      const mine = newEvents(1);
+      const appended = await log.append(stream, expected, mine);
+      assert.equal(appended.nextRevision, 2n);
+      await withForeigner(bench, (client) => client.appendToStream(stream, bytes()));
+      assert.deepEqual(await log.append(stream, expected, mine), appended);
+      assert.equal((await log.append(stream, expected, newEvents(1))).nextRevision, 4n);
+    }),
+  );
+}
 
 test('eventstoredb: a deleted stream is empty and can begin again', OPTIONS, () =>
   withEventStore(async (bench) => {

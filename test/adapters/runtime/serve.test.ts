@@ -292,6 +292,18 @@ test('stop waits up to 120 s for what is in flight', async () => {
   await stopping;
 });
 
+test('stop waits no longer than it is told to, whatever is still in flight', async () => {
+  const { execute, release, started } = held();
+  const app = createApp(fakeWorld({ execute, clock: quick }));
+  const server = await serve(app.fetch, { hostname: '127.0.0.1', port: 0 }, systemClock());
+  const client = await rawClient(server.port);
+  client.send(post('r1'));
+  await started;
+  await server.stop(1);
+  release();
+  client.destroy();
+});
+
 test('stop: nothing new is accepted, what is in flight is answered, idle connections are closed', async () => {
   const { execute, release, started } = held();
   await served({ execute }, async (server, open) => {

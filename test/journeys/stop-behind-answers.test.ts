@@ -1,0 +1,115 @@
+// A supervisor stops one of many while the log is in trouble: what goes on behind an answer is finished where it can be,
+// an append that nobody will ever learn of keeps no process alive, and a start that is stopped ends at once.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { startCli } from '#test/support/cli.ts';
+import { type Cluster, makeCluster } from '#test/support/cluster.ts';
+import type { EventStoreServer } from '#test/support/eventstore-server.ts';
+import { hitsOf } from '#test/support/fault-words.ts';
+import { needsPostgres } from '#test/support/postgres.ts';
+import { logLines, spawnService, waitFor } from '#test/support/service.ts';
+import { execute } from '#test/support/service-world.ts';
+import type { Answer } from '#test/support/tls-target.ts';
+
+const needs = needsPostgres();
+/** 10 s of a silent log, one call's limit and the closing of the parts. */
+const GIVEN_UP_MS = 40_000;
+/** Far below the half minute that a start waits for a log. */
+const AT_ONCE_MS = 12_000;
+
+describe('SIGTERM while the log is in trouble', () => {
+  let cluster: Cluster;
+  let eventStore: EventStoreServer;
+  before(async () => {
+    if (needs.skip) return;
+    cluster = await makeCluster('eventstoredb+postgres');
+    assert.ok(cluster.eventStore);
+    eventStore = cluster.eventStore;
+  });
+  after(() => cluster?.end());
+
+  /** Which of the jobs' events are stored. */
+  const stored = () =>
+    eventStore.events.map(({ type }) => type).filter((type) => /^(Job|Attempt)/.test(type));
+
+  for (const [name, begin] of [
+    ['before it listens, the log is read and takes nothing', () => eventStore.faults.refuseAppends(1e6)],
+    ['before it listens, the log is away', () => eventStore.stop()],
+    ['before it listens, the log is frozen', async () => eventStore.faults.freeze()],
+  ] as const) {
+    for (const way of ['main', 'serve'] as const) {
+      test(`${way}: ${name}: it ends at once`, needs, async () => {
+        await begin();
+        const env = { PORT: '0', NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1', ...cluster.env };
+        const it = way === 'main' ? spawnService(env) : startCli(['serve'], { env });
+        await waitFor('it waits', () => /append of unknown fate|log does not answer/.test(it.stdout()));
+        const begun = performance.now();
+        it.signal('SIGTERM');
+        const { code, stdout, stderr } = await it.ended;
+        const took = performance.now() - begun;
+        assert.deepEqual([code, stderr], [0, ''], stdout);
+        assert.ok(took < AT_ONCE_MS, `${took} ms`);
+        assert.ok(!logLines(stdout).some(({ msg }) => msg === 'listening'));
+        eventStore.faults.refuseAppends(0);
+        if (name.endsWith('away')) await eventStore.start();
+        if (name.endsWith('frozen')) await eventStore.faults.thaw();
+      });
+    }
+  }
+
+  test('a job that was sent behind its answer is finished, then the process ends', needs, async () => {
+    const { target } = cluster.world;
+    const service = await cluster.start();
+    const held = Promise.withResolvers<Answer>();
+    target.answer(() => held.promise);
+    eventStore.faults.freeze();
+    const { status } = await execute(service, { url: target.url('/behind') });
+    assert.equal(status, 503);
+    await eventStore.faults.thaw();
+    await waitFor('it is sent behind the answer', () => hitsOf(cluster.world, '/behind') === 1);
+    service.signal('SIGTERM');
+    await waitFor('it accepts nothing more', () =>
+      fetch(`${service.url}/health/live`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    // Longer than an idle process needs to end.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    held.resolve({});
+    const { code, stderr } = await service.ended;
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.deepEqual(stored(), ['JobStarted', 'AttemptMade', 'JobCompleted']);
+  });
+
+  test('an append of unknown fate behind an answer keeps neither way alive', needs, async () => {
+    const { target } = cluster.world;
+    const service = await cluster.start();
+    const cli = startCli(['serve'], {
+      env: { PORT: '0', NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1', ...cluster.env },
+    });
+    const listening = /"listen":"([^"]+)"/;
+    await cli.until((stdout) => listening.test(stdout));
+    const served = { url: `http://${listening.exec(cli.stdout())?.[1]}` };
+    await eventStore.stop();
+    const before = stored().length;
+    for (const one of [service, served]) {
+      assert.equal((await execute(one, { url: target.url('/unknown') })).status, 503);
+    }
+    for (const it of [service, cli]) {
+      await waitFor('an append is repeated', () => /append of unknown fate/.test(it.stdout()));
+    }
+    const begun = performance.now();
+    service.signal('SIGTERM');
+    cli.signal('SIGTERM');
+    for (const { ended } of [service, cli]) {
+      const { code, stderr } = await ended;
+      assert.deepEqual([code, stderr], [0, '']);
+    }
+    const took = performance.now() - begun;
+    assert.ok(took < GIVEN_UP_MS, `${took} ms`);
+    await eventStore.start();
+    assert.equal(stored().length, before);
+    assert.equal(hitsOf(cluster.world, '/unknown'), 0);
+  });
+});
