@@ -6,6 +6,7 @@ import postgres from 'postgres';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { liveSchema, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
 import { migrateOnce } from './postgres.ts';
+import { begin } from './postgres-transaction.ts';
 
 export type PostgresRebuildOptions = {
   /** `postgres://…` */
@@ -24,15 +25,14 @@ export function postgresRebuildStore({
     copies: true,
     liveSchema: (db) => liveSchema(migrationsFolder, async (query) => await db.execute(sql.raw(query))),
     migrate: () => migrateOnce(url, migrationsFolder),
-    async transaction(work, isolation) {
+    transaction(work, isolation) {
       const options = isolation === undefined ? '' : `isolation level ${isolation}`;
-      const given = await client.begin(options, async (transaction) => {
+      return begin(client, options, (transaction) => {
         const db = drizzle(withOptions(transaction, client));
         const copy = (table: string, columns: readonly string[], text: string) =>
           copyIn(transaction, table, columns, text);
-        return { value: await work({ db, copy }) };
+        return work({ db, copy });
       });
-      return given.value;
     },
     close: () => client.end({ timeout: 5 }),
   };

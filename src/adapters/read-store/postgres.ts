@@ -6,6 +6,7 @@ import postgres from 'postgres';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
 import { MIGRATIONS_FOLDER } from './migrations.ts';
+import { survivingCuts } from './postgres-transaction.ts';
 
 export type PostgresOptions = {
   /** `postgres://…` */
@@ -63,7 +64,7 @@ function freshPools(url: string, connections: number) {
       void end(client);
     };
     const client = postgres(url, { ...SETTINGS, max: connections, onclose });
-    return { client, db: drizzle(prepared(client)) };
+    return { client, db: drizzle(prepared(survivingCuts(client, prepared))) };
   }
   function end(client: postgres.Sql): Promise<void> {
     const gone = client
@@ -110,52 +111,16 @@ const SETTINGS = {
  * drizzle sends every statement by `unsafe`, which postgres.js parses and plans anew each time. Our statements are few
  * and fixed: prepared, a point read costs about half.
  */
-function prepared<S extends postgres.ISql>(client: S, isOver = () => false): S {
+function prepared<S extends postgres.ISql>(client: S): S {
   return new Proxy(client, {
     get(target, name, receiver) {
       if (name === 'unsafe') {
-        return (query: string, values?: Parameters<S['unsafe']>[1]) => {
-          if (isOver()) throw new Error('the transaction is over');
-          return target.unsafe(query, values, { prepare: true });
-        };
+        return (query: string, values?: Parameters<S['unsafe']>[1]) =>
+          target.unsafe(query, values, { prepare: true });
       }
-      if (name === 'begin') return (...given: unknown[]) => begin(target as unknown as postgres.Sql, given);
       return Reflect.get(target, name, receiver);
     },
   });
-}
-
-/**
- * `given`: perhaps options, then the work that gets the transaction.
- *
- * postgres.js 3.4.9 writes to a connection that is gone, its own rollback too, and that throws where nobody can catch
- * it: under Deno the process would end. It fails the transaction by itself when the connection closes; the work then
- * sends nothing more, and does not end.
- */
-function begin(client: postgres.Sql, given: readonly unknown[]): Promise<unknown> {
-  const work = given.at(-1) as (transaction: postgres.TransactionSql) => unknown;
-  const options = given.length > 1 ? String(given[0]) : '';
-  let over = false;
-  const begun = client.begin(options, async (transaction) => {
-    try {
-      return await work(prepared(transaction, () => over));
-    } catch (error) {
-      if (over || isConnectionLost(error)) return new Promise(() => undefined);
-      throw error;
-    }
-  });
-  return begun.finally(() => {
-    over = true;
-  });
-}
-
-/** The connection is closed, or its server has said that it closes it. */
-const LOST = ['CONNECTION_CLOSED', '57P01', '57P02'];
-
-/** drizzle wraps what the driver threw. */
-function isConnectionLost(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return ('code' in error && LOST.includes(String(error.code))) || isConnectionLost(error.cause);
 }
 
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
@@ -164,7 +129,7 @@ export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOL
   const client = postgres(url, { ...SETTINGS, connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
-    await migrate(drizzle(client), { migrationsFolder });
+    await migrate(drizzle(survivingCuts(client)), { migrationsFolder });
   } finally {
     // Ends the session, and with it the lock.
     await client.end({ timeout: 5 });
