@@ -3,44 +3,77 @@ import type postgres from 'postgres';
 
 type Work<T> = (transaction: postgres.TransactionSql) => T | Promise<T>;
 
+/** Ends a transaction that can come to nothing any more. */
+type Abandon = (error: Error) => void;
+
 /**
  * postgres.js 3.4.9 writes to a connection that is gone, its own rollback too, and that throws where nobody can catch
- * it: under Deno the process would end. It fails the transaction by itself when the connection closes; the work then
- * sends nothing more, and does not end.
+ * it: under Deno the process would end. So work that lost its connection does not end there; the transaction fails here,
+ * by that error or, in `open`, by whoever knows that the connection is gone: now and then the driver tells nobody.
  */
-export async function begin<T>(client: postgres.Sql, options: string, work: Work<T>): Promise<T> {
-  let over = false;
-  try {
-    const done = await client.begin(options, async (transaction) => {
+export function begin<T>(
+  client: postgres.Sql,
+  options: string,
+  work: Work<T>,
+  open: Set<Abandon> = new Set(),
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let over = false;
+    const end = () => {
+      over = true;
+      open.delete(fail);
+    };
+    const fail = (error: unknown) => {
+      end();
+      reject(error);
+    };
+    open.add(fail);
+    const begun = client.begin(options, async (transaction) => {
       try {
         return { value: await work(untilOver(transaction, () => over)) };
       } catch (error) {
-        if (over || isConnectionLost(error)) return new Promise<never>(() => undefined);
-        throw error;
+        if (!over && !isConnectionLost(error)) throw error;
+        fail(error);
+        return new Promise<never>(() => undefined);
       }
     });
-    return done.value;
-  } finally {
-    over = true;
-  }
+    begun.then(({ value }) => {
+      end();
+      resolve(value);
+    }, fail);
+  });
 }
 
-/** The same client with such transactions. `dress`: what a transaction gets beside. */
+export type SurvivingClient = {
+  /** The client, with such transactions. */
+  readonly client: postgres.Sql;
+  /** Fails those that are still open: nothing of theirs will be answered. */
+  abandon(error: Error): void;
+};
+
+/** `dress`: what a transaction gets beside. */
 export function survivingCuts(
   client: postgres.Sql,
   dress: (transaction: postgres.TransactionSql) => postgres.TransactionSql = (same) => same,
-): postgres.Sql {
-  return new Proxy(client, {
+): SurvivingClient {
+  const open = new Set<Abandon>();
+  const surviving = new Proxy(client, {
     get(target, name, receiver) {
       if (name !== 'begin') return Reflect.get(target, name, receiver);
       // `given`: perhaps options, then the work that gets the transaction.
       return (...given: readonly unknown[]) => {
         const work = given.at(-1) as Work<unknown>;
         const options = given.length > 1 ? String(given[0]) : '';
-        return begin(target, options, (transaction) => work(dress(transaction)));
+        return begin(target, options, (transaction) => work(dress(transaction)), open);
       };
     },
   });
+  return {
+    client: surviving,
+    abandon(error) {
+      for (const fail of [...open]) fail(error);
+    },
+  };
 }
 
 function untilOver(transaction: postgres.TransactionSql, isOver: () => boolean): postgres.TransactionSql {

@@ -47,7 +47,12 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
   };
 }
 
-type Pool = { readonly client: postgres.Sql; readonly db: PostgresJsDatabase };
+type Pool = {
+  readonly client: postgres.Sql;
+  readonly db: PostgresJsDatabase;
+  /** Fails the transactions that are still open. */
+  abandon(error: Error): void;
+};
 
 /**
  * A pool that lost a connection is given up for a fresh one: postgres.js 3.4.9 can leave a connection that was cut in
@@ -59,18 +64,23 @@ function freshPools(url: string, connections: number) {
   let ended = false;
   function make(): Pool {
     const onclose = () => {
-      if (pool?.client !== client || ended) return;
+      if (pool !== made || ended) return;
       pool = null;
-      void end(client);
+      void end(made);
     };
     const client = postgres(url, { ...SETTINGS, max: connections, onclose });
-    return { client, db: drizzle(prepared(survivingCuts(client, prepared))) };
+    const surviving = survivingCuts(client, prepared);
+    const made = { client, db: drizzle(prepared(surviving.client)), abandon: surviving.abandon };
+    return made;
   }
-  function end(client: postgres.Sql): Promise<void> {
+  function end({ client, abandon }: Pool): Promise<void> {
     const gone = client
       .end({ timeout: CLOSE_MS / 1000 })
       .catch(() => undefined)
-      .finally(() => ending.delete(gone));
+      .finally(() => {
+        ending.delete(gone);
+        abandon(new Error('the connection is closed'));
+      });
     ending.add(gone);
     return gone;
   }
@@ -81,7 +91,7 @@ function freshPools(url: string, connections: number) {
     },
     async end() {
       ended = true;
-      if (pool !== null) void end(pool.client);
+      if (pool !== null) void end(pool);
       await Promise.all(ending);
     },
   };
@@ -129,7 +139,7 @@ export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOL
   const client = postgres(url, { ...SETTINGS, connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
-    await migrate(drizzle(survivingCuts(client)), { migrationsFolder });
+    await migrate(drizzle(survivingCuts(client).client), { migrationsFolder });
   } finally {
     // Ends the session, and with it the lock.
     await client.end({ timeout: 5 });
