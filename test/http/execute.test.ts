@@ -124,7 +124,7 @@ test('a fault answers 503 with Retry-After, its message and the link of the job 
   assert.deepEqual(details, { jobId: JOB, links: { job: `${BASE}/api/jobs/${JOB}` } });
   assert.deepEqual(
     world.log.lines.map(({ level, fields }) => [level, (fields as { cause: unknown }).cause]),
-    [['error', cause]],
+    [['warn', cause]],
   );
 });
 
