@@ -77,6 +77,28 @@ export const connectionString =
     throw new Problem(`must be a connection string, as in ${example}`);
   };
 
+const POSTGRES_EXAMPLE = 'postgres://user:password@host:5432/name';
+const postgresString = connectionString(['postgres', 'postgresql'], POSTGRES_EXAMPLE);
+
+/** What the driver could not read would be told by none of its errors. Several hosts stand between commas. */
+export const databaseUrl: Parse<string> = (text) => {
+  const url = postgresString(text);
+  const [authority = ''] = url.slice(url.indexOf('://') + '://'.length).split(/[/?#]/);
+  const hosts = authority.slice(authority.lastIndexOf('@') + 1);
+  const parsed = URL.parse(url.replace(hosts, hosts.split(',')[0] ?? ''));
+  if (parsed !== null && [parsed.username, parsed.password].every(isDecodable)) return url;
+  throw new Problem(`must have user and password percent-encoded, as in ${POSTGRES_EXAMPLE}`);
+};
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** `*.example.com` or `example.com`, lower case, in punycode; an IP address in its standard text. */
 export const hostPattern: Parse<string> = (text) => {
   const wild = text.startsWith('*.') ? '*.' : '';

@@ -92,7 +92,7 @@ export function readConfig(env: Environment = process.env): Config {
     publicBaseUrl: read('PUBLIC_BASE_URL', null, values.origin),
     dataDir,
     eventStoreUrl: read('EVENTSTORE_URL', null, EVENTSTORE),
-    databaseUrl: read('DATABASE_URL', null, POSTGRES),
+    databaseUrl: read('DATABASE_URL', null, values.databaseUrl),
     x402: readX402(read, paid, faults),
     keyFile: readKeyFile(read, dataDir),
     policy: {
@@ -152,10 +152,6 @@ const POLICY_MODES = {
   allowlist: 'allowlist',
 } as const satisfies Record<string, PolicyMode>;
 const LOG_LEVELS = { debug: 'debug', info: 'info', warn: 'warn', error: 'error', silent: 'silent' } as const;
-const POSTGRES = values.connectionString(
-  ['postgres', 'postgresql'],
-  'postgres://user:password@host:5432/name',
-);
 const EVENTSTORE = values.connectionString(
   ['esdb', 'esdb+discover', 'kurrentdb', 'kurrentdb+discover'],
   'esdb://host:2113?tls=true',

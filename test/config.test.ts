@@ -147,7 +147,14 @@ const WRONG: Record<string, readonly string[]> = {
     'https://r.example/#f',
   ],
   EVENTSTORE_URL: ['http://log:2113', 'esdb://', 'esdb:log', 'log:2113', 'esdb://a b'],
-  DATABASE_URL: ['mysql://db/relay', 'postgres://', 'postgres', '/var/run/pg'],
+  DATABASE_URL: [
+    'mysql://db/relay',
+    'postgres://',
+    'postgres',
+    '/var/run/pg',
+    'postgres://relay:50%ZZ@db/relay',
+    'postgres://relay:a/b@db/relay',
+  ],
   X402_ENABLED: ['yes', '1', 'TRUE', 'on'],
   X402_PAY_TO: ['0x12', `${PAYEE}1`, PAYEE.slice(2), `0x${'0'.repeat(40)}`, `0x${'g'.repeat(40)}`],
   X402_FACILITATOR_URL: ['facilitator.example', 'ws://f.example', 'https://u:p@f.example'],
@@ -263,6 +270,16 @@ test('config: X402_ENABLED needs a payee and a facilitator', () => {
   assert.equal(x402?.network, 'eip155:8453');
   assert.equal(x402?.priceUsd, '0.003');
   assert.equal(readConfig({ ...PAID, X402_ENABLED: 'false' }).x402, null);
+});
+
+test('config: a database has a host, several or a socket, and its password may hold anything, percent-encoded', () => {
+  for (const DATABASE_URL of [
+    'postgres://relay:a%2Fb%25%40c@db.example:5432/relay?sslmode=require',
+    'postgresql://relay@one.example:5432,two.example:5433/relay',
+    'postgres:///relay?host=/run/postgresql',
+    'postgres://[::1]:5432/relay',
+  ])
+    assert.equal(readConfig({ DATABASE_URL }).databaseUrl, DATABASE_URL);
 });
 
 test('config: machines that share a log share their keys and their read models', () => {

@@ -7,7 +7,9 @@ import type { Logger } from '../ports/logger.ts';
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
 export class NoEventStore extends Error {
   constructor() {
-    super('the event log of EVENTSTORE_URL does not answer: start again when it does');
+    super(
+      'the event log of EVENTSTORE_URL does not answer, or lets nobody in with this user, password or CA (a line of the log says which): start again when it does',
+    );
     this.name = 'NoEventStore';
   }
 }

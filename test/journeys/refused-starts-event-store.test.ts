@@ -94,11 +94,12 @@ describe('a start over EventStoreDB is refused', () => {
   });
 
   test('no server for half a minute; a command waits less', async () => {
-    const words = 'the event log of EVENTSTORE_URL does not answer: start again when it does\n';
+    const words =
+      /the event log of EVENTSTORE_URL does not answer, or lets nobody in .*: start again when it does\n$/;
     const command = await commandAway;
     assert.deepEqual([command.code, command.stdout], [2, '']);
-    assert.ok(command.stderr.endsWith(`\nrelay: ${words}`), command.stderr);
+    assert.match(command.stderr, new RegExp(`\nrelay: ${words.source}`));
     assert.ok(!command.stderr.includes(SECRET));
-    assertRefused(await away, new RegExp(`^${words}$`));
+    assertRefused(await away, new RegExp(`^${words.source}`));
   });
 });

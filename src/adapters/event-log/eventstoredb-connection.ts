@@ -31,6 +31,9 @@ export class Refusal extends Error {
   }
 }
 
+/** By ourselves: it says nothing of the server. */
+class Cancelled extends Error {}
+
 /** Whatever else comes is transient: the class of an error that tells of an outage differs per runtime. */
 const REFUSALS = ['stream-deleted', 'maximum-append-size-exceeded'];
 
@@ -95,7 +98,7 @@ export function eventStoreConnection(
     const elsewhere = next !== null || (away && (settings.discover || leader !== null));
     if (elsewhere && own !== null) abandon(own, next);
     if (REFUSALS.includes(reason)) return new Refusal(reason, error);
-    if (!closed) outage.began(error);
+    if (!closed && !(error instanceof Cancelled)) outage.began(error);
     return new EventLogUnavailable({ cause: error });
   }
 
@@ -193,7 +196,7 @@ export function eventStoreConnection(
           metadata(),
           {},
         );
-        cancel = () => fail(new Error('cancelled'));
+        cancel = () => fail(new Cancelled());
         messages.on('data', () => {
           heard();
           notice();

@@ -5,7 +5,7 @@ import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
-import { MIGRATIONS_FOLDER } from './migrations.ts';
+import { liveSchema, MIGRATIONS_FOLDER } from './migrations.ts';
 import { survivingCuts } from './postgres-transaction.ts';
 
 export type PostgresOptions = {
@@ -139,6 +139,8 @@ export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOL
   const client = postgres(url, { ...SETTINGS, connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
+    // Where nothing is to be done it takes no right to do it: drizzle would ask for CREATE on the database.
+    if ((await liveSchema(migrationsFolder, async (query) => await client.unsafe(query))) !== 'older') return;
     await migrate(drizzle(survivingCuts(client).client), { migrationsFolder });
   } finally {
     // Ends the session, and with it the lock.

@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
+import { eventStoreConnection } from '#src/adapters/event-log/eventstoredb-connection.ts';
+import { liveRequest } from '#src/adapters/event-log/eventstoredb-messages.ts';
+import { eventStoreSettings } from '#src/adapters/event-log/eventstoredb-url.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
@@ -252,6 +255,21 @@ test('eventstoredb: an outage is told once, and its end too', OPTIONS, async () 
     { logger: { info: tell, warn: tell, error: tell } },
   );
 });
+
+test('eventstoredb: an endless read that we end ourselves is no outage', OPTIONS, () =>
+  withEventStore(async ({ server }) => {
+    const told: string[] = [];
+    const tell = (message: string) => told.push(message);
+    const logger = { info: tell, warn: tell, error: tell };
+    const connection = eventStoreConnection(eventStoreSettings(server.url), { timeLimitMs: 5000, logger });
+    await new Promise<void>((resolve) => {
+      const live = connection.listen(liveRequest(), () => live.cancel());
+      void live.ended.then(resolve);
+    });
+    await connection.close();
+    assert.deepEqual(told, []);
+  }),
+);
 
 test('eventstoredb: 20 racers on 4 handles at no_stream while answers are lost: one winner', OPTIONS, () =>
   withEventStore(async ({ server, handle }) => {
