@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import type { Clock } from '#src/ports/clock.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import { type Build, type Fold, foldPage, planUpTo, verifySample } from './rebuild-fold.ts';
+import { refuseOtherLog } from './rebuild-guards.ts';
 import { judgedPages, type PageDeps } from './rebuild-pages.ts';
 import { CannotRebuild, fenced, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
 import { applyHorizon, type Horizon, readHorizon } from './rebuild-swap.ts';
@@ -15,6 +16,7 @@ export type RebuildWork = PageDeps & {
   readonly clock: Clock;
   readonly build: Build;
   readonly ends: Ends;
+  readonly otherLog: boolean;
   readonly batchSize: number;
   readonly report: (fold: Fold) => void;
 };
@@ -100,6 +102,7 @@ export async function finishFold(
   const { place, models, shapes } = build;
   await workIn(tx.db, place, 'live');
   const targets = await readTargets(tx.db, models, ends);
+  refuseOtherLog(targets, work.otherLog);
   const horizon = await readHorizon(tx.db, targets);
   const stands = begin.checkpoint?.position ?? '';
   if (stands > lowest(targets))

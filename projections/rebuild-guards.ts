@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import { readCheckpoints } from './checkpoint.ts';
 import { CannotRebuild } from './rebuild-place.ts';
-import type { Ends, Targets } from './rebuild-target.ts';
+import type { Targets } from './rebuild-target.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';
 import { isNewer, readVersionGaps } from './versions.ts';
@@ -32,11 +32,21 @@ export async function refuseNewerRows(db: Db, models: readonly ReadModel[]): Pro
   }
 }
 
+const OF_OTHER_LOG = 'the live rows are of another event log';
+
+/** With a URL or a directory forgotten, the rows of a whole cluster would go. `meant`: the operator has said so. */
+export function refuseOtherLog({ ofOtherLog }: Pick<Targets, 'ofOtherLog'>, meant: boolean): void {
+  if (ofOtherLog && !meant)
+    throw new CannotRebuild(
+      `${OF_OTHER_LOG}: check EVENTSTORE_URL, DATA_DIR and DATABASE_URL, or say --other-log`,
+    );
+}
+
 /** Rows of another history can only go as a whole, and there is nothing of them to compare. */
-export function refuseForeign({ foreign, untold, of }: Targets, { ahead }: Ends, check: boolean): void {
-  const whose = ahead
-    ? 'the live rows are ahead of the event log, as after the restore of an older backup'
-    : 'the live rows are of another event log';
+export function refuseForeign({ foreign, ofOtherLog, untold, of }: Targets, check: boolean): void {
+  const whose = ofOtherLog
+    ? OF_OTHER_LOG
+    : 'the live rows are ahead of the event log, as after the restore of an older backup';
   const isPart = READ_MODELS.some(({ name }) => !of.has(name));
   if (foreign && (check || isPart)) throw new CannotRebuild(`${whose}: rebuild all models`);
   if (check && untold.length > 0)

@@ -1,6 +1,6 @@
 // Up to where a rebuild goes: as far as the live rows stand, model by model, so that rebuilt rows are equal to them.
 import type { EventLog } from '#src/ports/event-log.ts';
-import { readCheckpoints } from './checkpoint.ts';
+import { type Checkpoints, readCheckpoints } from './checkpoint.ts';
 import { CannotRebuild } from './rebuild-place.ts';
 import type { ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
@@ -12,6 +12,8 @@ export type Targets = {
   readonly untold: readonly ReadModel[];
   /** The live rows, all of them, are of another history: of another log, or ahead of this one. */
   readonly foreign: boolean;
+  /** Some of them are of another log. */
+  readonly ofOtherLog: boolean;
 };
 
 export type Ends = {
@@ -29,23 +31,36 @@ export async function readTargets(
   { origin, head, ahead }: Ends,
 ): Promise<Targets> {
   const stored = await readCheckpoints(tx);
-  const foreign = ahead || stored.origins.some((id) => id !== origin);
+  const ofOtherLog = isOther(stored, origin);
+  const foreign = ahead || ofOtherLog;
   const told = foreign ? new Map<string, string>() : stored.told;
   const stands = [...told.values()].sort().at(-1) ?? head;
   return {
     of: new Map(models.map(({ name }) => [name, told.get(name) ?? stands])),
     untold: models.filter(({ name }) => !told.has(name)),
     foreign,
+    ofOtherLog,
   };
 }
+
+const isOther = ({ origins }: Checkpoints, origin: string): boolean => origins.some((id) => id !== origin);
 
 /** Up to here all models can be folded alike. */
 export const lowest = ({ of }: Targets): string => [...of.values()].sort()[0] ?? '';
 export const highest = ({ of }: Targets): string => [...of.values()].sort().at(-1) ?? '';
 
-/** Whether the rows tell more than the log has. The rows first: a service that projects goes on meanwhile. */
-export async function areAhead(tx: Db, log: Pick<EventLog, 'head'>, head: string): Promise<boolean> {
-  const told = [...(await readCheckpoints(tx)).told.values()].sort().at(-1) ?? '';
+/**
+ * Whether the rows tell more than the log has; positions of another log say nothing about that. The rows first: a service
+ * that projects goes on meanwhile.
+ */
+export async function areAhead(
+  tx: Db,
+  log: Pick<EventLog, 'head'>,
+  { origin, head }: Pick<Ends, 'origin' | 'head'>,
+): Promise<boolean> {
+  const stored = await readCheckpoints(tx);
+  if (isOther(stored, origin)) return false;
+  const told = [...stored.told.values()].sort().at(-1) ?? '';
   return told > head && told > ((await log.head()) ?? '');
 }
 

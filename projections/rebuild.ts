@@ -9,7 +9,13 @@ import { modelSet, tryProjectorLock } from './checkpoint.ts';
 import { Behind, catchUp, finishFold, type RebuildWork, verifyCounts } from './rebuild-catch-up.ts';
 import { type BehindHorizon, compareTable, countBehind, type TableComparison } from './rebuild-compare.ts';
 import type { Fold } from './rebuild-fold.ts';
-import { refuseForeign, refuseNewerRows, refuseNewerSchema, refuseUnable } from './rebuild-guards.ts';
+import {
+  refuseForeign,
+  refuseNewerRows,
+  refuseNewerSchema,
+  refuseOtherLog,
+  refuseUnable,
+} from './rebuild-guards.ts';
 import {
   CannotRebuild,
   dropBeside,
@@ -47,6 +53,8 @@ export type RebuildOptions = {
   readonly models?: readonly ReadModel[];
   /** Compare instead of replacing. */
   readonly check?: boolean;
+  /** Live rows of another log are to be replaced; without it they are refused. */
+  readonly otherLog?: boolean;
   /** Events in one transaction. */
   readonly batchSize?: number;
   /** Told at the beginning, then after each transaction. */
@@ -102,7 +110,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
 /** Locked, migrated, and with tables beside: new ones, or those of a rebuild of the same that was killed. */
 async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work: RebuildWork; fold: Fold }> {
   const { store, log, clock } = deps;
-  const { models = READ_MODELS, check = false, onProgress } = options;
+  const { models = READ_MODELS, check = false, otherLog = false, onProgress } = options;
   const shapes = tableShapes(models);
   const known = await endsOf(log);
   await ready(store, shapes, check);
@@ -110,10 +118,11 @@ async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work
   const place = await findPlace(store);
   const { ends, targets } = await store.transaction(async ({ db }) => {
     await refuseNewerRows(db, models);
-    const found = { ...known, ahead: await areAhead(db, log, known.head) };
+    const found = { ...known, ahead: await areAhead(db, log, known) };
     return { ends: found, targets: await readTargets(db, models, found) };
   });
-  refuseForeign(targets, ends, check);
+  refuseOtherLog(targets, otherLog);
+  refuseForeign(targets, check);
 
   const set = modelSet(models);
   const versions = models.map(({ name, version }) => [name, version]);
@@ -130,7 +139,7 @@ async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work
   report(standing);
   const batchSize = options.batchSize ?? (store.copies ? EVENTS_BY_COPY : EVENTS_BY_STATEMENT);
   return {
-    work: { ...deps, build, ends, batchSize, report },
+    work: { ...deps, build, ends, otherLog, batchSize, report },
     fold: { ...standing, recent: new Map(), sample: new Map() },
   };
 }

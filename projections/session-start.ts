@@ -27,11 +27,15 @@ export async function standingRows(
   if (stored.origins.length === 0) return NOTHING;
   const [first] = await log.readAll({ after: null, max: 1 });
   if (!stored.origins.every((origin) => origin === first?.id)) {
-    return unfit('the read models are of another event log');
+    return unfit(
+      'the read models are of another event log',
+      'check the configuration, or rebuild them with --other-log',
+    );
   }
   // A backup of the log was restored. One that has grown beyond the rows since is not seen: no row tells its event's id.
   // The log is asked after the store: another process may project beyond a head that was read before.
-  if (isAhead(stored, await log.head())) return unfit('the read models are ahead of the event log');
+  if (isAhead(stored, await log.head()))
+    return unfit('the read models are ahead of the event log', 'rebuild them');
   const gaps = await readVersionGaps(db, models, stored.told);
   if (store.disposable && gaps.length > 0) {
     return cleared('the read models were told by another version: replaying them', { models: gaps });
@@ -41,8 +45,8 @@ export async function standingRows(
     ? { checkpoint: stored.standing(set), told: stored.told, role: 'superseded' }
     : { checkpoint: stored.own(set), told: stored.told, role: 'projects' };
 
-  async function unfit(what: string): Promise<Standing> {
-    if (!store.disposable) throw new RowsRefused(`${what}: rebuild them`);
+  async function unfit(what: string, remedy: string): Promise<Standing> {
+    if (!store.disposable) throw new RowsRefused(`${what}: ${remedy}`);
     return cleared(`${what}: replaying them`);
   }
 

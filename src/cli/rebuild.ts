@@ -12,7 +12,7 @@ import { rootOf } from './migrate.ts';
 import { showProgress } from './rebuild-progress.ts';
 import { mark, plain, print, printJson } from './terminal.ts';
 
-type Options = { readonly check?: true; readonly json?: true };
+type Options = { readonly check?: true; readonly otherLog?: true; readonly json?: true };
 
 const NAMES = READ_MODELS.map(({ name }) => name);
 
@@ -27,6 +27,7 @@ export function addRebuild(program: Command, end: End): void {
     .description('tell the read models anew from the event log, while the service reads on')
     .argument('[models...]', 'which ones')
     .option('--check', 'compare with what the log tells instead of replacing')
+    .option('--other-log', 'replace rows that were told from another event log')
     .option('--json', 'for machines: one object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(async (names: readonly string[], options: Options) => {
@@ -54,6 +55,7 @@ async function run(config: Config, models: readonly ReadModel[], options: Option
     return await rebuildReadModels(config, {
       models,
       check: options.check === true,
+      otherLog: options.otherLog === true,
       onProgress: progress.show,
     });
   } catch (error) {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { RebuildDeps, RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
+import { type Tenancy, takeTenancy } from '../adapters/event-log/sqlite-tenancy.ts';
 import { pgliteRebuildStore } from '../adapters/read-store/pglite-rebuild.ts';
 import { postgresRebuildStore } from '../adapters/read-store/postgres-rebuild.ts';
 import { ed25519VerifyBeside } from '../adapters/signing/ed25519-pool.ts';
@@ -13,14 +14,23 @@ import { receiptJudge } from '../usecases/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
 import { openOperatorLog } from './operator-log.ts';
 
-/** Throws as `rebuild` and `openOperatorLog` do, and `ReadStoreInUse` where a service has the embedded read models. */
+/**
+ * Throws as `rebuild` and `openOperatorLog` do; of embedded read models `ReadStoreInUse` where a service has them, and
+ * `LogInUse` where services on a database share the log.
+ */
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
   // The log first: where there is none, nothing is made.
   const { log, clock, logger } = await openOperatorLog(config);
   try {
     const store = rebuildStoreOf(config, logger);
     try {
-      return await rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
+      // After the store, which knows the pid of a service that has both.
+      const tenancy = await tenancyOf(config);
+      try {
+        return await rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
+      } finally {
+        tenancy?.release();
+      }
     } finally {
       await store.close();
     }
@@ -34,6 +44,10 @@ function rebuildStoreOf({ dataDir, databaseUrl }: Config, logger: Logger): Rebui
     ? pgliteRebuildStore({ directory: join(dataDir, 'read-models'), logger })
     : postgresRebuildStore({ url: databaseUrl });
 }
+
+/** Beside services that share the log, embedded read models would be made that nobody reads. */
+const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<Tenancy | null> =>
+  databaseUrl === null ? takeTenancy(join(dataDir, 'events.lock'), 'alone') : null;
 
 const rebuildJudge = (log: Parameters<typeof receiptJudge>[0]['log']): RebuildDeps['judgeReceipt'] =>
   receiptJudge({ log, primitives: { ...verifierPrimitives, ed25519Verify: ed25519VerifyBeside } });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { takeTenancy } from '#src/adapters/event-log/sqlite-tenancy.ts';
 import { runCli, startCli } from '#test/support/cli.ts';
 import { appendAll, decisionAppend, jobAppends, jobIdOf, PLAN } from '#test/support/job-histories.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
@@ -103,6 +104,23 @@ test('embedded: rebuilt and compared while no service has them; held by one, exi
   }
 });
 
+test('embedded, where services on a database share the log: exit 2 and the setting that was forgotten', async () => {
+  const { DATA_DIR } = await dataWith('shared', 1);
+  const tenancy = await takeTenancy(join(DATA_DIR, 'events.lock'), 'shared');
+  try {
+    for (const args of [[], ['--check']]) {
+      const { code, stdout, stderr } = await runCli(['rebuild', ...args], { env: { DATA_DIR } });
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, /^relay: other processes serve this event log: [^\n]+ set DATABASE_URL\n$/);
+    }
+  } finally {
+    tenancy.release();
+  }
+  // Released at its end, too.
+  for (const _ of ['first', 'second'])
+    assert.equal((await runCli(['rebuild'], { env: { DATA_DIR } })).code, 0);
+});
+
 describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
   let server: PostgresServer;
   before(async () => {
@@ -149,6 +167,24 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     assert.deepEqual([still.code, different.length, different[0].table], [1, 1, 'proofs']);
     assert.equal((await runCli(['rebuild'], { env })).code, 0);
     assert.equal((await runCli(['rebuild', '--check'], { env })).code, 0);
+  });
+
+  test('with the rows of another log it cannot run, and names what to check; --other-log replaces them', async () => {
+    const cluster = await dataWith('cluster', 3);
+    const { DATA_DIR, events } = await dataWith('left-here', 1);
+    const DATABASE_URL = await server.newDatabase();
+    assert.equal((await runCli(['rebuild'], { env: { DATA_DIR: cluster.DATA_DIR, DATABASE_URL } })).code, 0);
+    const env = { DATA_DIR, DATABASE_URL };
+    for (const args of [[], ['--check'], ['job']]) {
+      const { code, stdout, stderr } = await runCli(['rebuild', ...args], { env });
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.equal(
+        stderr,
+        'relay: the live rows are of another event log: check EVENTSTORE_URL, DATA_DIR and DATABASE_URL, or say --other-log\n',
+      );
+    }
+    const meant = await runCli(['rebuild', '--other-log', '--json'], { env });
+    assert.deepEqual([meant.code, JSON.parse(meant.stdout).events], [0, events]);
   });
 
   test('--check says how many rows are behind the horizon of the purge', async () => {

@@ -114,6 +114,20 @@ describe('a rebuild is refused', { ...needs, timeout: 120_000 }, () => {
     }
   });
 
+  test('to rows of another log, also where those come in the middle', async () => {
+    const { url, store, log } = await given();
+    const db = await store.open();
+    const cluster = memoryLog();
+    await appendAll(cluster, jobAppends({ ...PLAN, seed: 9 }));
+    // There are none at the beginning.
+    const meanwhile = storeBefore(url, 9, () => project(cluster, store));
+    await assert.rejects(rebuildWith(meanwhile, log), {
+      message:
+        'the live rows are of another event log: check EVENTSTORE_URL, DATA_DIR and DATABASE_URL, or say --other-log',
+    });
+    assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(cluster))));
+  });
+
   test('to a user who may not make a schema or tables, before anything is done', async () => {
     const { url, store, log, client } = await given();
     await project(log, store);

@@ -30,9 +30,14 @@ async function backupOf(log: MemoryLog, events: number): Promise<MemoryLog> {
 export function aheadContract(harness: ReadStoreHarness): void {
   const { name } = harness;
 
-  for (const [what, left, message] of [
-    ['a part', 0.5, 'the read models are ahead of the event log'],
-    ['nothing', 0, 'the read models are of another event log'],
+  for (const [what, left, message, remedy] of [
+    ['a part', 0.5, 'the read models are ahead of the event log', 'rebuild them'],
+    [
+      'nothing',
+      0,
+      'the read models are of another event log',
+      'check the configuration, or rebuild them with --other-log',
+    ],
   ] as const)
     test(
       `${name}: where ${what} is left of the log that the rows tell, they are never continued`,
@@ -64,7 +69,7 @@ export function aheadContract(harness: ReadStoreHarness): void {
           assert.equal(await runner.reachedHead(), left === 0);
           await runner.stop();
           assert.deepEqual(await allRows(db), before);
-          const cause = new Error(`${message}: rebuild them`);
+          const cause = new Error(`${message}: ${remedy}`);
           assert.deepEqual(
             logger.lines.map(({ level, message, fields }) => [level, message, String(causeOf(fields))]),
             [['warn', 'the read models stand still', String(cause)]],
