@@ -14,7 +14,7 @@ export type PendingEvents = {
   oldestArrival(): number | null;
   /** The oldest events: `max`, and what follows them of the same append; they stay until they are dropped. */
   first(max: number): readonly RecordedEvent[];
-  /** Forgets every event at or before `position`. */
+  /** Forgets every event at or before `position`, and those that are yet to be delivered. */
   dropThrough(position: string): void;
   /** Resolves at the next event, at the first `caught_up`, or when `signal` aborts. */
   changed(): Promise<void>;
@@ -47,7 +47,7 @@ export function pendingEvents(
   const items: Item[] = [];
   // A batch of all that fits never stops the log in the middle of an append.
   const limit = capacity + MAX_APPEND;
-  const state = { complete: false, wake: () => {}, makeRoom: () => {} };
+  const state = { complete: false, dropped: after ?? '', wake: () => {}, makeRoom: () => {} };
   signal.addEventListener('abort', () => {
     state.wake();
     state.makeRoom();
@@ -66,6 +66,7 @@ export function pendingEvents(
     oldestArrival: () => items[0]?.arrived ?? null,
     first: (max) => items.slice(0, wholeAppends(items, max)).map(({ event }) => event),
     dropThrough(position) {
+      if (position > state.dropped) state.dropped = position;
       const kept = items.findIndex(({ event }) => event.position > position);
       items.splice(0, kept === -1 ? items.length : kept);
       state.makeRoom();
@@ -85,8 +86,11 @@ export function pendingEvents(
         for await (const message of log.subscribeAll({ after: last, signal })) {
           if (message.kind === 'caught_up') state.complete = true;
           else {
-            items.push({ event: message.event, arrived: clock.monotonic() });
-            last = message.event.position;
+            const { event } = message;
+            last = event.position;
+            // Another process's log may be faster, and its rows be told already: never twice.
+            if (event.position <= state.dropped) continue;
+            items.push({ event, arrived: clock.monotonic() });
           }
           state.wake();
           while (items.length >= limit && !signal.aborted) await room();

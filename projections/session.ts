@@ -97,10 +97,27 @@ async function nextEvents(session: Session, deps: SessionDeps): Promise<void> {
   timer.abort();
   await gathered(pending);
   // A damaged store is found by its readers too: made anew, it has no rows, and no event would say so.
-  if (pending.size === 0 && !deps.signal.aborted && (await store.open()) !== projector.db) {
-    throw new RowsMoved();
-  }
+  if (pending.size > 0 || deps.signal.aborted) return;
+  if ((await store.open()) !== projector.db) throw new RowsMoved();
+  if (!store.disposable) await lookAtCheckpoint(session, deps);
 }
+
+/** Another process may have replaced the rows of a shared store, or gone on with them: no event says so either. */
+async function lookAtCheckpoint(session: Session, deps: SessionDeps): Promise<void> {
+  const { pending, projector, checkpoint } = session;
+  // What comes meanwhile is not kept waiting, nor is the end, by a database that answers nothing.
+  const stored = await Promise.race([readCheckpoints(projector.db), pending.changed().then(() => null)]);
+  if (stored === null) return;
+  const now = followed(session, stored);
+  if (now?.position === checkpoint?.position && now?.origin === checkpoint?.origin) return;
+  // The first rows may be of any log: a new session looks of which.
+  if (checkpoint === null) throw new RowsMoved();
+  moveTo(session, deps, now, 0);
+}
+
+/** Who tells newer rows may do so as another set. */
+const followed = ({ role, projector }: Session, stored: Checkpoints): Checkpoint | null =>
+  role === 'superseded' ? stored.standing(projector.set) : stored.own(projector.set);
 
 /** false: it is not for this process to project. */
 async function projectNext(session: Session, deps: SessionDeps): Promise<boolean> {
@@ -142,15 +159,13 @@ async function nextBatch({ pending }: Session, deps: SessionDeps): Promise<reado
 /** Drops what another process projects, until nothing is left or its checkpoint stands still. */
 async function follow(session: Session, deps: SessionDeps): Promise<void> {
   const { clock, signal } = deps;
-  const { db, set } = session.projector;
+  const { db } = session.projector;
   const superseded = session.role === 'superseded';
   let movedAt = clock.monotonic();
   while (session.pending.size > 0 && clock.monotonic() - movedAt < TAKE_OVER_MS) {
     await clock.sleep(superseded ? TAKE_OVER_MS / 2 : FOLLOW_MS, signal);
     if (signal.aborted) return;
-    const checkpoints = await readCheckpoints(db);
-    // Who tells the newer rows may do so as another set.
-    const checkpoint = superseded ? checkpoints.standing(set) : checkpoints.own(set);
+    const checkpoint = followed(session, await readCheckpoints(db));
     if (checkpoint?.position === session.checkpoint?.position) continue;
     moveTo(session, deps, checkpoint, 0);
     movedAt = clock.monotonic();
