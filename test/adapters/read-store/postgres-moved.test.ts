@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { modelSet, readCheckpoint } from '#projections/checkpoint.ts';
-import { READ_MODELS } from '#projections/registry.ts';
+import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 import { appendAll, jobAppends, PLAN, recorded } from '#test/support/job-histories.ts';
@@ -107,15 +107,25 @@ test(
         }
       },
     };
-    const runner = runnerOver(slow, store);
+    let projected = 0;
+    const models = READ_MODELS.map((model) => ({
+      ...model,
+      project(...given: Parameters<ReadModel['project']>) {
+        if (model.name === 'job') projected++;
+        return model.project(...given);
+      },
+    }));
+    const runner = runnerOver(slow, store, { models });
     assert.ok(await runner.caughtUp(first, PATIENCE_MS));
     const head = (await appendAll(log, jobAppends({ ...PLAN, seed: 2 }))) ?? '';
+    const [ours, before] = [projected, log.events.length];
     await projectWith(READ_MODELS, log, store);
     await waitFor('the look', () => runner.position() === head);
     late.resolve();
     const last = (await appendAll(log, jobAppends({ ...PLAN, seed: 3 }))) ?? '';
     assert.ok(await runner.caughtUp(last, PATIENCE_MS));
     await runner.stop();
+    assert.equal(projected, ours + log.events.length - before);
     assert.equal((await readCheckpoint(db, modelSet(READ_MODELS)))?.position, last);
     assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
   },
