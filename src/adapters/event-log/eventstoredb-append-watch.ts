@@ -5,7 +5,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import type { AbortSignalLike } from '../../ports/event-log.ts';
 import type { EventStoreConnection } from './eventstoredb-connection.ts';
 import { liveRequest } from './eventstoredb-messages.ts';
-import { abortablePause, growingPause } from './eventstoredb-pause.ts';
+import { abortablePause, growingPause } from './pause.ts';
 
 export type AppendWatch = {
   /** Grows with every notice. Taken before a read, it tells `changed` what the read may have missed. */

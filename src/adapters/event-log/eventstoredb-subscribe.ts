@@ -2,8 +2,8 @@
 // subscriptions end on any fault, are dropped when a reader is slow, and hang with a frozen server: here they only wake.
 import type { AbortSignalLike, EventFilter, LiveMessage } from '../../ports/event-log.ts';
 import type { AppendWatch } from './eventstoredb-append-watch.ts';
-import { abortablePause, growingPause, unlessAborted } from './eventstoredb-pause.ts';
 import { type LogReader, PAGE_EVENTS, type Page } from './eventstoredb-read.ts';
+import { abortablePause, growingPause, unlessAborted } from './pause.ts';
 
 export type SubscribeDependencies = {
   readonly reader: LogReader;

@@ -1,6 +1,7 @@
 // A subscription to the embedded log: pages from the position last delivered, then a page for each commit noticed.
 // No event can be passed over: positions are given under the one write lock, so none appears below a visible one.
 import type { AbortSignalLike, EventFilter, LiveMessage } from '../../ports/event-log.ts';
+import { abortablePause } from './pause.ts';
 import type { CommitWatch } from './sqlite-commit-watch.ts';
 import { nextTurn } from './sqlite-patience.ts';
 import { type LogReader, PAGE_ROWS, type Page, positionNumber } from './sqlite-read.ts';
@@ -30,7 +31,7 @@ export async function* sqliteSubscription(
     assertOpen();
     const found = look(cursor);
     if (found === null) {
-      await abortablePause(Math.min(LONGEST_PAUSE_MS, 2 ** failures++), signal);
+      await abortablePause(Math.min(LONGEST_PAUSE_MS, 2 ** failures++), [signal]);
       continue;
     }
     failures = 0;
@@ -60,16 +61,4 @@ export async function* sqliteSubscription(
       return null;
     }
   }
-}
-
-function abortablePause(ms: number, signal: AbortSignalLike): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }
