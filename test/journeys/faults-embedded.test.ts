@@ -9,7 +9,6 @@ import {
   assertAway,
   assertHealth,
   assertReplays,
-  assertStands,
   hitsOf,
   jobNamed,
   jobOf,
@@ -18,6 +17,7 @@ import {
 import { holdBack } from '#test/support/held-appends.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
 
 describe('all embedded', () => {

@@ -10,7 +10,6 @@ import type { EventStoreServer } from '#test/support/eventstore-server.ts';
 import {
   assertOneSetEach,
   assertReplays,
-  assertStands,
   attemptsIn,
   hitsOf,
   isHealthy,
@@ -18,6 +17,7 @@ import {
 } from '#test/support/fault-words.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { execute } from '#test/support/service-world.ts';
 import type { Answer } from '#test/support/tls-target.ts';
 

@@ -4,17 +4,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import {
-  assertAway,
-  assertStands,
-  attemptsIn,
-  hitsOf,
-  isHealthy,
-  jobNamed,
-  jobOf,
-} from '#test/support/fault-words.ts';
+import { assertAway, attemptsIn, hitsOf, isHealthy, jobNamed, jobOf } from '#test/support/fault-words.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { type Answered, type ErrorBody, type Executed, execute } from '#test/support/service-world.ts';
 import type { Answer } from '#test/support/tls-target.ts';
 

@@ -7,10 +7,8 @@ import type { EventStoreServer } from '#test/support/eventstore-server.ts';
 import {
   assertAway,
   assertHealth,
-  assertJobVerifies,
   assertOneSetEach,
   assertReplays,
-  assertStands,
   hitsOf,
   isHealthy,
   jobNamed,
@@ -22,6 +20,7 @@ import { assertDelivered, assertSaid, type Sent, send } from '#test/support/paid
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
+import { assertJobVerifies, assertStands } from '#test/support/service-stands.ts';
 import { type Answered, type ErrorBody, type Executed, execute, get } from '#test/support/service-world.ts';
 
 const anvil = needsAnvil();

@@ -7,13 +7,13 @@ import type { EventStoreServer } from '#test/support/eventstore-server.ts';
 import {
   assertOneSetEach,
   assertReplays,
-  assertStands,
   attemptsIn,
   hitsOf,
   monitoring,
 } from '#test/support/fault-words.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { type Answered, type ErrorBody, type Executed, execute } from '#test/support/service-world.ts';
 import type { Answer } from '#test/support/tls-target.ts';
 

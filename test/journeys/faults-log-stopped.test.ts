@@ -8,7 +8,6 @@ import {
   assertHealth,
   assertOneSetEach,
   assertReplays,
-  assertStands,
   hitsOf,
   isHealthy,
   jobNamed,
@@ -20,6 +19,7 @@ import { assertDelivered, assertSaid, send } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { type Executed, execute, get, post } from '#test/support/service-world.ts';
 
 const anvil = needsAnvil();

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster, TIERS } from '#test/support/cluster.ts';
 import { type FaultLoad, startFaultLoad } from '#test/support/fault-load.ts';
-import { assertAway, assertHealth, assertStands, isHealthy, monitoring } from '#test/support/fault-words.ts';
+import { assertAway, assertHealth, isHealthy, monitoring } from '#test/support/fault-words.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { execute, get } from '#test/support/service-world.ts';
 
 const needs = needsPostgres();

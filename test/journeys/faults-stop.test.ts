@@ -4,16 +4,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import {
-  assertAway,
-  assertOneSetEach,
-  assertReplays,
-  assertStands,
-  hitsOf,
-} from '#test/support/fault-words.ts';
+import { assertAway, assertOneSetEach, assertReplays, hitsOf } from '#test/support/fault-words.ts';
 import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { assertStands } from '#test/support/service-stands.ts';
 import { type Executed, execute, get } from '#test/support/service-world.ts';
 import type { Answer } from '#test/support/tls-target.ts';
 

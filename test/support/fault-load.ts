@@ -1,8 +1,9 @@
 // Callers that go on through every fault, each with keys of its own: whatever is answered but a result is answered by
 // the same again. It keeps what was acknowledged, and knows what the target must have seen.
 import assert from 'node:assert/strict';
-import { assertReplays, assertStands, hitsOf } from './fault-words.ts';
+import { assertReplays, hitsOf } from './fault-words.ts';
 import type { Service } from './service.ts';
+import { assertStands } from './service-stands.ts';
 import { type Answered, type ErrorBody, type Executed, execute, type World } from './service-world.ts';
 
 export type Acknowledged = {

@@ -3,16 +3,8 @@ import assert from 'node:assert/strict';
 import type { EventStoreServer } from './eventstore-server.ts';
 import type { Service } from './service.ts';
 import { jobTypes } from './service-log.ts';
-import { ALL_CHECKS, payloadOf } from './service-receipts.ts';
-import {
-  type Answered,
-  type ErrorBody,
-  type Executed,
-  execute,
-  get,
-  type Report,
-  type World,
-} from './service-world.ts';
+import { payloadOf } from './service-receipts.ts';
+import { type Answered, type ErrorBody, type Executed, execute, get, type World } from './service-world.ts';
 
 export type Part = 'eventLog' | 'readModels' | 'projections';
 type Health = {
@@ -63,22 +55,6 @@ export async function assertHealth(service: Service, ...away: readonly Part[]): 
 
 export async function isHealthy({ url }: Service): Promise<boolean> {
   return (await get<Health>(`${url}/health`)).body.ok;
-}
-
-/** What was answered is what is stored: job, receipt, and every check of both. */
-export async function assertStands(service: Service, { job, receipt }: Executed): Promise<void> {
-  const stored = await get<{ jws: string; verified: boolean }>(`${service.url}/api/receipts/${receipt.id}`);
-  assert.deepEqual([stored.status, stored.body.jws, stored.body.verified], [200, receipt.jws, true]);
-  await assertJobVerifies(service, job.id);
-}
-
-export async function assertJobVerifies(service: Service, jobId: string): Promise<void> {
-  const { status, body } = await get<Report>(`${service.url}/api/verify/jobs/${jobId}`);
-  assert.deepEqual([status, body.jobId], [200, jobId]);
-  assert.deepEqual(
-    body.checks.map(({ name, ok }) => [name, ok]),
-    ALL_CHECKS.map((name) => [name, true]),
-  );
 }
 
 /** A repeat with its key brings what was answered before. */

@@ -12,9 +12,9 @@ export async function assertStands(service: Service, answered: Executed): Promis
   await assertJobVerifies(service, job.id);
 }
 
-async function assertJobVerifies(service: Service, jobId: string): Promise<void> {
+export async function assertJobVerifies(service: Service, jobId: string): Promise<void> {
   const { status, body } = await get<Report>(`${service.url}/api/verify/jobs/${jobId}`);
-  assert.equal(status, 200);
+  assert.deepEqual([status, body.jobId], [200, jobId]);
   assert.deepEqual(
     body.checks.map(({ name, ok }) => [name, ok]),
     ALL_CHECKS.map((name) => [name, true]),
