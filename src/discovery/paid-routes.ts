@@ -1,13 +1,13 @@
-// What the documents tell of the two paid routes: purpose, body, and examples that fit the schemas the routes enforce.
-// It leaves prices to the configuration and envelopes to whoever publishes them.
+// What is told of the two paid routes beyond the route table: bodies, and examples that fit the schemas the routes
+// enforce. It leaves prices to the configuration and envelopes to whoever publishes them.
 import type { Route } from '../domain/event-fields.ts';
 import { GuidedRequest } from '../domain/guided-request.ts';
 import { WebhookRequest } from '../domain/webhook-request.ts';
+import type { RouteFacts } from './route-facts.ts';
+import { ROUTES } from './routes.ts';
 
-export type PaidRouteFacts = {
-  readonly path: string;
-  /** At most 450 characters. */
-  readonly description: string;
+/** `description`: at most 450 characters. */
+export type PaidRouteFacts = RouteFacts & {
   /** JSON Schema of the body, without references. */
   readonly inputSchema: typeof WebhookRequest | typeof GuidedRequest;
   readonly inputExample: WebhookRequest | GuidedRequest;
@@ -43,21 +43,13 @@ const executed = (decisionId: string | null) => ({
 
 export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
   'execute/webhook': {
-    path: '/api/execute/webhook',
-    description:
-      'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
-      'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
-      'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+    ...ROUTES.execute,
     inputSchema: WebhookRequest,
     inputExample: ACTION,
     outputExample: executed(null),
   },
   'execute/guided-webhook': {
-    path: '/api/execute/guided-webhook',
-    description:
-      'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
-      'a signed receipt that names the decision. Settled before the call; charged once, never for a refusal or a ' +
-      'replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+    ...ROUTES.executeGuided,
     inputSchema: GuidedRequest,
     inputExample: { decisionId: DECISION, action: ACTION },
     outputExample: executed(DECISION),

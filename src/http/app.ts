@@ -4,18 +4,24 @@ import { type AnyElysia, Elysia } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import { badgeRoutes } from './badge.ts';
 import { callOf } from './call.ts';
+import { canaryRoutes } from './canary.ts';
 import { decideRoutes } from './decide.ts';
 import { decisionRoutes } from './decisions.ts';
 import type { HttpDeps } from './deps.ts';
 import { didRoutes } from './did.ts';
+import { docsPageRoutes } from './docs-page.ts';
+import { documentRoutes } from './documents.ts';
 import { faultAnswer, routeNotFound } from './errors.ts';
 import { executeRoutes } from './execute.ts';
 import { failureLog } from './failures.ts';
-import { type Fetch, frontDoor } from './front-door.ts';
+import { type Fetch, frontDoor, type Routed } from './front-door.ts';
+import { frontPageRoutes } from './front-page.ts';
 import { guidedRoutes } from './guided.ts';
+import { handoffRoutes } from './handoff.ts';
 import { healthRoutes } from './health.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
+import { mcpRoutes } from './mcp.ts';
 import { methodRoutes } from './methods.ts';
 import { metricsRoutes } from './metrics.ts';
 import { monitoringRoutes } from './monitoring.ts';
@@ -25,14 +31,18 @@ import { policyRoutes } from './policy.ts';
 import { type ProcessMeter, processMetrics } from './process-metrics.ts';
 import { proofPageRoutes } from './proof-page.ts';
 import { proofRoutes } from './proofs.ts';
+import { scheduleRoutes } from './schedules.ts';
+import { statusPageRoutes } from './status-page.ts';
 import { trustRoutes } from './trust.ts';
 import { verifyRoutes } from './verify.ts';
+import { wellKnownRoutes } from './well-known.ts';
 
 export type App = { readonly fetch: Fetch };
 
 export function createApp(deps: HttpDeps): App {
   const meter = processMetrics(deps.clock);
-  const groups = routeGroups(deps, meter);
+  const route: Routed = async (request) => router.fetch(request);
+  const groups = routeGroups(deps, meter, route);
   const tell = failureLog(deps);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
@@ -45,11 +55,11 @@ export function createApp(deps: HttpDeps): App {
   for (const group of groups) router.use(group);
   router.use(methodRoutes(groups.flatMap((group) => group.routes)));
   router.compile();
-  const answer = frontDoor(deps, async (request) => router.fetch(request));
+  const answer = frontDoor(deps, route);
   return { fetch: observed(deps, meter, answer) };
 }
 
-function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] {
+function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
   let document: Promise<string> | undefined;
   const groups: readonly AnyElysia[] = [
     executeRoutes(deps),
@@ -68,6 +78,15 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter): readonly AnyElysia[] 
     metricsRoutes(deps),
     keyRoutes(deps),
     didRoutes(deps),
+    handoffRoutes(deps),
+    scheduleRoutes(deps),
+    canaryRoutes(deps),
+    documentRoutes(deps),
+    wellKnownRoutes(deps),
+    mcpRoutes(deps, route),
+    frontPageRoutes(deps),
+    statusPageRoutes(deps),
+    docsPageRoutes(deps),
     openapiRoutes(() => {
       document ??= openapiText(groups, deps.settings);
       return document;

@@ -1,5 +1,6 @@
 // The badge: one word on how a job stands. Always 200, so that a page that shows it is never broken.
 import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { HttpDeps } from './deps.ts';
 import { markup } from './markup.ts';
@@ -10,7 +11,7 @@ const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', un
 
 export function badgeRoutes(deps: HttpDeps) {
   return new Elysia().get(
-    '/proof/:jobOrReceiptId/badge.svg',
+    ROUTES.proofBadge.path,
     async ({ params }) =>
       new Response(badge(await stateOf(deps, params.jobOrReceiptId)), {
         headers: {

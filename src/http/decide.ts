@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { DecisionRecord } from '#projections/decision/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
@@ -37,7 +38,7 @@ const RULES = {
 export function decideRoutes(deps: HttpDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   return new Elysia().post(
-    '/api/decide/webhook',
+    ROUTES.decide.path,
     async ({ request }) => {
       const taken = await takeIn(deps, request, RULES);
       if (isRefused(taken)) return refusalAnswer(taken);
@@ -47,7 +48,7 @@ export function decideRoutes(deps: HttpDeps) {
       await linksWork(deps, decided);
       return json(200, decisionShown(notExecuted(decided), links));
     },
-    { parse: 'none', ...describe(operation) },
+    { parse: 'none', ...describe(ROUTES.decide, operation) },
   );
 }
 
@@ -61,10 +62,6 @@ function notExecuted({ decision }: Decided): DecisionRecord {
 }
 
 const operation = {
-  summary: 'Decide before paying',
-  description:
-    'Judges an action against a buyer policy, records the decision with the facts it rests on, and recommends whether to pay. Free; nothing is sent to the target.',
-  tag: 'policy' as const,
   body: DecideRequest,
   answers: { 200: ['The decision, whatever it recommends.', DecisionResponse] } as const,
   errors: {

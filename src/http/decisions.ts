@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { DecisionRecord, DecisionSummary } from '#projections/decision/query.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { ErrorCategory } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
@@ -113,7 +114,7 @@ export function decisionRoutes(deps: HttpDeps) {
   const links = linksFrom(settings.baseUrl);
   return new Elysia()
     .get(
-      '/api/decisions/recent',
+      ROUTES.recentDecisions.path,
       async ({ request }) => {
         const wanted = readInteger(request.url, limit);
         if (typeof wanted !== 'number') return refusalAnswer(wanted);
@@ -124,17 +125,17 @@ export function decisionRoutes(deps: HttpDeps) {
           decisions: decisions.map((decision) => summaryShown(decision, links)),
         } satisfies typeof RecentDecisions.static);
       },
-      describe(recentOperation),
+      describe(ROUTES.recentDecisions, recentOperation),
     )
     .get(
-      '/api/decisions/:id',
+      ROUTES.decision.path,
       async ({ params: { id } }) => {
         const decision = DECISION_ID.test(id)
           ? await findForSure(progress, () => reads.decision.find(id), missing)
           : missing;
         return isRefused(decision) ? refusalAnswer(decision) : json(200, decisionShown(decision, links));
       },
-      describe(decisionOperation),
+      describe(ROUTES.decision, decisionOperation),
     );
 }
 
@@ -189,18 +190,12 @@ function sharedShown(decision: DecisionSummary, links: Links) {
 const NO_JOB = { job: null, receipt: null, verifyJob: null, verifyReceipt: null, proof: null };
 
 const recentOperation = {
-  summary: 'Recent public decisions',
-  description: 'Redacted summaries of the newest decisions.',
-  tag: 'transparency' as const,
   query: limit,
   answers: { 200: ['The summaries.', RecentDecisions] } as const,
   errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
 };
 
 const decisionOperation = {
-  summary: 'Read a decision',
-  description: 'What was recommended, the facts it rests on, and what became of it.',
-  tag: 'records' as const,
   id: { name: 'id', description: 'Identifier of the decision.' },
   answers: { 200: ['The decision.', DecisionResponse] } as const,
   errors: { 404: 'No such decision.', 503: 'The read models are unavailable or not up to date.' },

@@ -1,5 +1,6 @@
 // The public keys once more, as a DID document (W3C DID Core 1.0, method did:web): for who resolves `kid` as a DID URL.
 import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { didKeyId, didOf } from '#src/domain/receipt/did.ts';
 import type { Jwk } from '#src/domain/receipt/keys.ts';
 import { CACHE_SHORTLY, json } from './answer.ts';
@@ -10,7 +11,7 @@ export function didRoutes(deps: HttpDeps) {
   const { hostname, port } = new URL(deps.settings.baseUrl);
   const did = didOf(hostname, port);
   return new Elysia().get(
-    '/.well-known/did.json',
+    ROUTES.did.path,
     async () => json(200, documentOf(did, (await deps.jwks()).keys, deps.clock.now()), CACHE_SHORTLY),
     unlisted,
   );

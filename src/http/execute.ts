@@ -19,7 +19,6 @@ export function executeRoutes(deps: HttpDeps) {
       return { execution, shown: (links) => executionShown(execution, links) };
     },
     operation: {
-      summary: 'Execute one outbound HTTPS request',
       answers: {
         200: ['The last attempt answered 2xx.', ExecutionResponse],
         502: ['The target failed: a recorded, receipted outcome.', ExecutionResponse],

@@ -18,7 +18,6 @@ export function guidedRoutes(deps: HttpDeps) {
       return { execution: guided.execution, shown: (links) => guidedShown(guided, links) };
     },
     operation: {
-      summary: 'Execute what a decision approved',
       answers: {
         200: ['The last attempt answered 2xx.', GuidedResponse],
         502: ['The target failed: a recorded, receipted outcome.', GuidedResponse],

@@ -1,6 +1,7 @@
 // Health for balancers and operators: 503 only when the log is gone, for then nothing can be executed.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
@@ -30,15 +31,15 @@ export function healthRoutes(deps: HttpDeps) {
   const { settings } = deps;
   return new Elysia()
     .get(
-      '/health',
+      ROUTES.health.path,
       async () => {
         const facts = await deps.health();
         return json(facts.eventLog.ok ? 200 : 503, responseOf(facts, settings));
       },
-      describe(operation),
+      describe(ROUTES.health, operation),
     )
     .get(
-      '/health/live',
+      ROUTES.live.path,
       () => json(200, { ok: true, service: SERVICE.name, version: SERVICE.version }),
       unlisted,
     );
@@ -65,9 +66,6 @@ function responseOf(
 }
 
 const operation = {
-  summary: 'Health',
-  description: 'Whether the service runs, part by part.',
-  tag: 'service' as const,
   answers: {
     200: ['The service is running.', HealthResponse],
     503: ['The event log is gone: nothing can be executed.', HealthResponse],

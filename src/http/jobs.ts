@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import type { ReceiptRecord } from '#projections/receipt/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
@@ -92,20 +93,20 @@ export function jobRoutes(deps: HttpDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   return new Elysia()
     .get(
-      '/api/jobs/:id',
+      ROUTES.job.path,
       async ({ params }) => {
         const job = await loadJob(deps, params.id);
         return isRefused(job) ? refusalAnswer(job) : json(200, jobView(job, links));
       },
-      describe(jobOperation),
+      describe(ROUTES.job, jobOperation),
     )
     .get(
-      '/api/receipts/:id',
+      ROUTES.receipt.path,
       async ({ params }) => {
         const receipt = await loadReceipt(deps, params.id);
         return isRefused(receipt) ? refusalAnswer(receipt) : json(200, receiptView(receipt, links));
       },
-      describe(receiptOperation),
+      describe(ROUTES.receipt, receiptOperation),
     );
 }
 
@@ -158,18 +159,12 @@ function receiptView(receipt: ReceiptRecord, links: Links): typeof ReceiptRespon
 const behind = 'The read models are unavailable or not up to date.';
 
 const jobOperation = {
-  summary: 'Read a job',
-  description: 'The job with its attempts. Target, headers, body, key and payer are never shown.',
-  tag: 'records' as const,
   id: { name: 'id', description: 'Identifier of the job.' },
   answers: { 200: ['The job.', JobResponse] } as const,
   errors: { 404: 'No such job.', 503: behind },
 };
 
 const receiptOperation = {
-  summary: 'Read a receipt',
-  description: 'The signed receipt, its decoded payload and whether its signature verified.',
-  tag: 'records' as const,
   id: { name: 'id', description: 'Identifier of the receipt.' },
   answers: { 200: ['The receipt.', ReceiptResponse] } as const,
   errors: { 404: 'No such receipt.', 503: behind },

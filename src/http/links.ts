@@ -1,19 +1,25 @@
 // Addresses of what an answer speaks of: absolute, from PUBLIC_BASE_URL alone, never from the request's Host.
 import { Type } from '@sinclair/typebox';
+import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { Closed, Link, Nullable } from './schema-parts.ts';
 
 export type Links = ReturnType<typeof linksFrom>;
 
 export function linksFrom(baseUrl: string) {
   const base = baseUrl.replace(/\/+$/, '');
+  const to =
+    ({ path }: RouteFacts) =>
+    (id: string) =>
+      base + path.replace(/:[A-Za-z]+/, () => id);
   return {
     at: (path: string) => `${base}${path}`,
-    job: (id: string) => `${base}/api/jobs/${id}`,
-    receipt: (id: string) => `${base}/api/receipts/${id}`,
-    verifyJob: (id: string) => `${base}/api/verify/jobs/${id}`,
-    verifyReceipt: (id: string) => `${base}/api/verify/receipts/${id}`,
-    proof: (id: string) => `${base}/proof/${id}`,
-    decision: (id: string) => `${base}/api/decisions/${id}`,
+    job: to(ROUTES.job),
+    receipt: to(ROUTES.receipt),
+    verifyJob: to(ROUTES.verifyJob),
+    verifyReceipt: to(ROUTES.verifyReceipt),
+    proof: to(ROUTES.proofPage),
+    decision: to(ROUTES.decision),
   };
 }
 

@@ -1,6 +1,7 @@
 // Figures for Prometheus. Who may read them is decided by where the call comes from, and no other check is made:
 // without METRICS_PUBLIC only this machine itself, never what a proxy on it passes on, nor a page in its browser.
 import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { callOf } from './call.ts';
 import { isLoopback } from './client-address.ts';
 import type { HttpDeps } from './deps.ts';
@@ -9,7 +10,7 @@ import { unlisted } from './operation.ts';
 
 export function metricsRoutes({ operators, settings }: HttpDeps) {
   return new Elysia().get(
-    '/metrics',
+    ROUTES.metrics.path,
     async ({ request }) => {
       // To everybody else there is nothing here.
       if (!settings.metricsPublic && !isFromThisMachine(request)) return routeNotFound();

@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { executionStatus } from '#src/domain/attention.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
@@ -50,13 +51,13 @@ const windowMs: IntegerParameter = {
 export function monitoringRoutes(deps: HttpDeps, meter: ProcessMeter) {
   const links = linksFrom(deps.settings.baseUrl);
   return new Elysia().get(
-    '/api/monitoring/executions',
+    ROUTES.monitoring.path,
     async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return refusalAnswer(wanted);
       return json(200, await summaryOf(deps, wanted, links, meter.read()));
     },
-    describe(operation),
+    describe(ROUTES.monitoring, operation),
   );
 }
 
@@ -97,9 +98,6 @@ async function summaryOf(
 }
 
 const operation = {
-  summary: 'Execution monitoring',
-  description: 'Durable counters of jobs, recent failures, and the request figures of the answering process.',
-  tag: 'transparency' as const,
   query: windowMs,
   answers: { 200: ['The summary.', MonitoringResponse] } as const,
   errors: { 400: 'windowMs is out of bounds.', 503: 'The read models are unavailable.' },

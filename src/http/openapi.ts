@@ -3,6 +3,7 @@
 import { swagger } from '@elysiajs/swagger';
 import { Type } from '@sinclair/typebox';
 import { type AnyElysia, Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { CACHE_SHORTLY } from './answer.ts';
 import type { HttpSettings } from './deps.ts';
@@ -11,13 +12,10 @@ import { describe } from './operation.ts';
 /** The document as text, written once. */
 export function openapiRoutes(document: () => Promise<string>) {
   return new Elysia().get(
-    '/openapi.json',
+    ROUTES.openapi.path,
     async () =>
       new Response(await document(), { headers: { 'content-type': 'application/json', ...CACHE_SHORTLY } }),
-    describe({
-      summary: 'This document',
-      description: 'The OpenAPI 3.1.0 description of the service.',
-      tag: 'service',
+    describe(ROUTES.openapi, {
       answers: { 200: ['The document.', Type.Object({ openapi: Type.Literal('3.1.0') })] },
     }),
   );

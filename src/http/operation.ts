@@ -2,20 +2,18 @@
 // It leaves putting the document together to openapi.ts.
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { DocumentDecoration } from 'elysia';
+import type { RouteFacts } from '#src/discovery/route-facts.ts';
 import { ChallengeBody } from './challenge-body.ts';
 import { ErrorBody } from './errors.ts';
 import type { IntegerParameter } from './query-string.ts';
 
 export type Operation = {
-  readonly summary: string;
-  readonly description: string;
-  readonly tag: 'execution' | 'policy' | 'records' | 'verification' | 'transparency' | 'service';
   /** The path's only parameter. */
   readonly id?: { readonly name: string; readonly description: string };
   readonly query?: IntegerParameter;
   readonly body?: TSchema;
-  /** By status: what it means, and the body's schema (a media type where it is not JSON). */
-  readonly answers: Readonly<Record<number, readonly [description: string, body: TSchema | string]>>;
+  /** By status: what it means, and the body's schema (a media type where it is not JSON, null where there is none). */
+  readonly answers: Readonly<Record<number, readonly [description: string, body: TSchema | string | null]>>;
   /** What a call costs where payment is enforced: decimal US dollars. Absent: free. */
   readonly paidUsd?: string;
   /** Further statuses that answer with the error body. */
@@ -23,8 +21,9 @@ export type Operation = {
 };
 
 /** Elysia's `detail`. Typed for OpenAPI 3.0, whose schema type knows no JSON Schema of 3.1: hence the one cast. */
-export function describe(operation: Operation): { detail: DocumentDecoration } {
-  const { summary, description, tag, body, answers, paidUsd, errors = {} } = operation;
+export function describe(route: RouteFacts, operation: Operation): { detail: DocumentDecoration } {
+  const { summary, description, tag } = route;
+  const { body, answers, paidUsd, errors = {} } = operation;
   const failures = { ...errors, 500: 'The service failed.' };
   const detail = {
     summary,
@@ -73,8 +72,8 @@ function paymentInfo(amount: string) {
   return { price: { mode: 'fixed', currency: 'USD', amount }, protocols: [{ x402: {} }] };
 }
 
-function response(description: string, body: TSchema | string) {
-  return { description, content: contentOf(body) };
+function response(description: string, body: TSchema | string | null) {
+  return { description, ...(body === null ? {} : { content: contentOf(body) }) };
 }
 
 function contentOf(body: TSchema | string) {

@@ -28,7 +28,7 @@ export type PaidRoute<S extends TSchema> = {
     body: Static<S>,
     caller: Caller,
   ): Promise<{ readonly execution: Execution; shown(links: Links): unknown } | Refused>;
-  readonly operation: Pick<Operation, 'summary' | 'answers'> & { readonly errors: Operation['errors'] };
+  readonly operation: Pick<Operation, 'answers'> & { readonly errors: Operation['errors'] };
 };
 
 export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>) {
@@ -52,16 +52,14 @@ export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>)
       const [headers] = await Promise.all([gate.settled(execution, presented), linksWork(deps, execution)]);
       return json(statusOf(execution), done.shown(links), headers);
     },
-    { parse: 'none', ...describe(operationOf(deps, paid)) },
+    { parse: 'none', ...describe(PAID_ROUTES[route], operationOf(deps, paid)) },
   );
 }
 
 function operationOf({ settings }: HttpDeps, { route, operation }: PaidRoute<TSchema>): Operation {
-  const { description, inputSchema } = PAID_ROUTES[route];
+  const { inputSchema } = PAID_ROUTES[route];
   return {
     ...operation,
-    description,
-    tag: 'execution',
     body: inputSchema,
     paidUsd: settings.offer.price.replace(/^\$/, ''),
     errors: {

@@ -1,7 +1,7 @@
 // The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
@@ -15,7 +15,7 @@ import { rateRule } from './rate-limit.ts';
 import { schemaCheck } from './schema-check.ts';
 import { Closed, Count, Link, Nullable } from './schema-parts.ts';
 
-const EXECUTE_PATH = PAID_ROUTES['execute/webhook'].path;
+const EXECUTE_PATH = ROUTES.execute.path;
 
 const Window = Closed({ windowMs: Count, maxRequests: Count });
 
@@ -62,7 +62,7 @@ export function policyRoutes(deps: HttpDeps) {
   const { settings } = deps;
   const rates = [rateRule('policy-check', settings.rateLimitPerMinute)];
   return new Elysia().post(
-    '/api/policy/check',
+    ROUTES.checkPolicy.path,
     async ({ request }) => {
       const taken = await takeIn(deps, request, { rates, check });
       if (isRefused(taken)) return refusalAnswer(taken);
@@ -70,7 +70,7 @@ export function policyRoutes(deps: HttpDeps) {
       if (isRefused(found)) return refusalAnswer(found);
       return json(200, responseOf(found, settings));
     },
-    { parse: 'none', ...describe(operation) },
+    { parse: 'none', ...describe(ROUTES.checkPolicy, operation) },
   );
 }
 
@@ -97,7 +97,7 @@ function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResp
     },
     policy: policyOf(settings),
     warnings: [...warnings],
-    next: { decide: links.at('/api/decide/webhook'), execute: links.at(EXECUTE_PATH) },
+    next: { decide: links.at(ROUTES.decide.path), execute: links.at(EXECUTE_PATH) },
   };
 }
 
@@ -117,10 +117,6 @@ function policyOf({ policyMode: mode, targetQuota, rateLimitPerMinute }: HttpSet
 }
 
 const operation = {
-  summary: 'Look at a request before paying for it',
-  description:
-    'Judges the target as an execution would, and shows what would be sent. Free; nothing is sent to the target.',
-  tag: 'policy' as const,
   body: WebhookRequest,
   answers: { 200: ['The verdict, allowed or not.', PolicyCheckResponse] } as const,
   errors: {

@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
@@ -64,7 +65,7 @@ const limit: IntegerParameter = {
 export function proofRoutes(deps: HttpDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   return new Elysia().get(
-    '/api/proofs/recent',
+    ROUTES.recentProofs.path,
     async ({ request }) => {
       const wanted = readInteger(request.url, limit);
       if (typeof wanted !== 'number') return refusalAnswer(wanted);
@@ -75,7 +76,7 @@ export function proofRoutes(deps: HttpDeps) {
         proofs: proofs.map((proof) => proofSummary(proof, links)),
       });
     },
-    describe(operation),
+    describe(ROUTES.recentProofs, operation),
   );
 }
 
@@ -100,9 +101,6 @@ export function proofSummary(proof: ProofRecord, links: Links): typeof ProofSumm
 }
 
 const operation = {
-  summary: 'Recent public proofs',
-  description: 'Redacted summaries of the newest jobs.',
-  tag: 'transparency' as const,
   query: limit,
   answers: { 200: ['The summaries.', RecentProofs] } as const,
   errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },

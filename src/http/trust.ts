@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/domain/trust.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
@@ -39,7 +40,11 @@ export const TrustResponse = Closed({
 });
 
 export function trustRoutes(deps: HttpDeps) {
-  return new Elysia().get('/api/trust', async () => json(200, await summaryOf(deps)), describe(operation));
+  return new Elysia().get(
+    ROUTES.trust.path,
+    async () => json(200, await summaryOf(deps)),
+    describe(ROUTES.trust, operation),
+  );
 }
 
 async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
@@ -69,9 +74,6 @@ async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
 }
 
 const operation = {
-  summary: 'Trust summary',
-  description: 'What a buyer can go by before paying, from measured facts only.',
-  tag: 'transparency' as const,
   answers: { 200: ['The summary.', TrustResponse] } as const,
   errors: { 503: 'The read models are unavailable.' },
 };

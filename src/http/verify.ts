@@ -1,6 +1,7 @@
 // Proof reports on the wire: every check that the one verifier made.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { json } from './answer.ts';
@@ -39,14 +40,14 @@ export function verifyReceiptForSure(deps: HttpDeps, id: string) {
 export function verifyRoutes(deps: HttpDeps) {
   return new Elysia()
     .get(
-      '/api/verify/jobs/:id',
+      ROUTES.verifyJob.path,
       async ({ params }) => answerOf(await verifyJobForSure(deps, params.id)),
-      describe(jobOperation),
+      describe(ROUTES.verifyJob, jobOperation),
     )
     .get(
-      '/api/verify/receipts/:id',
+      ROUTES.verifyReceipt.path,
       async ({ params }) => answerOf(await verifyReceiptForSure(deps, params.id)),
-      describe(receiptOperation),
+      describe(ROUTES.verifyReceipt, receiptOperation),
     );
 }
 
@@ -58,18 +59,12 @@ const report = ['The report; read `ok`.', VerificationResponse] as const;
 const unavailable = 'The read models or the event log are unavailable.';
 
 const jobOperation = {
-  summary: 'Verify a job and its receipt',
-  description: 'Checks the receipt signature and that job, receipt and recorded events agree.',
-  tag: 'verification' as const,
   id: { name: 'id', description: 'Identifier of the job.' },
   answers: { 200: report } as const,
   errors: { 404: 'No such job or receipt.', 409: 'The job has no receipt yet.', 503: unavailable },
 };
 
 const receiptOperation = {
-  summary: 'Verify a receipt',
-  description: 'Checks the receipt signature; with the job, while that is retained, as well.',
-  tag: 'verification' as const,
   id: { name: 'id', description: 'Identifier of the receipt.' },
   answers: { 200: report } as const,
   errors: { 404: 'No such receipt.', 503: unavailable },

@@ -2,6 +2,7 @@
 // No network call in any of it: the facilitator's and the chain's part is payments.ts.
 import type { JsonObject } from '../domain/canonical-json.ts';
 import type { PaymentFacts, Route } from '../domain/event-fields.ts';
+import type { AskedFor } from '../domain/payment/asked-for.ts';
 import type { Refused } from '../domain/refusal.ts';
 import type { PresentedPayment } from './payments.ts';
 
@@ -33,6 +34,7 @@ export type Settlement = {
 };
 
 export interface PaymentProtocol {
+  readonly askedFor: Readonly<Record<Route, AskedFor>>;
   /** A payment header is there, readable or not. */
   isPresented(header: ReadHeader): boolean;
   /**

@@ -22,6 +22,7 @@ export const IMPORT_TABLE: readonly Row[] = [
   row('src/usecases', 'domain, ports', ''),
   row('src/discovery', 'domain', ''),
   row('src/adapters/buyer', 'domain, ports', '@x402/*, viem, node:*'),
+  row('src/adapters/calendar', 'domain, ports', 'temporal-polyfill'),
   row('src/adapters/certificates', 'domain, ports', 'node:*'),
   row('src/adapters/event-log', 'domain, ports', '@eventstore/db-client, @grpc/grpc-js, node:*'),
   row('src/adapters/local-payments', 'domain, ports', '@foundry-rs/anvil, @x402/*, viem, node:*'),
@@ -38,7 +39,7 @@ export const IMPORT_TABLE: readonly Row[] = [
   row(
     'src/http',
     'domain, ports (types), usecases, discovery, projections/*/query',
-    'elysia, @elysiajs/*, @sinclair/typebox',
+    'elysia, @elysiajs/*, @modelcontextprotocol/sdk, @sinclair/typebox, d3-scale, d3-shape',
   ),
   row(
     'src/cli',

@@ -1,5 +1,6 @@
 // Payments on the wire as a test drives them: a header that reads `paid` is a payment, any other is refused.
 import type { Route } from '#src/domain/event-fields.ts';
+import type { AskedFor } from '#src/domain/payment/asked-for.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { ChallengeAsk, PaymentProtocol, ReadHeader, Settlement } from '#src/ports/payment-protocol.ts';
 import type { Trace } from './fakes.ts';
@@ -23,6 +24,10 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
   return {
     challenged,
     settlements,
+    askedFor: {
+      'execute/webhook': asked('execute/webhook'),
+      'execute/guided-webhook': asked('execute/guided-webhook'),
+    },
     isPresented(header) {
       trace.push('isPresented');
       return presentedIn(header) !== null;
@@ -63,6 +68,16 @@ function presentedIn(header: ReadHeader): { readonly version: 1 | 2; readonly va
   if (second !== null) return { version: 2, value: second };
   const first = header('X-PAYMENT');
   return first === null ? null : { version: 1, value: first };
+}
+
+function asked(route: Route): AskedFor {
+  const { scheme, amount, payTo, asset, network } = presentedPayment();
+  const extra = { name: 'USD Coin', version: '2' };
+  return {
+    resource: `https://relay.example/api/${route}`,
+    accepts: [{ scheme, network, amount, asset, payTo, maxTimeoutSeconds: 120, extra }],
+    extensions: {},
+  };
 }
 
 function requirement(route: Route) {

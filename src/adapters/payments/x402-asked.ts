@@ -1,8 +1,10 @@
 // What is asked for of each paid route, made once: resource, requirements, what catalogues may publish.
 import type { PaymentRequired } from '@x402/core/types';
 import type { PaymentRequirements as PaymentRequirementsV1 } from 'x402/types';
+import type { JsonObject } from '../../domain/canonical-json.ts';
 import type { Route } from '../../domain/event-fields.ts';
 import { SERVICE } from '../../domain/limits.ts';
+import type { AskedFor } from '../../domain/payment/asked-for.ts';
 import { type Discovery, describeRoute } from './x402-discovery.ts';
 import { acceptsV1, type PaidRoute, type PaidRoutes, resourceOf, type Terms } from './x402-terms.ts';
 
@@ -40,5 +42,23 @@ export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): As
     routeOf: (resourceUrl) =>
       Object.values(routes).find(({ required }) => required.resource.url === resourceUrl) ??
       routes['execute/webhook'],
+  };
+}
+
+/** As documents tell it: plain JSON. */
+export function askedFor({ routes }: Asked): Readonly<Record<Route, AskedFor>> {
+  const told = ({ required, discovery }: AskedRoute): AskedFor => {
+    const { resource, accepts, extensions } = JSON.parse(
+      JSON.stringify({
+        resource: required.resource.url,
+        accepts: required.accepts,
+        extensions: discovery.extension,
+      }),
+    ) as { resource: string; accepts: JsonObject[]; extensions: JsonObject };
+    return { resource, accepts, extensions };
+  };
+  return {
+    'execute/webhook': told(routes['execute/webhook']),
+    'execute/guided-webhook': told(routes['execute/guided-webhook']),
   };
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { PaymentProtocol } from '../../ports/payment-protocol.ts';
 import type { Payments } from '../../ports/payments.ts';
-import { whatIsAsked } from './x402-asked.ts';
+import { askedFor, whatIsAsked } from './x402-asked.ts';
 import { type Chain, chainBy } from './x402-chain.ts';
 import { challenger } from './x402-challenge.ts';
 import { httpExchange } from './x402-exchange.ts';
@@ -62,6 +62,7 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       },
     },
     protocol: {
+      askedFor: askedFor(asked),
       isPresented,
       read: (header) => readPayment(terms, header),
       challenge: challenger({ asked, offers, clock }),

@@ -1,0 +1,33 @@
+// What the documents are made of beside the route table and the limits: how this deployment runs.
+import type { Mode, Route } from '../domain/event-fields.ts';
+import type { AskedFor } from '../domain/payment/asked-for.ts';
+import type { PolicyMode } from '../domain/target/policy.ts';
+import type { Offer } from '../domain/trust.ts';
+
+export type Facts = {
+  /** PUBLIC_BASE_URL without a slash at its end. */
+  readonly baseUrl: string;
+  /** When this process made its documents: RFC 3339, UTC. */
+  readonly generatedAt: string;
+  readonly mode: Mode;
+  /** What a call costs where payment is enforced. */
+  readonly offer: Offer;
+  /** null: nobody is charged (demo mode). */
+  readonly askedFor: Readonly<Record<Route, AskedFor>> | null;
+  readonly policyMode: PolicyMode;
+  /** Calls of one payer to one target host; null where the mode has no quota. */
+  readonly targetQuota: { readonly windowMs: number; readonly maxRequests: number } | null;
+  /** Calls a minute by one client address. */
+  readonly rateLimitPerMinute: number;
+};
+
+/** CAIP-2 to the name people know. */
+const NETWORK_NAMES: Readonly<Record<string, string>> = {
+  'eip155:8453': 'Base',
+  'eip155:84532': 'Base Sepolia',
+};
+
+export const networkName = (network: string): string => NETWORK_NAMES[network] ?? network;
+
+/** Decimal US dollars: `$0.003` is `0.003`. */
+export const usd = ({ price }: Offer): string => price.replace(/^\$/, '');

@@ -1,0 +1,237 @@
+// Every address of the service, once: the HTTP room serves these and no others, the documents tell of them.
+// It leaves schemas and statuses to the HTTP room, and what the paid ones promise in particular to paid-routes.ts.
+
+import { aside, get, paid, post, type RouteFacts } from './route-facts.ts';
+
+const EXECUTION = {
+  execute: paid('/api/execute/webhook', {
+    tag: 'execution',
+    summary: 'Execute one outbound HTTPS request',
+    description:
+      'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
+      'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
+      'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+  }),
+  executeGuided: paid('/api/execute/guided-webhook', {
+    tag: 'execution',
+    summary: 'Execute what a decision approved',
+    description:
+      'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
+      'a signed receipt that names the decision. Settled before the call; charged once, never for a refusal or a ' +
+      'replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+  }),
+};
+
+const BEFORE_PAYING = {
+  decide: post('/api/decide/webhook', {
+    tag: 'policy',
+    summary: 'Decide before paying',
+    description:
+      'Judges an action against a buyer policy, records the decision with the facts it rests on, and recommends whether to pay. Free; nothing is sent to the target.',
+  }),
+  decision: get('/api/decisions/:id', {
+    tag: 'records',
+    summary: 'Read a decision',
+    description: 'What was recommended, the facts it rests on, and what became of it.',
+  }),
+  recentDecisions: get('/api/decisions/recent', {
+    tag: 'transparency',
+    summary: 'Recent public decisions',
+    description: 'Redacted summaries of the newest decisions.',
+  }),
+  checkPolicy: post('/api/policy/check', {
+    tag: 'policy',
+    summary: 'Look at a request before paying for it',
+    description:
+      'Judges the target as an execution would, and shows what would be sent. Free; nothing is sent to the target.',
+  }),
+};
+
+const RECORDS = {
+  job: get('/api/jobs/:id', {
+    tag: 'records',
+    summary: 'Read a job',
+    description: 'The job with its attempts. Target, headers, body, key and payer are never shown.',
+  }),
+  receipt: get('/api/receipts/:id', {
+    tag: 'records',
+    summary: 'Read a receipt',
+    description: 'The signed receipt, its decoded payload and whether its signature verified.',
+  }),
+  verifyJob: get('/api/verify/jobs/:id', {
+    tag: 'verification',
+    summary: 'Verify a job and its receipt',
+    description: 'Checks the receipt signature and that job, receipt and recorded events agree.',
+  }),
+  verifyReceipt: get('/api/verify/receipts/:id', {
+    tag: 'verification',
+    summary: 'Verify a receipt',
+    description: 'Checks the receipt signature; with the job, while that is retained, as well.',
+  }),
+  recentProofs: get('/api/proofs/recent', {
+    tag: 'transparency',
+    summary: 'Recent public proofs',
+    description: 'Redacted summaries of the newest jobs.',
+  }),
+  proofPage: get('/proof/:jobOrReceiptId', {
+    tag: 'verification',
+    summary: 'Proof page',
+    description: 'A page for people on how a job or receipt stands, with every check.',
+  }),
+  proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof'),
+  monitoring: get('/api/monitoring/executions', {
+    tag: 'transparency',
+    summary: 'Execution monitoring',
+    description:
+      'Durable counters of jobs, recent failures, and the request figures of the answering process.',
+  }),
+  trust: get('/api/trust', {
+    tag: 'transparency',
+    summary: 'Trust summary',
+    description: 'What a buyer can go by before paying, from measured facts only.',
+  }),
+};
+
+const FREE_SURFACES = {
+  handoff: post('/api/handoff/browser', {
+    tag: 'planning',
+    summary: 'Package a task for a browser agent',
+    description:
+      'Builds a structured package of browser steps for an external browser-capable agent. Free; no step is executed here and there is no receipt.',
+  }),
+  handoffCapabilities: get('/api/handoff/capabilities', {
+    tag: 'discovery',
+    summary: 'What the browser handoff can express',
+    description: 'Action types, their fields and limits, and an example.',
+  }),
+  schedulePreview: post('/api/schedules/preview', {
+    tag: 'planning',
+    summary: 'Preview a schedule',
+    description:
+      'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
+  }),
+  scheduleCapabilities: get('/api/schedules/capabilities', {
+    tag: 'discovery',
+    summary: 'What a schedule can express',
+    description: 'Schedule types, their fields and limits, what is planned, and examples.',
+  }),
+  secretsPolicy: get('/api/secrets/policy', {
+    tag: 'discovery',
+    summary: 'How secrets are handled',
+    description: 'What to send, what never to send, what is kept and what is not.',
+  }),
+  canary: get('/api/canary/echo', {
+    tag: 'service',
+    summary: 'A free target to test against',
+    description: 'Answers 200 with what arrived: method, size and hash of the body. Stores nothing.',
+  }),
+  canaryPost: post('/api/canary/echo', {
+    tag: 'service',
+    summary: 'A free target to test against',
+    description: 'Answers 200 with what arrived: method, size and hash of the body. Stores nothing.',
+  }),
+};
+
+const DOCUMENTS = {
+  index: get('/api', {
+    tag: 'discovery',
+    summary: 'Index of the interface',
+    description: 'Every operation with its method, address and price, and the documents that explain them.',
+  }),
+  catalog: get('/api/actions', {
+    tag: 'discovery',
+    summary: 'Catalog of actions',
+    description: 'What can be bought, templates for typical targets, policy modes and free surfaces.',
+  }),
+  quickstart: get('/api/quickstart', {
+    tag: 'discovery',
+    summary: 'Quickstart for agents',
+    description: 'When to use the service, a minimal request, and the order of calls.',
+  }),
+  snippets: get('/api/snippets', {
+    tag: 'discovery',
+    summary: 'Code snippets',
+    description: 'Runnable examples: curl, TypeScript, Python and MCP.',
+  }),
+  pricing: get('/api/pricing', {
+    tag: 'discovery',
+    summary: 'Pricing',
+    description: 'What a call costs, when it is charged and when it is not.',
+  }),
+  capabilities: get('/api/capabilities', {
+    tag: 'discovery',
+    summary: 'Capabilities and limits',
+    description: 'What the service does and does not do, with every limit.',
+  }),
+  mcpManifest: get('/api/mcp', {
+    tag: 'discovery',
+    summary: 'MCP manifest',
+    description: 'The MCP server of this service: where it is, its tools, and how they are paid for.',
+  }),
+  discovery: get('/api/discovery', {
+    tag: 'discovery',
+    summary: 'Index of all documents',
+    description: 'Every machine-readable document with its address and purpose.',
+  }),
+  discoveryMetadata: get('/api/discovery-metadata', {
+    tag: 'discovery',
+    summary: 'Index of all documents',
+    description: 'The same document as /api/discovery.',
+  }),
+  openapi: get('/openapi.json', {
+    tag: 'service',
+    summary: 'This document',
+    description: 'The OpenAPI 3.1.0 description of the service.',
+  }),
+  llms: get('/llms.txt', {
+    tag: 'discovery',
+    summary: 'Guide for language models',
+    description: 'What the service is and where its documents are (llmstxt.org).',
+  }),
+};
+
+const SERVICE_ROUTES = {
+  mcp: post('/mcp', {
+    tag: 'service',
+    summary: 'MCP server',
+    description:
+      'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools, paid ones paid for in `_meta`.',
+  }),
+  health: get('/health', {
+    tag: 'service',
+    summary: 'Health',
+    description: 'Whether the service runs, part by part.',
+  }),
+  live: aside('/health/live', 'service', 'Whether the process answers'),
+  metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
+};
+
+const WELL_KNOWN = {
+  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that receipts verify with (RFC 7517)'),
+  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
+  x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
+  x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),
+  agent: aside('/.well-known/agent.json', 'discovery', 'Agent manifest'),
+  mcpWellKnown: aside('/.well-known/mcp.json', 'discovery', 'MCP manifest'),
+  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)'),
+  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)'),
+  favicon: aside('/favicon.svg', 'service', 'Icon'),
+  faviconIco: aside('/favicon.ico', 'service', 'Icon'),
+};
+
+const PAGES = {
+  frontPage: aside('/', 'service', 'What this service is, for people'),
+  statusPage: aside('/status', 'transparency', 'How the service does, drawn'),
+  docsPage: aside('/docs', 'discovery', 'The interface description as a page'),
+};
+
+export const ROUTES = {
+  ...EXECUTION,
+  ...BEFORE_PAYING,
+  ...RECORDS,
+  ...FREE_SURFACES,
+  ...DOCUMENTS,
+  ...SERVICE_ROUTES,
+  ...WELL_KNOWN,
+  ...PAGES,
+} as const satisfies Readonly<Record<string, RouteFacts>>;

@@ -1,0 +1,45 @@
+// A document that changes only with a release or the configuration: made once, served with an entity tag (RFC 9110).
+import type { Facts } from '#src/discovery/facts.ts';
+import { linkHeader } from '#src/discovery/link-header.ts';
+import { CACHE_SHORTLY } from './answer.ts';
+
+export type Publisher = (
+  mediaType: string,
+  text: () => string | Promise<string>,
+) => (request: Request) => Promise<Response>;
+
+type Made = { readonly text: string; readonly etag: string };
+
+export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'generatedAt'>): Publisher {
+  const link = linkHeader(baseUrl);
+  return (mediaType, text) => {
+    let made: Promise<Made> | undefined;
+    const make = async (): Promise<Made> => {
+      const whole = await text();
+      return { text: whole, etag: await weakTag(whole.replaceAll(generatedAt, '')) };
+    };
+    return async (request) => {
+      made ??= make();
+      const document = await made;
+      const headers = { etag: document.etag, link, ...CACHE_SHORTLY };
+      if (isKnown(request.headers.get('if-none-match'), document.etag)) {
+        return new Response(null, { status: 304, headers });
+      }
+      return new Response(document.text, { headers: { 'content-type': mediaType, ...headers } });
+    };
+  };
+}
+
+/** Weak: processes of one deployment say the same, but for the time at which each made it. */
+async function weakTag(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  const hex = [...new Uint8Array(hash).subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0'));
+  return `W/"${hex.join('')}"`;
+}
+
+/** RFC 9110 §13.1.2: weak comparison with each of the list. */
+function isKnown(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false;
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, '');
+  return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || opaque(tag) === opaque(etag));
+}
