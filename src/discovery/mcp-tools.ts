@@ -1,0 +1,80 @@
+// The tools of the MCP server, once: a call of a tool is a call of its route. The HTTP room serves these and no others,
+// the manifest tells of them. Names and descriptions are for a model that chooses between the tools of many servers.
+import type { RouteFacts } from './route-facts.ts';
+import { ROUTES } from './routes.ts';
+
+/** Prices are not in the words: whoever publishes a tool adds them from the Facts. */
+export type ToolFacts = {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly route: RouteFacts;
+  /** As its route: charged where payment is enforced. */
+  readonly paid: boolean;
+};
+
+type Told = Omit<ToolFacts, 'route' | 'paid'>;
+
+const tool = <R extends RouteFacts, T extends Told>(route: R, told: T) =>
+  ({ ...told, route, paid: route.paid }) as const;
+
+export const MCP_TOOLS = [
+  tool(ROUTES.execute, {
+    name: 'execute_webhook',
+    title: 'Execute one outbound HTTPS request',
+    description:
+      'Makes one outbound HTTPS request (POST, PUT, PATCH or DELETE, 1 to 3 attempts) to a public target and returns a ' +
+      'signed receipt of the attempt and its outcome. Use it for one bounded side effect that needs proof. Give an ' +
+      'idempotencyKey: a repeat with the same key returns the first result and sends and charges nothing. A target ' +
+      'that fails is a result with job.status "failed" and a receipt, and is charged; the target’s own answer body is ' +
+      'never returned. Not for private addresses, and not for several steps.',
+  }),
+  tool(ROUTES.executeGuided, {
+    name: 'execute_guided_webhook',
+    title: 'Execute what a decision approved',
+    description:
+      'Executes, once per payer, exactly the action that decide_webhook approved with "pay_and_execute", and returns a ' +
+      'signed receipt that names the decision. Give the decisionId and the same action, unchanged.',
+  }),
+  tool(ROUTES.decide, {
+    name: 'decide_webhook',
+    title: 'Decide before paying',
+    description:
+      'Judges an action against your buyer policy before any payment, records the decision and recommends ' +
+      '"pay_and_execute", "manual_review" or "do_not_pay" with reasons. Free; nothing is sent to the target. Call it ' +
+      'before execute_guided_webhook.',
+  }),
+  tool(ROUTES.checkPolicy, {
+    name: 'check_policy',
+    title: 'Check whether a target may be called',
+    description:
+      'Judges the target as an execution would and shows which method, headers and retries would be used. Free; ' +
+      'nothing is sent to the target and nothing is recorded.',
+  }),
+  tool(ROUTES.job, {
+    name: 'get_job',
+    title: 'Read a job',
+    description:
+      'Reads one execution with its attempts, status and timings. Target, headers, body and payer are never shown. Free.',
+  }),
+  tool(ROUTES.receipt, {
+    name: 'get_receipt',
+    title: 'Read a receipt',
+    description:
+      'Reads the signed receipt of an execution, its decoded payload and whether its signature is valid. Free.',
+  }),
+  tool(ROUTES.verifyReceipt, {
+    name: 'verify_receipt',
+    title: 'Verify a receipt',
+    description:
+      'Checks the signature of a receipt and that it agrees with its job and the recorded events, check by check. An ' +
+      'execution counts as proven only when ok is true. Free.',
+  }),
+  tool(ROUTES.pricing, {
+    name: 'get_pricing',
+    title: 'Read the price',
+    description: 'What an execution costs, on which network, and when it is charged and when not. Free.',
+  }),
+] as const satisfies readonly ToolFacts[];
+
+export type ToolName = (typeof MCP_TOOLS)[number]['name'];
