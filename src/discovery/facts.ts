@@ -19,6 +19,8 @@ export type Facts = {
   readonly targetQuota: { readonly windowMs: number; readonly maxRequests: number } | null;
   /** Calls a minute by one client address. */
   readonly rateLimitPerMinute: number;
+  /** Days after which reads show no jobs, and no receipts and decisions, any more. */
+  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
 };
 
 /** CAIP-2 to the name people know. */

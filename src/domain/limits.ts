@@ -20,6 +20,8 @@ export const LIMITS = {
   /** Of one client address: each decision is an event for ever. */
   decidesPerMinute: 10,
   decidesPerDay: 200,
+  /** How long a decision approves. */
+  decisionValidMs: 24 * 3_600_000,
   decisions: { min: 1, max: 50, default: 10 },
   proofs: { min: 1, max: 50, default: 10 },
   monitoringWindowMs: { min: 60_000, max: 30 * 86_400_000, default: 86_400_000 },

@@ -65,6 +65,8 @@ export type HttpSettings = {
   /** The quota of one payer per target host; null where the mode has none. */
   readonly targetQuota: QuotaRule | null;
   readonly rateLimitPerMinute: number;
+  /** Of the read models; the log keeps all. */
+  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
   readonly trustsProxy: TrustsProxy;
   /** EGRESS_ALLOW_CIDRS is set. */
   readonly egressExemption: boolean;

@@ -3,7 +3,7 @@ import type { Facts } from '#src/discovery/facts.ts';
 import type { HttpDeps } from './deps.ts';
 
 export function documentFacts({ settings, payments, clock }: HttpDeps): Facts {
-  const { mode, offer, policyMode, targetQuota, rateLimitPerMinute } = settings;
+  const { mode, offer, policyMode, targetQuota, rateLimitPerMinute, retentionDays } = settings;
   return {
     baseUrl: settings.baseUrl.replace(/\/+$/, ''),
     generatedAt: new Date(clock.now()).toISOString(),
@@ -13,5 +13,6 @@ export function documentFacts({ settings, payments, clock }: HttpDeps): Facts {
     policyMode,
     targetQuota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
     rateLimitPerMinute,
+    retentionDays,
   };
 }

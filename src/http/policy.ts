@@ -1,6 +1,7 @@
 // The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { policyPreset } from '#src/discovery/policy-modes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
@@ -109,7 +110,7 @@ function errorOf({ refused: code, message, details }: Refusal) {
 
 function policyOf({ policyMode: mode, targetQuota, rateLimitPerMinute }: HttpSettings) {
   return {
-    preset: mode === 'open-public-https' ? 'open' : mode,
+    preset: policyPreset(mode),
     mode,
     quota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
     rateLimit: { windowMs: 60_000, maxRequests: rateLimitPerMinute },

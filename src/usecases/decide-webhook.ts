@@ -5,6 +5,7 @@ import { actionHash, policyHash } from '../domain/decision/hashes.ts';
 import { type DecisionFacts, recommend } from '../domain/decision/recommend.ts';
 import { STREAM } from '../domain/events.ts';
 import { makeId } from '../domain/ids.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { isRefused, type Refused } from '../domain/refusal.ts';
 import type { Digest, KeyedHash } from '../ports/signer.ts';
 import type { Decided, DecideInput } from './decided.ts';
@@ -34,8 +35,6 @@ export type DecideDeps = JudgeDeps &
     readonly payer: string | null;
   };
 
-const APPROVES_FOR_MS = 24 * 3_600_000;
-
 /**
  * A target that would be refused is a decision, not an error. A refusal: the action is malformed, or all free look-ups
  * are taken. Throws `Fault`: nothing was decided.
@@ -60,7 +59,7 @@ export async function decideWebhook(
     buyerPolicy: policy,
     facts,
     createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + APPROVES_FOR_MS).toISOString(),
+    expiresAt: new Date(now + LIMITS.decisionValidMs).toISOString(),
   };
   return { decision, position: await record(deps, decision) };
 }

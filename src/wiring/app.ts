@@ -117,6 +117,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     policyMode: config.policy.mode,
     targetQuota: targetQuota({ rules: targets.rules, targetQuotaPerMinute: targetPerMinute }),
     rateLimitPerMinute: clientPerMinute,
+    retentionDays: config.retentionDays,
     trustsProxy(address) {
       const facts = describeAddress(address);
       return facts !== null && proxies.some((cidr) => isInside(facts.bytes, cidr));

@@ -223,6 +223,7 @@ const settings: HttpSettings = {
   policyMode: 'open-public-https',
   targetQuota: null,
   rateLimitPerMinute: 60,
+  retentionDays: { jobs: 7, receipts: 30 },
   trustsProxy: () => false,
   egressExemption: false,
   metricsPublic: false,

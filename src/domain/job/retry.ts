@@ -26,13 +26,15 @@ export type RetryPlan =
   | { readonly willRetry: false; readonly waitMs: null };
 
 const STOP: RetryPlan = { willRetry: false, waitMs: null };
-const RETRIED_CATEGORIES: readonly ErrorCategory[] = [
+/** Failures that may pass by themselves, where no status came. */
+export const RETRIED_CATEGORIES: readonly ErrorCategory[] = [
   'dns_error',
   'connect_error',
   'timeout',
   'truncated_response',
 ];
-const RETRIED_STATUSES: readonly number[] = [408, 425, 429, 500, 502, 503, 504];
+/** Statuses of the target that may pass by themselves. */
+export const RETRIED_STATUSES: readonly number[] = [408, 425, 429, 500, 502, 503, 504];
 
 /** Full jitter; a Retry-After is the least wait, and one longer than the longest wait ends the job. */
 export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan {

@@ -12,7 +12,7 @@ export type JudgedHeaders = {
 };
 
 /** Hop-by-hop, framing, proxy, cloud metadata and payment headers. `*`: every name with that beginning. */
-const STRIPPED = [
+export const STRIPPED = [
   'connection',
   'keep-alive',
   'proxy-*',
