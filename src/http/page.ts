@@ -1,37 +1,110 @@
-// A page for people: HTML and one style sheet inside it, nothing from anywhere else, readable without a script.
+// A page for people: HTML and one style sheet inside it, nothing from anywhere else, readable without a script. The
+// shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer.
+//
+// A page's content starts with its one `h1`. What it may use of the style sheet (page-style.ts):
+// - text: `p.lead` (opening sentence), `.muted`, `p.note` (small print), `pre > code`, `pre.wrap` (lines that break)
+// - `dl.facts` (name and value), `dl.tiles > div > dt + dd` (figures at a glance), `.cards > .card` (h3, text, list)
+// - tables as they are, `.num` for figures; a wide one in `div.scroll` with role="region", tabindex="0", aria-label
+// - one word on a state: `span.pill` with `verified`, `succeeded`, `ok`; `failed`, `bad`; `running`, `attention`, `warn`
+//   (without `pill`: the colour alone, never the only sign)
+// - drawings: `figure.plot > svg[viewBox] + figcaption`, as wide as the page; `stroke-` and `fill-` with a colour's name
+//   (`stroke-ok`, `fill-grid`; `stroke="var(--ok)"` works too), so that they follow light and dark; text in them is
+//   muted and 12 units high; `span.key.ok` before a word is a legend's square
+// - `details > summary`
+// A `style` attribute or element does not pass the page's policy.
+import { linkHeader } from '#src/discovery/link-header.ts';
+import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { SERVICE } from '#src/domain/limits.ts';
 import { type Markup, markup } from './markup.ts';
+import { STYLE } from './page-style.ts';
 
 export type Page = {
   readonly title: string;
+  /** One sentence, for search engines and link previews. */
+  readonly description: string;
   readonly content: Markup;
+  /** The page's one address, without a host; absent where it has none (an error). */
+  readonly path?: string;
+  /** For tables and drawings: 72 rem instead of 48. */
+  readonly wide?: boolean;
 };
 
-const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1f2328}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem}dd{margin:0;overflow-wrap:anywhere}
-td,th{text-align:left;padding:.15rem 1rem .15rem 0}li{overflow-wrap:anywhere}
-.verified{color:#1a7f37}.failed{color:#cf222e}.running{color:#9a6700}`;
+export type PageAnswer = (
+  status: number,
+  page: Page,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Response>;
 
-/** The one style sheet that the page's policy lets through (CSP level 3). */
+/** `baseUrl`: PUBLIC_BASE_URL. Made once, when the routes are: `const page = pagesFrom(deps.settings.baseUrl)`. */
+export function pagesFrom(baseUrl: string): PageAnswer {
+  const base = baseUrl.replace(/\/+$/, '');
+  const link = linkHeader(base);
+  return async (status, page, headers = {}) =>
+    new Response(pageText(base, page), {
+      status,
+      headers: { 'content-type': HTML, link, ...(await pagePolicy()), ...headers },
+    });
+}
+
+export const HTML = 'text/html; charset=utf-8';
+
+/** The whole document. `base`: without a slash at its end. */
+export function pageText(base: string, { title, description, content, path, wide = false }: Page): string {
+  const canonical = path === undefined ? '' : markup`<link rel="canonical" href="${base}${path}">`;
+  const { markup: html } = markup`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>${title}</title><meta name="description" content="${description}">
+<meta name="color-scheme" content="light dark">${canonical}<link rel="icon" type="image/svg+xml" href="${ROUTES.favicon.path}">
+<style>${{ markup: STYLE }}</style></head>
+<body class="${wide ? 'wide' : ''}"><a class="skip" href="#main">Skip to content</a>
+<header><div class="bar"><a class="brand" href="${ROUTES.frontPage.path}">${MARK}${SERVICE.name}</a>
+<nav aria-label="Pages"><ul>${NAVIGATION.map((entry) => navigationLink(entry, path))}</ul></nav></div></header>
+<main id="main" tabindex="-1">${content}</main>
+<footer><div class="foot"><nav aria-label="Documents"><ul>${FOOTER.map((entry) => navigationLink(entry, path))}</ul></nav>
+<p>${SERVICE.name} ${SERVICE.version}</p></div></footer></body></html>
+`;
+  return html;
+}
+
+/** The one style sheet that passes (CSP level 3), and the icon. */
+export async function pagePolicy(): Promise<Readonly<Record<string, string>>> {
+  return {
+    'content-security-policy': `default-src 'none'; style-src '${await styleHash}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'referrer-policy': 'no-referrer',
+  };
+}
+
 const styleHash = crypto.subtle
   .digest('SHA-256', new TextEncoder().encode(STYLE))
   .then((hash) => `sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}`);
 
-export async function page(
-  status: number,
-  { title, content }: Page,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Response> {
-  const { markup: html } = markup`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>${title}</title><style>${{ markup: STYLE }}</style></head><body>${content}</body></html>
-`;
-  return new Response(html, {
-    status,
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': `default-src 'none'; style-src '${await styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      'referrer-policy': 'no-referrer',
-      ...headers,
-    },
-  });
+type Entry = readonly [text: string, route: RouteFacts, anchor?: string];
+
+/** Where the front page lists the recent proofs. */
+export const RECENT_PROOFS = 'recent-proofs';
+
+const NAVIGATION: readonly Entry[] = [
+  ['Home', ROUTES.frontPage],
+  ['Recent proofs', ROUTES.frontPage, RECENT_PROOFS],
+  ['Status', ROUTES.statusPage],
+  ['Docs', ROUTES.docsPage],
+];
+
+const FOOTER: readonly Entry[] = [
+  ['llms.txt', ROUTES.llms],
+  ['OpenAPI', ROUTES.openapi],
+  ['Quickstart', ROUTES.quickstart],
+  ['Pricing', ROUTES.pricing],
+  ['Public keys', ROUTES.jwks],
+  ['All documents', ROUTES.discovery],
+];
+
+function navigationLink([text, { path }, anchor]: Entry, here: string | undefined): Markup {
+  if (anchor !== undefined) return markup`<li><a href="${path}#${anchor}">${text}</a></li>`;
+  const current = path === here ? { markup: ' aria-current="page"' } : '';
+  return markup`<li><a href="${path}"${current}>${text}</a></li>`;
 }
+
+/** A call that goes through the relay and comes out with a seal. */
+const MARK = markup`<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke-width="2" class="stroke-accent"><circle cx="12" cy="12" r="6"/><path d="M0 12h6M18 12h6" /><path d="m9.5 12 1.8 1.8L14.8 10" stroke-linecap="round" stroke-linejoin="round"/></svg>`;

@@ -10,21 +10,30 @@ import { STATUS } from './errors.ts';
 import { type Links, linksFrom } from './links.ts';
 import { type Markup, markup } from './markup.ts';
 import { describe } from './operation.ts';
-import { page } from './page.ts';
+import { pagesFrom } from './page.ts';
 import { REDACTION_POLICY } from './proofs.ts';
 import { type Standing, standingOf } from './standing.ts';
 
 export function proofPageRoutes(deps: HttpDeps) {
   const links = linksFrom(deps.settings.baseUrl);
+  const page = pagesFrom(deps.settings.baseUrl);
   return new Elysia().get(
     ROUTES.proofPage.path,
     async ({ params }) => {
       const standing = await standingOf(deps, params.jobOrReceiptId);
       if (isRefused(standing)) {
         const text = markup`<h1>No proof here</h1><p>${standing.message}</p>`;
-        return page(STATUS[standing.refused], { title: 'No proof here', content: text });
+        return page(STATUS[standing.refused], {
+          title: 'No proof here',
+          description: standing.message,
+          content: text,
+        });
       }
-      return page(200, { title: `Proof: ${standing.state}`, content: proof(standing, links) });
+      return page(200, {
+        title: `Proof: ${standing.state}`,
+        description: 'How one relayed call stands, with every check of its receipt.',
+        content: proof(standing, links),
+      });
     },
     describe(ROUTES.proofPage, operation),
   );
