@@ -1,5 +1,5 @@
 // `bun run test [bun|deno] [part of a path …]`: every test file under Bun, then every one under Deno, each in a process
-// of its own, two at a time and one more of those that mostly wait, the journeys last. The last line is the sum of both.
+// of its own, two at a time and two more of those that mostly wait, the journeys last. The last line is the sum of both.
 // A file that ran no test, a run that ended badly, a test skipped without a stated requirement and a test that only one
 // of the two saw count as failed.
 import { spawn, spawnSync } from 'node:child_process';
@@ -40,7 +40,8 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 /** They wait for leases, time limits and outages nearly all of their time. */
-const MOSTLY_WAITING = /^test\/journeys\/(cluster|faults|refused-starts-event-store)/;
+const MOSTLY_WAITING =
+  /^test\/journeys\/(cluster|faults|paid-processes|refused-starts-event-store|shared-postgres|stop\.)/;
 
 /** Results in the files' order. */
 async function inLanes<T>(files: readonly string[], work: (file: string) => Promise<T>): Promise<T[]> {
@@ -50,7 +51,7 @@ async function inLanes<T>(files: readonly string[], work: (file: string) => Prom
   const lane = async (...queues: readonly IterableIterator<string>[]) => {
     for (const queue of queues) for (const file of queue) results.set(file, await work(file));
   };
-  await Promise.all([lane(others, patient), lane(others, patient), lane(patient)]);
+  await Promise.all([lane(others, patient), lane(others, patient), lane(patient), lane(patient)]);
   return files.flatMap((file) => {
     const result = results.get(file);
     return result === undefined ? [] : [result];
