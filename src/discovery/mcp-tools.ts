@@ -1,9 +1,10 @@
 // The tools of the MCP server, once: a call of a tool is a call of its route. The HTTP room serves these and no others,
 // the manifest tells of them. Names and descriptions are for a model that chooses between the tools of many servers.
+import { type Facts, networkName } from './facts.ts';
 import type { RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 
-/** Prices are not in the words: whoever publishes a tool adds them from the Facts. */
+/** Prices are not in these words: `toolDescription` adds them. */
 export type ToolFacts = {
   readonly name: string;
   readonly title: string;
@@ -15,7 +16,7 @@ export type ToolFacts = {
 
 type Told = Omit<ToolFacts, 'route' | 'paid'>;
 
-const tool = <R extends RouteFacts, T extends Told>(route: R, told: T) =>
+const tool = <R extends RouteFacts, const T extends Told>(route: R, told: T) =>
   ({ ...told, route, paid: route.paid }) as const;
 
 export const MCP_TOOLS = [
@@ -78,3 +79,32 @@ export const MCP_TOOLS = [
 ] as const satisfies readonly ToolFacts[];
 
 export type ToolName = (typeof MCP_TOOLS)[number]['name'];
+
+/** As it is published: the price is this deployment's. */
+export function toolDescription({ description, paid }: ToolFacts, facts: Facts): string {
+  return paid ? `${description} ${priceWords(facts)}` : description;
+}
+
+function priceWords({ askedFor, offer }: Facts): string {
+  if (askedFor === null) return 'Not charged: this service runs in demo mode.';
+  const network = `${networkName(offer.network)}, ${offer.network}`;
+  return (
+    `Costs ${offer.price} a call, paid by x402 (${offer.scheme}; ${network}) in _meta["x402/payment"]; without a ` +
+    'payment it answers with what to pay. Refusals and replays are not charged.'
+  );
+}
+
+/** What a client tells its model of the server as a whole. */
+export function serverInstructions(facts: Facts): string {
+  return [
+    'Makes one outbound HTTPS request for you and returns a signed receipt of the attempt, which anyone can verify. Use ' +
+      'it for one bounded side effect at a public HTTPS target that needs proof; not for private targets, for reading ' +
+      'pages, or for several steps.',
+    'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
+      'Or execute_webhook at once. The action has succeeded when job.status is "succeeded", and is proven when ' +
+      'verify_receipt says ok.',
+    `execute_webhook and execute_guided_webhook: ${priceWords(facts)}`,
+    'Always give an idempotencyKey. After an unclear failure repeat the same call with the same payment, never with a ' +
+      'new one: a finished call is not sent and not charged again.',
+  ].join('\n');
+}

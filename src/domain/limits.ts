@@ -12,6 +12,8 @@ export const LIMITS = {
   requestBodyBytes: 128 * 1024,
   requestBodyArrivalMs: 10_000,
   jsonDepth: 64,
+  /** What an MCP message may have around the arguments of its tool: bytes, the payment's among them, and levels. */
+  mcpEnvelope: { bytes: 32 * 1024, levels: 2 },
   targetHeaders: { count: 64, bytes: 16 * 1024 },
   responseBodyBytes: 64 * 1024,
   responseHeaderBytes: 16 * 1024,
@@ -41,6 +43,10 @@ export const LIMITS = {
   mismatches: { max: 10, closedMs: 3_600_000 },
   /** How long an answer waits for the read models before it goes out without them. */
   caughtUpWaitMs: 1000,
+  handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3_600_000 },
+  schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
+  /** How often one client address may call the canary, in calls of the other free routes. */
+  canaryRateFactor: 10,
 } as const;
 
 export const PRICE = {

@@ -13,13 +13,14 @@ export function readJson<S extends TSchema>(
   bytes: Uint8Array,
   headers: Headers,
   check: SchemaCheck<S>,
+  maxDepth?: number,
 ): Body<Static<S>> {
   if (bytes.byteLength === 0) return refused('invalid_json', 'A JSON body is required.');
   if (!isJson(headers)) {
     return refused('unsupported_media_type', 'Send the body as application/json in UTF-8, not encoded.');
   }
   const text = utf8Text(bytes);
-  const parsed = text === null ? ({ outcome: 'syntax' } as const) : parseStrictJson(text);
+  const parsed = text === null ? ({ outcome: 'syntax' } as const) : parseStrictJson(text, maxDepth);
   if (parsed.outcome === 'syntax') return refused('invalid_json', 'The body is not JSON in UTF-8.');
   if (parsed.outcome === 'faults') return invalidRequest(parsed.faults);
   return check.matches(parsed.value) ? { value: parsed.value } : invalidRequest(check.faults(parsed.value));

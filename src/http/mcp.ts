@@ -1,9 +1,85 @@
-// The MCP server on the wire.
+// The MCP server on the wire: streamable HTTP without sessions (Model Context Protocol, 2025-11-25), a JSON answer to
+// each message. Browsers of any origin may call, as they may call the routes: there is no session to steal.
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+} from '@modelcontextprotocol/sdk/types.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { Elysia } from 'elysia';
+import { serverInstructions } from '#src/discovery/mcp-tools.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { callOf } from './call.ts';
 import type { HttpDeps } from './deps.ts';
+import { documentFacts } from './document-facts.ts';
 import type { Routed } from './front-door.ts';
+import { readJson } from './json-body.ts';
+import { callTool, findTool } from './mcp-call.ts';
+import { envelopeRefusal, McpAnswer, McpMessage, McpRefusal, mcpMessage } from './mcp-messages.ts';
+import { listedTools } from './mcp-tools.ts';
+import { describe } from './operation.ts';
+import { readBody } from './read-body.ts';
+
+const { requestBodyBytes, requestBodyArrivalMs, jsonDepth, mcpEnvelope } = LIMITS;
+const BODY = { maxBytes: requestBodyBytes + mcpEnvelope.bytes, arrivalMs: requestBodyArrivalMs };
+const DEPTH = jsonDepth + mcpEnvelope.levels;
 
 /** `route`: the HTTP room's own routes, so that a tool does what its route does. */
-export function mcpRoutes(_deps: HttpDeps, _route: Routed) {
-  return new Elysia();
+export function mcpRoutes(deps: HttpDeps, route: Routed) {
+  const serverFor = servers(deps, route);
+  return new Elysia().post(
+    ROUTES.mcp.path,
+    async ({ request }) => {
+      const bytes = await readBody(request, callOf(request), deps.clock, BODY);
+      if (!(bytes instanceof Uint8Array)) return envelopeRefusal(bytes);
+      const message = readJson(bytes, request.headers, mcpMessage, DEPTH);
+      if (isRefused(message)) return envelopeRefusal(message);
+      const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+      await serverFor(request, message.value).connect(transport);
+      return transport.handleRequest(request, { parsedBody: message.value });
+    },
+    { parse: 'none', ...describe(ROUTES.mcp, operation) },
+  );
 }
+
+/** A server for each message: the SDK's holds what belongs to one connection. */
+function servers(deps: HttpDeps, route: Routed) {
+  const facts = documentFacts(deps);
+  const tools = [...listedTools(facts)];
+  const options = {
+    capabilities: { tools: {} },
+    instructions: serverInstructions(facts),
+    // One for all: to make one costs more than to answer, and no tool of ours asks for it.
+    jsonSchemaValidator: new AjvJsonSchemaValidator(),
+  };
+  return (request: Request, message: McpMessage): Server => {
+    const server = new Server(SERVICE, options);
+    const tell = (cause: unknown) =>
+      deps.logger.error('a tool failed outside its route', { requestId: callOf(request).id, cause });
+    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
+    server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+      const tool = findTool(params.name);
+      if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool: see tools/list');
+      return callTool(tool, message, request, route, tell);
+    });
+    return server;
+  };
+}
+
+const operation = {
+  body: McpMessage,
+  answers: {
+    200: ['The answer to the request. A refused or unpaid tool call is a result with isError.', McpAnswer],
+    202: ['The notification was taken.', null],
+    400: ['No JSON, no message of the protocol, a batch, or an unsupported protocol version.', McpRefusal],
+    406: ['The client must accept application/json and text/event-stream.', McpRefusal],
+    408: ['The body did not arrive in time.', McpRefusal],
+    413: ['The body is too large.', McpRefusal],
+    415: ['The body is not application/json.', McpRefusal],
+  } as const,
+};

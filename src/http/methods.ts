@@ -37,7 +37,7 @@ function preflight(allow: string): Response {
       'access-control-allow-methods': allow,
       // The last: x402 clients send it with a request, where it means nothing but has to be allowed.
       'access-control-allow-headers':
-        'content-type, x-request-id, payment-signature, x-payment, access-control-expose-headers',
+        'content-type, accept, mcp-protocol-version, x-request-id, payment-signature, x-payment, access-control-expose-headers',
       'access-control-max-age': '7200',
     },
   });

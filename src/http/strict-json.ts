@@ -10,10 +10,10 @@ export type StrictJson =
   | { readonly outcome: 'syntax' }
   | { readonly outcome: 'faults'; readonly faults: readonly InputFault[] };
 
-export function parseStrictJson(text: string): StrictJson {
+export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDepth): StrictJson {
   // Before the runtime's parser, which recurses.
-  if (nestsDeeperThan(LIMITS.jsonDepth, text)) {
-    const message = `Nested deeper than ${LIMITS.jsonDepth} levels`;
+  if (nestsDeeperThan(maxDepth, text)) {
+    const message = `Nested deeper than ${maxDepth} levels`;
     return { outcome: 'faults', faults: [{ path: '', message }] };
   }
   let value: unknown;

@@ -1,0 +1,105 @@
+// The messages of the MCP server: JSON-RPC 2.0 as the Model Context Protocol (2025-11-25) has it, one a request.
+// Requests are judged by their envelope here; what is in `params` is the SDK's and the routes' to judge.
+import { type TSchema, Type } from '@sinclair/typebox';
+import type { Refused } from '#src/domain/refusal.ts';
+import { json } from './answer.ts';
+import { STATUS } from './errors.ts';
+import type { BodyRefused } from './json-body.ts';
+import { type SchemaCheck, schemaCheck } from './schema-check.ts';
+import { Closed } from './schema-parts.ts';
+
+const Id = Type.Union([Type.String(), Type.Integer()]);
+const Version = Type.Literal('2.0');
+const Open = <P extends Record<string, TSchema>>(properties: P, description: string) =>
+  Type.Object(properties, { description });
+
+export const McpMessage = Closed({
+  jsonrpc: Version,
+  id: Type.Optional(Type.Union(Id.anyOf, { description: 'Absent: a notification, answered 202.' })),
+  method: Type.String({ description: 'Such as initialize, tools/list, tools/call.' }),
+  params: Type.Optional(
+    Open({}, 'Of tools/call: `name`, `arguments`, and for paid tools `_meta["x402/payment"]`.'),
+  ),
+});
+export type McpMessage = typeof McpMessage.static;
+
+const envelope = schemaCheck(McpMessage);
+
+/** Responses are refused with the rest: this server asks its clients nothing. */
+export const mcpMessage: SchemaCheck<typeof McpMessage> = {
+  ...envelope,
+  faults: (value) =>
+    Array.isArray(value)
+      ? [{ path: '', message: 'A batch: send one message a request' }]
+      : envelope.faults(value),
+};
+
+const Results = Type.Union([
+  Closed(
+    {
+      content: Type.Array(Closed({ type: Type.Literal('text'), text: Type.String() })),
+      structuredContent: Open({}, 'Fits the outputSchema of the tool.'),
+      isError: Type.Boolean({ description: 'Refused, failed, or not paid for.' }),
+      _meta: Type.Optional(
+        Closed({ 'x402/payment-response': Open({}, 'The settlement, as in PAYMENT-RESPONSE.') }),
+      ),
+    },
+    'Of tools/call.',
+  ),
+  Closed(
+    {
+      tools: Type.Array(
+        Closed({
+          name: Type.String(),
+          title: Type.String(),
+          description: Type.String(),
+          inputSchema: Open({ type: Type.Literal('object') }, 'JSON Schema.'),
+          outputSchema: Open({ type: Type.Literal('object') }, 'JSON Schema.'),
+          annotations: Open({}, 'Hints.'),
+        }),
+      ),
+    },
+    'Of tools/list.',
+  ),
+  Closed(
+    {
+      protocolVersion: Type.String(),
+      capabilities: Open({}, 'Tools alone.'),
+      serverInfo: Closed({ name: Type.String(), version: Type.String() }),
+      instructions: Type.String(),
+    },
+    'Of initialize.',
+  ),
+  Closed({}, 'Of ping.'),
+]);
+
+const error = Closed({
+  code: Type.Integer({ description: 'JSON-RPC 2.0 §5.1.' }),
+  message: Type.String(),
+  data: Type.Optional(
+    Type.Unknown({ description: 'Of a refusal: `code` as in other answers, and `details`.' }),
+  ),
+});
+
+export const McpAnswer = Type.Union([
+  Closed({ jsonrpc: Version, id: Id, result: Results }),
+  Closed({ jsonrpc: Version, id: Id, error }),
+]);
+
+export const McpRefusal = Closed({ jsonrpc: Version, id: Type.Null(), error });
+
+type EnvelopeRefused = BodyRefused | Refused<'body_too_large' | 'body_timeout'>;
+
+/** JSON-RPC 2.0 §5.1; the last is the first of those that a server may use as it likes. */
+const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
+  invalid_json: -32700,
+  invalid_request: -32600,
+};
+const SERVER_ERROR = -32000;
+
+/** Of a message that was not read: nobody knows its id. */
+export function envelopeRefusal({ refused: code, message, details }: EnvelopeRefused): Response {
+  const data = { code, ...(details === undefined ? {} : { details }) };
+  const error = { code: RPC_CODES[code] ?? SERVER_ERROR, message, data };
+  return json(STATUS[code], { jsonrpc: '2.0', id: null, error });
+}
