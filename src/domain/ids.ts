@@ -22,4 +22,5 @@ export const ID_PATTERN = {
   job: '^job_[0-9a-hjkmnp-tv-z]{26}$',
   receipt: '^rcpt_[0-9a-hjkmnp-tv-z]{26}$',
   decision: '^dec_[0-9a-hjkmnp-tv-z]{26}$',
+  handoff: '^hnd_[0-9a-hjkmnp-tv-z]{26}$',
 } as const;

@@ -6,7 +6,7 @@ import { countedAs } from './client-address.ts';
 
 /** Each route counts for itself: free checks do not use up paid calls. */
 export function rateRule(
-  route: 'execute' | 'policy-check' | 'decide' | 'decide-daily',
+  route: 'execute' | 'policy-check' | 'decide' | 'decide-daily' | 'handoff' | 'schedule-preview' | 'canary',
   maxRequests: number,
   windowMs = 60_000,
 ): QuotaRule {
