@@ -18,7 +18,8 @@ const JOB = 'job_5nv9ky01m5kpd17vfh4594a4hh';
 const RECEIPT = 'rcpt_57511t2hgk42624th4s0cxrb5w';
 const DECISION = 'dec_492x9vxap1wmxyfmf30nvbka09';
 
-const ACTION: WebhookRequest = {
+/** What documents send by way of example. */
+export const ACTION: WebhookRequest = {
   url: 'https://example.com/hook',
   method: 'POST',
   body: { event: 'order.paid', order: 17 },

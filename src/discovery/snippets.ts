@@ -1,11 +1,19 @@
-// The code snippets for readers, by group. Each is whole and runs as it stands; a test runs every one of them.
+// The code snippets for readers, by group. Each is whole and runs as it stands; a test runs every one of them as served.
+import { heading, paymentTerms } from './document-parts.ts';
 import type { Facts } from './facts.ts';
+import { ROUTES } from './routes.ts';
+import { serviceLinks } from './service-links.ts';
+import { advancedSurfaces } from './snippets/advanced-surfaces.ts';
+import { buyerPolicyGroup } from './snippets/buyer-policy.ts';
+import { decisionFirst } from './snippets/decision-first.ts';
+import { discovery } from './snippets/discovery.ts';
 import { paidCall } from './snippets/paid-call.ts';
+import { verification } from './snippets/verification.ts';
 
-/** `language`: `shell`, `typescript`, `python` or `json`. */
 export type Snippet = {
   readonly id: string;
   readonly title: string;
+  /** `shell` is for POSIX sh with curl, `json` a file of configuration. */
   readonly language: 'shell' | 'typescript' | 'python' | 'json';
   readonly description: string;
   readonly code: string;
@@ -18,15 +26,32 @@ export type SnippetGroup = {
   readonly snippets: readonly Snippet[];
 };
 
-export function snippetGroups(facts: Facts): readonly SnippetGroup[] {
-  return [paidCall(facts)];
-}
+export const snippetGroups = (facts: Facts): readonly SnippetGroup[] => [
+  discovery(facts),
+  paidCall(facts),
+  decisionFirst(facts),
+  verification(facts),
+  advancedSurfaces(facts),
+  buyerPolicyGroup(facts),
+];
 
 /** The snippet of that id, which must be one. */
 export function snippet(facts: Facts, id: string): Snippet {
-  const found = snippetGroups(facts)
-    .flatMap(({ snippets }) => snippets)
-    .find((one) => one.id === id);
+  const all = snippetGroups(facts).flatMap(({ snippets }) => snippets);
+  const found = all.find((one) => one.id === id);
   if (found === undefined) throw new Error(`there is no snippet ${id}`);
   return found;
+}
+
+/** The snippets document. `payment.required`: whether payment is enforced now; `payment.route`: the classic one. */
+export function snippetsDocument(facts: Facts) {
+  const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
+  return {
+    ...heading(facts),
+    purpose:
+      'Code to find, judge, pay, execute and verify with: each snippet is whole and runs as it stands. Put your own target in place of https://example.com/hook.',
+    payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
+    groups: snippetGroups(facts),
+    links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
+  };
 }

@@ -32,6 +32,7 @@ import { type ProcessMeter, processMetrics } from './process-metrics.ts';
 import { proofPageRoutes } from './proof-page.ts';
 import { proofRoutes } from './proofs.ts';
 import { scheduleRoutes } from './schedules.ts';
+import { snippetRoutes } from './snippets.ts';
 import { statusPageRoutes } from './status-page.ts';
 import { trustRoutes } from './trust.ts';
 import { verifyRoutes } from './verify.ts';
@@ -60,7 +61,11 @@ export function createApp(deps: HttpDeps): App {
 }
 
 function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
-  let document: Promise<string> | undefined;
+  let made: Promise<string> | undefined;
+  const document = () => {
+    made ??= openapiText(groups, deps.settings);
+    return made;
+  };
   const groups: readonly AnyElysia[] = [
     executeRoutes(deps),
     guidedRoutes(deps),
@@ -82,15 +87,13 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     scheduleRoutes(deps),
     canaryRoutes(deps),
     documentRoutes(deps),
+    snippetRoutes(deps),
     wellKnownRoutes(deps),
     mcpRoutes(deps, route),
     frontPageRoutes(deps),
     statusPageRoutes(deps),
-    docsPageRoutes(deps),
-    openapiRoutes(() => {
-      document ??= openapiText(groups, deps.settings);
-      return document;
-    }),
+    docsPageRoutes(deps, document),
+    openapiRoutes(document),
   ];
   return groups;
 }
