@@ -114,6 +114,29 @@ time{white-space:nowrap;font-variant-numeric:tabular-nums}
 .plot svg text{fill:var(--muted);font-size:12px;font-family:system-ui,sans-serif}
 figcaption{font-size:.875rem;margin-top:.5rem}
 .key{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;background:currentColor;margin-right:.375rem}
+.steps{counter-reset:step}
+.steps h3::before{counter-increment:step;content:counter(step) ". ";color:var(--accent)}
+.proofs{list-style:none;padding:0;border-top:1px solid var(--line)}
+.proofs li{display:flex;flex-wrap:wrap;gap:.125rem .75rem;align-items:baseline;margin:0;padding:.625rem 0;border-bottom:1px solid var(--line)}
+.proofs li>a{flex:1 1 19rem}
+.proofs li>span:not(.pill),.proofs time{color:var(--muted);font-size:.875rem}
+.proofs li>span:not(.pill){flex:1 1 16rem}
+.docs{display:grid;gap:0 3rem}
+.contents{font-size:.875rem}
+.contents p{margin:1rem 0 .25rem;font-weight:600}
+.contents ul{display:block;margin:0}
+.docs section:first-child h2{margin-top:1rem}
+.operation{border-top:1px solid var(--line);margin-top:2rem;padding-top:.5rem}
+.operation h3{margin-top:1rem;font-size:1.1875rem}
+.method{font-weight:650;font-size:.875rem;color:var(--accent)}
+.schema{list-style:none;padding:0}
+.schema .schema{margin:.25rem 0 .5rem;padding-left:1rem;border-left:2px solid var(--line)}
+.schema li{margin:.375rem 0}
+.name{font-weight:650}
+.type{color:var(--muted);font-size:.875rem;overflow-wrap:anywhere}
+.answers{list-style:none;padding:0}
+.answers details{margin:.375rem 0 .75rem}
+@media (min-width:60rem){.docs{grid-template-columns:14rem minmax(0,1fr)}.contents{position:sticky;top:0;align-self:start;max-height:100vh;overflow-y:auto;padding:1rem 0}}
 details{border:1px solid var(--line);border-radius:8px;margin:0 0 .75rem;padding:0 1rem}
 summary{cursor:pointer;padding:.625rem 0;font-weight:600}
 ${drawing}
