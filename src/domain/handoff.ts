@@ -2,6 +2,7 @@
 // what a package holds; whether the target may be called is the target policy's, carrying the steps out is nobody's here.
 import { type Static, Type } from '@sinclair/typebox';
 import { LIMITS } from './limits.ts';
+import { WebhookRequest } from './webhook-request.ts';
 
 const { actions, textMaxLength, selectorMaxLength } = LIMITS.handoff;
 
@@ -52,6 +53,21 @@ export const HandoffAction = Type.Object(
 export type HandoffAction = Static<typeof HandoffAction>;
 
 export const HandoffActions = Type.Array(HandoffAction, { minItems: actions.min, maxItems: actions.max });
+
+const { url, idempotencyKey } = WebhookRequest.properties;
+
+export const HandoffRequest = Type.Object(
+  {
+    targetUrl: Type.String({ ...url, description: 'Absolute HTTPS URL that the steps are for.' }),
+    actions: HandoffActions,
+    returnUrl: Type.Optional(
+      Type.String({ ...url, description: 'Absolute HTTPS URL where the browser agent is to go in the end.' }),
+    ),
+    idempotencyKey,
+  },
+  { additionalProperties: false },
+);
+export type HandoffRequest = Static<typeof HandoffRequest>;
 
 /** What no schema of one shape can say: that an action has what its type needs. `path`: JSON pointer into `actions`. */
 export function missingMembers(given: readonly HandoffAction[]): { path: string; message: string }[] {

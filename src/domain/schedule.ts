@@ -2,6 +2,7 @@
 // no time zone: the calendar is an argument. It leaves the target to the target policy; nothing is ever scheduled.
 import { type Static, Type } from '@sinclair/typebox';
 import { LIMITS } from './limits.ts';
+import { WebhookRequest } from './webhook-request.ts';
 
 const { nextRuns, timezoneMaxLength, runAtMaxLength } = LIMITS.schedule;
 
@@ -34,6 +35,12 @@ export const DailySchedule = Type.Object(
 
 export const Schedule = Type.Union([OnceSchedule, DailySchedule]);
 export type Schedule = Static<typeof Schedule>;
+
+export const SchedulePreviewRequest = Type.Object(
+  { webhook: WebhookRequest, schedule: Schedule },
+  { additionalProperties: false },
+);
+export type SchedulePreviewRequest = Static<typeof SchedulePreviewRequest>;
 
 /** What is asked of a calendar: see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
 export type ReadsCalendar = {
