@@ -3,14 +3,15 @@
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import { CHECK_WORDS } from '#src/domain/receipt/check-words.ts';
+import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { HttpDeps } from './deps.ts';
 import { STATUS } from './errors.ts';
 import { type Links, linksFrom } from './links.ts';
 import { type Markup, markup } from './markup.ts';
 import { describe } from './operation.ts';
-import { pagesFrom } from './page.ts';
+import { pagesFrom, RECENT_PROOFS } from './page.ts';
 import { REDACTION_POLICY } from './proofs.ts';
 import { type Standing, standingOf } from './standing.ts';
 
@@ -22,7 +23,8 @@ export function proofPageRoutes(deps: HttpDeps) {
     async ({ params }) => {
       const standing = await standingOf(deps, params.jobOrReceiptId);
       if (isRefused(standing)) {
-        const text = markup`<h1>No proof here</h1><p>${standing.message}</p>`;
+        const text = markup`<h1>No proof here</h1><p class="lead">${standing.message}</p>
+<p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
         return page(STATUS[standing.refused], {
           title: 'No proof here',
           description: standing.message,
@@ -32,6 +34,7 @@ export function proofPageRoutes(deps: HttpDeps) {
       return page(200, {
         title: `Proof: ${standing.state}`,
         description: 'How one relayed call stands, with every check of its receipt.',
+        path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
         content: proof(standing, links),
       });
     },
@@ -39,12 +42,22 @@ export function proofPageRoutes(deps: HttpDeps) {
   );
 }
 
-function proof({ state, job, report }: Standing, links: Links): Markup {
-  return markup`<h1>Proof of one relayed call: <span class="${state}">${state}</span></h1>
+function proof(standing: Standing, links: Links): Markup {
+  const { state, job, report } = standing;
+  return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
+<p class="lead">${inWords(standing)}</p>
 ${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
-${report === null ? markup`<p>The job is running: there is no receipt yet.</p>` : reportFacts(report)}
+${report === null ? markup`` : reportFacts(report)}
 <h2>For machines</h2><ul>${addresses(job, report, links).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>
-<p>${REDACTION_POLICY.summary} A signature proves what this relay said, not what the target did.</p>`;
+<p class="note">${REDACTION_POLICY.summary} A signature proves what this relay said, not what the target did.</p>`;
+}
+
+function inWords({ state, report }: Standing): string {
+  if (report === null) return 'The job is running: there is no receipt yet.';
+  if (!report.ok) return 'At least one check does not hold: do not rely on this receipt.';
+  return state === 'verified'
+    ? 'Every check of the receipt holds.'
+    : 'The call failed. Every check of the receipt holds: that the call failed is what it proves.';
 }
 
 function jobFacts(job: JobRecord): Markup {
@@ -58,17 +71,26 @@ function jobFacts(job: JobRecord): Markup {
     ['Created', job.createdAt],
     ['Updated', job.updatedAt],
   ];
-  return markup`<h2>Job</h2><dl>${rows.map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+  return markup`<h2>Job</h2>${facts(rows)}`;
 }
 
 function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
-  const rows = checks.map(
-    ({ name, ok }) =>
-      markup`<tr><td>${name}</td><td class="${ok ? 'verified' : 'failed'}">${ok ? 'ok' : 'failed'}</td></tr>`,
-  );
-  return markup`<h2>Receipt</h2><dl><dt>Receipt</dt><dd>${receiptId ?? 'unknown'}</dd><dt>Key</dt><dd>${keyId ?? 'unknown'}</dd>
-<dt>Signature</dt><dd>${signatureVerified ? 'verified' : 'not verified'}</dd></dl>
-<h2>Checks</h2><table><thead><tr><th>Check</th><th>Result</th></tr></thead><tbody>${rows}</tbody></table>`;
+  const rows: readonly (readonly [string, string])[] = [
+    ['Receipt', receiptId ?? 'unknown'],
+    ['Key', keyId ?? 'unknown'],
+    ['Signature', signatureVerified ? 'verified' : 'not verified'],
+  ];
+  return markup`<h2>Receipt</h2>${facts(rows)}
+<h2>Checks</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
+}
+
+const facts = (rows: readonly (readonly [string, string])[]) =>
+  markup`<dl class="facts">${rows.map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+
+function checkRow({ name, ok, details }: Check): Markup {
+  const compared = ok || details === undefined ? '' : markup`<br><code>${JSON.stringify(details)}</code>`;
+  return markup`<tr><td><span class="pill ${ok ? 'ok' : 'failed'}">${ok ? 'ok' : 'failed'}</span></td>
+<td>${CHECK_WORDS[name]} <code class="muted">${name}</code>${compared}</td></tr>`;
 }
 
 function addresses(job: JobRecord | null, report: VerificationReport | null, links: Links): string[] {

@@ -1,0 +1,22 @@
+// The verifier's checks in plain words, for people who see them the first time.
+import type { CheckName } from './verify.ts';
+
+export const CHECK_WORDS: Readonly<Record<CheckName, string>> = {
+  receipt_present: 'There is a receipt, and it is the one that was asked for',
+  signature_valid: 'It is signed by a key of the relay, and nothing in it was changed',
+  key_valid_at_issue: 'The key was valid when the receipt was issued',
+  payload_version_supported: 'The receipt has a form that this verifier knows',
+  payload_job_id: 'It belongs to the job that was asked for',
+  request_commitment_present: 'It is bound to one request (target, headers, body)',
+  response_commitment_present: 'It is bound to the response that came, and to none that did not',
+  job_present: 'The job is at hand',
+  receipt_links_job: 'The receipt names the job',
+  job_links_receipt: 'The job names the receipt',
+  status_matches: 'Job and receipt tell the same outcome',
+  method_matches: 'Job and receipt tell the same method',
+  target_matches: 'Job and receipt are bound to the same target',
+  attempts_match: 'Job and receipt tell the same attempts',
+  decision_matches: 'Job and receipt tell the same decision',
+  payment_matches: 'Job and receipt tell the same payment',
+  event_chain_matches: 'The recorded history of the job is the one that was signed',
+};
