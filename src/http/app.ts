@@ -19,6 +19,7 @@ import { frontPageRoutes } from './front-page.ts';
 import { guidedRoutes } from './guided.ts';
 import { handoffRoutes } from './handoff.ts';
 import { healthRoutes } from './health.ts';
+import { indexDocumentRoutes } from './index-documents.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
 import { mcpRoutes } from './mcp.ts';
@@ -88,6 +89,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     canaryRoutes(deps),
     documentRoutes(deps),
     snippetRoutes(deps),
+    indexDocumentRoutes(deps),
     wellKnownRoutes(deps),
     mcpRoutes(deps, route),
     frontPageRoutes(deps),

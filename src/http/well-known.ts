@@ -1,21 +1,74 @@
 // Well-known files, robots, llms.txt and icon.
 import { Elysia } from 'elysia';
+import { agentManifest } from '#src/discovery/agent-manifest.ts';
+import { apiCatalog } from '#src/discovery/api-catalog.ts';
+import { ICO_TYPE, JSON_TYPE, LINKSET_TYPE, SVG_TYPE, TEXT_TYPE } from '#src/discovery/document-index.ts';
+import { iconIco, iconSvg } from '#src/discovery/icon.ts';
 import { llmsText } from '#src/discovery/llms.ts';
+import { robotsText } from '#src/discovery/robots.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { x402Items, x402Manifest } from '#src/discovery/x402-manifest.ts';
+import { CACHE_SHORTLY } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
-import { describe } from './operation.ts';
+import { describe, unlisted } from './operation.ts';
 import { publisher } from './publish.ts';
 
 export function wellKnownRoutes(deps: HttpDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
-  const guide = publish('text/plain; charset=utf-8', () => llmsText(facts));
-  return new Elysia().get(
-    ROUTES.llms.path,
-    ({ request }) => guide(request),
-    describe(ROUTES.llms, {
-      answers: { 200: ['The guide, as Markdown.', 'text/plain'], 304: ['Not changed.', null] },
-    }),
-  );
+  const text = (mediaType: string, made: () => string) => {
+    const serve = publish(mediaType, made);
+    return ({ request }: { readonly request: Request }) => serve(request);
+  };
+  const json = (mediaType: string, document: () => unknown) =>
+    text(mediaType, () => JSON.stringify(document()));
+  return new Elysia()
+    .get(
+      ROUTES.x402.path,
+      json(JSON_TYPE, () => x402Manifest(facts)),
+      unlisted,
+    )
+    .get(
+      ROUTES.x402Items.path,
+      json(JSON_TYPE, () => x402Items(facts)),
+      unlisted,
+    )
+    .get(
+      ROUTES.agent.path,
+      json(JSON_TYPE, () => agentManifest(facts)),
+      unlisted,
+    )
+    .get(
+      ROUTES.apiCatalog.path,
+      json(LINKSET_TYPE, () => apiCatalog(facts)),
+      unlisted,
+    )
+    .get(
+      ROUTES.robots.path,
+      text(TEXT_TYPE, () => robotsText(facts)),
+      unlisted,
+    )
+    .get(
+      ROUTES.favicon.path,
+      text(SVG_TYPE, () => iconSvg),
+      unlisted,
+    )
+    .get(ROUTES.faviconIco.path, ico, unlisted)
+    .get(
+      ROUTES.llms.path,
+      text(TEXT_TYPE, () => llmsText(facts)),
+      describe(ROUTES.llms, {
+        answers: {
+          200: ['The guide, as Markdown.', 'text/plain'],
+          304: ['It is as the caller has it.', null],
+        },
+      }),
+    );
 }
+
+function ico(): Response {
+  return new Response(ICON, { headers: { 'content-type': ICO_TYPE, ...CACHE_SHORTLY } });
+}
+
+const ICON = iconIco();

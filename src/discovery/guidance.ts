@@ -1,0 +1,65 @@
+// What an agent must know before it buys, in words: the OpenAPI document carries all of it, llms.txt the order of calls.
+import { LIMITS } from '../domain/limits.ts';
+import { chargeInWords } from './document-parts.ts';
+import type { Facts } from './facts.ts';
+import { pathTemplate, type RouteFacts } from './route-facts.ts';
+import { ROUTES } from './routes.ts';
+
+export const PURPOSE =
+  'Makes one outbound HTTPS request to a public target for an agent and answers with a signed receipt of the attempt and its outcome, which anyone can verify.';
+
+/** `info.x-guidance`: at most 4000 characters, which directories put before an agent as they are. */
+export function guidanceText(facts: Facts): string {
+  const steps = callOrder(facts).map((step, i) => `${i + 1}. ${step}`);
+  return [
+    PURPOSE,
+    `When: ${USE_WHEN}`,
+    `Not: ${AVOID_WHEN}`,
+    `Price: ${chargeInWords(facts)} A refusal (400, 402, 404, 409, 413, 429) and a replay are never charged.`,
+    `Order of calls:\n${steps.join('\n')}`,
+    `Payment: the 402 carries the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.`,
+    `Repeats: ${REPEATS}`,
+    `Verification: ${VERIFIED_WHEN} Receipts are JWS; ${facts.baseUrl}${ROUTES.jwks.path} has the keys to verify them offline.`,
+    `Limits: ${limitsInWords(facts)}`,
+    `Try it free: ${call(facts, ROUTES.checkPolicy)} judges a target without calling it; ${call(facts, ROUTES.canaryPost)} is a target to test against.`,
+    `More: ${facts.baseUrl}${ROUTES.llms.path}, ${facts.baseUrl}${ROUTES.quickstart.path}, ${facts.baseUrl}${ROUTES.snippets.path}.`,
+  ].join('\n\n');
+}
+
+export const USE_WHEN = `one bounded side effect (${LIMITS.methods.join(', ')}) at a public HTTPS target that needs proof of the attempt and its outcome, without an account.`;
+
+export const AVOID_WHEN =
+  'private or local addresses, several steps, a target that cannot take a duplicate, or secrets: send no wallet keys, seed phrases, database URLs or long-lived admin credentials.';
+
+/** The path from the question to the proof, a sentence or two a step. */
+export function callOrder(facts: Facts): readonly string[] {
+  return [
+    `${call(facts, ROUTES.decide)} with {"action": {"url", "body", "idempotencyKey"}, "buyerPolicy": {"maxPriceUsd"}}: free; read \`decisionId\` and \`recommendation\`.`,
+    `If it is \`pay_and_execute\`: ${call(facts, ROUTES.executeGuided)} with {"decisionId", "action"}, the same action. ${payment(facts)}`,
+    `200: the target answered 2xx. 502: it did not. Both bear \`job\`, \`receipt\` and \`links\`${facts.askedFor === null ? '' : ', and both are charged, once'}.`,
+    'GET `links.verifyReceipt`: done only when `ok`, `signatureVerified` and every check are true. Keep the receipt id.',
+  ];
+}
+
+export const REPEATS =
+  'a call that got lost is repeated with the same body and the same payment header: nothing is sent or charged twice. After 503 `payment_unconfirmed` repeat with that same header, never with a new payment. After 409 `idempotency_in_progress` or 429 wait as Retry-After says.';
+
+const VERIFIED_WHEN =
+  'an execution counts as proven only when the report has ok true, signatureVerified true and every check ok.';
+
+function payment({ askedFor }: Facts): string {
+  if (askedFor === null) return 'It needs no payment here.';
+  return 'It answers 402: compare price, network and payee with your policy, pay with an x402 client and repeat with the payment header.';
+}
+
+function limitsInWords({ rateLimitPerMinute }: Facts): string {
+  const { attempts, timeoutMs, requestBodyBytes, idempotencyKeyMaxLength, decidesPerMinute } = LIMITS;
+  return (
+    `${attempts.min} to ${attempts.max} attempts, ${timeoutMs.min} to ${timeoutMs.max} ms each, request body up to ` +
+    `${requestBodyBytes / 1024} kB, idempotencyKey 1 to ${idempotencyKeyMaxLength} characters, ${rateLimitPerMinute} calls and ` +
+    `${decidesPerMinute} decisions a minute of one address. The target's answer body is never returned.`
+  );
+}
+
+const call = ({ baseUrl }: Facts, { method, path }: RouteFacts): string =>
+  `${method} ${baseUrl}${pathTemplate(path)}`;
