@@ -1,0 +1,37 @@
+// What every document begins with, and how it tells addresses, endpoints and payment.
+import { SERVICE } from '../domain/limits.ts';
+import { type Facts, networkName, usd } from './facts.ts';
+import { pathTemplate, type RouteFacts } from './route-facts.ts';
+
+export const heading = ({ generatedAt }: Facts) => ({ ok: true, service: SERVICE.name, generatedAt });
+
+/** Absolute; a parameter stays as in `{id}` (RFC 6570). */
+export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path }: RouteFacts): string =>
+  `${baseUrl}${pathTemplate(path)}`;
+
+/** `paid`: a paid route, charged where payment is enforced. */
+export const endpointOf = ({ method, path, paid }: RouteFacts) => ({
+  method,
+  path: pathTemplate(path),
+  paid,
+});
+
+/** `required`: whether payment is enforced now. */
+export function paymentTerms({ mode, offer }: Facts) {
+  return {
+    required: mode === 'x402',
+    scheme: offer.scheme,
+    network: offer.network,
+    networkName: networkName(offer.network),
+    price: offer.price,
+  };
+}
+
+/** US dollars, decimal, and in words: what a caller is to expect of a paid route as the service runs now. */
+export function chargeInWords(facts: Facts): string {
+  const { offer, mode } = facts;
+  const terms = `${usd(offer)} USD a call by x402, scheme ${offer.scheme}, on ${networkName(offer.network)} (${offer.network})`;
+  return mode === 'x402'
+    ? `Payment is enforced: ${terms}.`
+    : `Demo mode: payment is not enforced and nobody is charged now. Where it is enforced, a call costs ${terms}.`;
+}
