@@ -41,7 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 /** They wait for leases, time limits and outages nearly all of their time. */
 const MOSTLY_WAITING =
-  /^test\/journeys\/(cluster|faults|paid-processes|refused-starts-event-store|shared-postgres|stop\.)/;
+  /^test\/journeys\/(cluster|faults|paid-processes|refused-starts-event-store|shared-postgres|stop)/;
 
 /** Results in the files' order. */
 async function inLanes<T>(files: readonly string[], work: (file: string) => Promise<T>): Promise<T[]> {
