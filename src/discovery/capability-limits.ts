@@ -80,6 +80,16 @@ const ASKED: readonly LimitTold[] = [
     meaning: 'Nesting of that body.',
     beyond: INVALID,
   }),
+  upTo('mcpMessageBytes', LIMITS.requestBodyBytes + LIMITS.mcpEnvelope.bytes, {
+    unit: 'bytes',
+    meaning: 'A whole MCP message, payment included.',
+    beyond: '413, as an error of JSON-RPC.',
+  }),
+  upTo('mcpMessageDepth', LIMITS.jsonDepth + LIMITS.mcpEnvelope.levels, {
+    unit: 'levels',
+    meaning: 'Nesting of an MCP message.',
+    beyond: '400, as an error of JSON-RPC.',
+  }),
   upTo('targetHeaders', LIMITS.targetHeaders.count, {
     unit: 'headers',
     meaning: 'Number of headers.',
@@ -187,8 +197,13 @@ export function limitsTold({ rateLimitPerMinute, targetQuota }: Facts): readonly
     upTo('perMinutePerClientAddress', rateLimitPerMinute, {
       unit: 'calls a minute',
       meaning:
-        'Calls of one client address (IPv6: of its /64) to the paid routes together; the policy check is counted apart.',
+        'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are counted apart, each.',
       beyond: '429 rate_limited, with Retry-After and RateLimit headers.',
+    }),
+    upTo('canaryPerMinutePerClientAddress', rateLimitPerMinute * LIMITS.canaryRateFactor, {
+      unit: 'calls a minute',
+      meaning: 'Calls of one client address to the free test target.',
+      beyond: '429 rate_limited.',
     }),
     ...(targetQuota === null
       ? []

@@ -27,11 +27,11 @@ export function paymentTerms({ mode, offer }: Facts) {
   };
 }
 
-/** US dollars, decimal, and in words: what a caller is to expect of a paid route as the service runs now. */
+/** In a sentence or two: whether a paid route is charged now, and what a call costs. */
 export function chargeInWords(facts: Facts): string {
   const { offer, mode } = facts;
-  const terms = `${usd(offer)} USD a call by x402, scheme ${offer.scheme}, on ${networkName(offer.network)} (${offer.network})`;
+  const terms = `${usd(offer)} USD by x402, scheme ${offer.scheme}, on ${networkName(offer.network)} (${offer.network})`;
   return mode === 'x402'
-    ? `Payment is enforced: ${terms}.`
+    ? `Payment is enforced: a call costs ${terms}.`
     : `Demo mode: payment is not enforced and nobody is charged now. Where it is enforced, a call costs ${terms}.`;
 }

@@ -9,7 +9,8 @@ import { ROUTES } from './routes.ts';
 export function pricingDocument(facts: Facts) {
   return {
     ...heading(facts),
-    purpose: chargeInWords(facts),
+    purpose: 'What a call costs, when it is charged and when it is not.',
+    summary: chargeInWords(facts),
     payment: {
       ...paymentTerms(facts),
       protocol: 'x402',

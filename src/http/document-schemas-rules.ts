@@ -18,6 +18,7 @@ const Requirement = Closed({
 export const PricingDocument = Closed({
   ...heading,
   purpose: Type.String(),
+  summary: Type.String(),
   payment: Closed({
     ...paymentTerms,
     protocol: Type.Literal('x402'),
