@@ -10,6 +10,7 @@ import { decisionRoutes } from './decisions.ts';
 import type { HttpDeps } from './deps.ts';
 import { didRoutes } from './did.ts';
 import { docsPageRoutes } from './docs-page.ts';
+import { documentFacts } from './document-facts.ts';
 import { documentRoutes } from './documents.ts';
 import { faultAnswer, routeNotFound } from './errors.ts';
 import { executeRoutes } from './execute.ts';
@@ -64,7 +65,7 @@ export function createApp(deps: HttpDeps): App {
 function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
   let made: Promise<string> | undefined;
   const document = () => {
-    made ??= openapiText(groups, deps.settings);
+    made ??= openapiText(groups, documentFacts(deps));
     return made;
   };
   const groups: readonly AnyElysia[] = [
@@ -93,9 +94,9 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     wellKnownRoutes(deps),
     mcpRoutes(deps, route),
     frontPageRoutes(deps),
-    statusPageRoutes(deps),
+    statusPageRoutes(deps, meter),
     docsPageRoutes(deps, document),
-    openapiRoutes(document),
+    openapiRoutes(deps, document),
   ];
   return groups;
 }

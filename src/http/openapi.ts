@@ -3,30 +3,47 @@
 import { swagger } from '@elysiajs/swagger';
 import { Type } from '@sinclair/typebox';
 import { type AnyElysia, Elysia } from 'elysia';
+import { operationId } from '#src/discovery/api-index.ts';
+import { JSON_TYPE } from '#src/discovery/document-index.ts';
+import { addressOf } from '#src/discovery/document-parts.ts';
+import type { Facts } from '#src/discovery/facts.ts';
+import { guidanceText, PURPOSE } from '#src/discovery/guidance.ts';
+import { requestExample } from '#src/discovery/request-examples.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { TAGS } from '#src/discovery/tags.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { CACHE_SHORTLY } from './answer.ts';
-import type { HttpSettings } from './deps.ts';
+import type { HttpDeps } from './deps.ts';
+import { documentFacts } from './document-facts.ts';
 import { describe } from './operation.ts';
+import { publisher } from './publish.ts';
 
-/** The document as text, written once. */
-export function openapiRoutes(document: () => Promise<string>) {
+/** `document`: of all groups, this one among them, so it is made when it is first asked for. */
+export function openapiRoutes(deps: HttpDeps, document: () => Promise<string>) {
+  const serve = publisher(documentFacts(deps))(JSON_TYPE, document);
   return new Elysia().get(
     ROUTES.openapi.path,
-    async () =>
-      new Response(await document(), { headers: { 'content-type': 'application/json', ...CACHE_SHORTLY } }),
+    ({ request }) => serve(request),
     describe(ROUTES.openapi, {
-      answers: { 200: ['The document.', Type.Object({ openapi: Type.Literal('3.1.0') })] },
+      answers: {
+        200: ['The document.', Type.Object({ openapi: Type.Literal('3.1.0') })],
+        304: ['It is as the caller has it.', null],
+      },
     }),
   );
 }
 
-type Operation = Record<string, unknown> & { operationId: string };
-type Document = Record<string, unknown> & { paths: Record<string, Record<string, Operation>> };
+type Operation = Record<string, unknown> & {
+  operationId: string;
+  readonly requestBody?: { readonly content: Record<string, Record<string, unknown>> };
+};
+type Document = Record<string, unknown> & {
+  readonly info: Record<string, unknown>;
+  readonly paths: Record<string, Record<string, Operation>>;
+};
 
 const SPEC_PATH = '/openapi-of-these-routes';
 
-export async function openapiText(groups: readonly AnyElysia[], settings: HttpSettings): Promise<string> {
+export async function openapiText(groups: readonly AnyElysia[], facts: Facts): Promise<string> {
   const described = new Elysia({ normalize: false }).use(
     swagger({
       path: '/openapi-page-of-these-routes',
@@ -36,27 +53,37 @@ export async function openapiText(groups: readonly AnyElysia[], settings: HttpSe
         info: {
           title: SERVICE.name,
           version: SERVICE.version,
-          description:
-            'Makes one outbound HTTPS request for an agent and answers with a signed receipt anyone can verify.',
-          contact: { name: SERVICE.name, url: settings.baseUrl },
+          description: PURPOSE,
+          contact: { name: SERVICE.name, url: addressOf(facts, ROUTES.frontPage) },
         },
-        servers: [{ url: settings.baseUrl }],
+        servers: [{ url: facts.baseUrl }],
+        tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+        externalDocs: { description: ROUTES.docsPage.summary, url: addressOf(facts, ROUTES.docsPage) },
       },
     }),
   );
   for (const group of groups) described.use(group);
   const response = await described.handle(new Request(`http://localhost${SPEC_PATH}`));
-  return JSON.stringify(normalised((await response.json()) as Document));
+  return JSON.stringify(finished((await response.json()) as Document, guidanceText(facts)));
 }
 
-/** The plugin says 3.0.3, makes operation ids out of whole paths, and repeats nothing else that is wrong here. */
-function normalised({ paths, ...document }: Document): Document {
-  for (const operations of Object.values(paths)) {
-    for (const operation of Object.values(operations)) {
-      operation.operationId = operation.operationId.replace(/[^A-Za-z0-9]+(.)/g, (_, next) =>
-        next.toUpperCase(),
-      );
+/** The plugin says 3.0.3 and makes operation ids out of whole paths; guidance and examples it has no place for. */
+function finished({ info, paths, ...document }: Document, guidance: string): Document {
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const id = operationId(method.toUpperCase(), path);
+      if (id === null) throw new Error(`${method} ${path} is described, but is no listed route`);
+      operation.operationId = id;
+      const json = operation.requestBody?.content[JSON_TYPE];
+      const example = requestExample(id);
+      if (json !== undefined && example !== undefined) json.example = example;
     }
   }
-  return { ...document, openapi: '3.1.0', components: {}, paths };
+  return {
+    ...document,
+    openapi: '3.1.0',
+    info: { ...info, 'x-guidance': guidance },
+    components: {},
+    paths,
+  };
 }

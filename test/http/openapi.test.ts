@@ -20,8 +20,20 @@ const operations = [
   ['GET', '/proof/{jobOrReceiptId}', [200, 404, 500, 503]],
   ['GET', '/api/monitoring/executions', [200, 400, 500, 503]],
   ['GET', '/api/trust', [200, 500, 503]],
+  ['GET', '/api/actions', [200, 304, 500]],
+  ['GET', '/api/quickstart', [200, 304, 500]],
+  ['GET', '/api/pricing', [200, 304, 500]],
+  ['GET', '/api/capabilities', [200, 304, 500]],
+  ['GET', '/api/secrets/policy', [200, 304, 500]],
+  ['GET', '/api/snippets', [200, 304, 500]],
+  ['POST', '/mcp', [200, 202, 400, 406, 408, 413, 415, 500]],
   ['GET', '/health', [200, 500, 503]],
-  ['GET', '/openapi.json', [200, 500]],
+  ['GET', '/openapi.json', [200, 304, 500]],
+  ['GET', '/api', [200, 304, 500]],
+  ['GET', '/api/discovery', [200, 304, 500]],
+  ['GET', '/api/discovery-metadata', [200, 304, 500]],
+  ['GET', '/api/mcp', [200, 304, 500]],
+  ['GET', '/llms.txt', [200, 304, 500]],
 ] as const;
 
 test('the document is valid OpenAPI 3.1.0 of interface version 0.1.0', async () => {
