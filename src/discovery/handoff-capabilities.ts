@@ -1,22 +1,12 @@
 // What the browser handoff can express, and what it is not.
 import { HANDOFF_ACTIONS, HandoffAction, type HandoffRequest } from '../domain/handoff.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { addressOf, endpointOf, heading } from './document-parts.ts';
+import { addressOf, heading } from './document-parts.ts';
 import type { Facts } from './facts.ts';
+import { browserHandoff } from './primitives.ts';
 import { ROUTES } from './routes.ts';
 
 const { actions, textMaxLength, selectorMaxLength, validMs } = LIMITS.handoff;
-
-export const BROWSER_HANDOFF = {
-  id: 'browser.handoff',
-  status: 'active-handoff-only',
-  category: 'automation',
-  title: 'Browser handoff',
-  description:
-    'Builds a structured package of steps for an external browser-capable agent, for one target that the policy allows. No step is executed here, nothing is stored, and there is no receipt.',
-  availability: 'Active and free. A package is a plan: whoever carries it out answers for it.',
-  endpoint: endpointOf(ROUTES.handoff),
-} as const;
 
 const { type: types, description, text, selector } = HandoffAction.properties;
 
@@ -60,7 +50,7 @@ export const HANDOFF_EXAMPLE: HandoffRequest = {
 export function handoffCapabilities(facts: Facts) {
   return {
     ...heading(facts),
-    ...BROWSER_HANDOFF,
+    ...browserHandoff(),
     executionModel: 'handoff-only' as const,
     actionTypes: types.anyOf.map(({ const: type }) => ({
       type,

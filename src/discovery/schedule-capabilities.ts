@@ -1,23 +1,13 @@
 // What a schedule can express, and that none is active.
 import { LIMITS } from '../domain/limits.ts';
 import type { SchedulePreviewRequest } from '../domain/schedule.ts';
-import { addressOf, endpointOf, heading } from './document-parts.ts';
+import { addressOf, heading } from './document-parts.ts';
 import type { Facts } from './facts.ts';
 import { ACTION } from './paid-routes.ts';
+import { scheduledActions } from './primitives.ts';
 import { ROUTES } from './routes.ts';
 
-export const SCHEDULED_ACTIONS = {
-  id: 'scheduled.webhook',
-  status: 'preview-only',
-  category: 'automation',
-  title: 'Scheduled webhook (preview)',
-  description:
-    'Checks the shape of a schedule and the target policy, and shows the next runs, correct across daylight saving. Nothing is scheduled, executed or charged.',
-  availability: 'Preview only and free. Durable paid scheduling is not active.',
-  endpoint: endpointOf(ROUTES.schedulePreview),
-} as const;
-
-/** What previews are to be paid like, once there is something to pay for. */
+/** As every preview says it. */
 export const SCHEDULE_CHARGE = {
   previewCharged: false,
   futurePaidSchedulingActive: false,
@@ -39,7 +29,7 @@ export function scheduleCapabilities(facts: Facts) {
   const { nextRuns, timezoneMaxLength } = LIMITS.schedule;
   return {
     ...heading(facts),
-    ...SCHEDULED_ACTIONS,
+    ...scheduledActions(),
     executionModel: 'preview-only' as const,
     scheduleTypes: [
       {

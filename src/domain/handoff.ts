@@ -122,10 +122,8 @@ export function makePackage(
   };
 }
 
-export type Warning = { readonly code: string; readonly message: string };
-
-export function handoffWarnings(given: readonly HandoffAction[], idempotencyKey: string | null): Warning[] {
-  const warnings: Warning[] = [];
+export function handoffWarnings(given: readonly HandoffAction[], idempotencyKey: string | null) {
+  const warnings: { code: string; message: string }[] = [];
   if (idempotencyKey === null) {
     const message = 'Without an idempotencyKey a browser agent cannot tell a repeat from a new task.';
     warnings.push({ code: 'idempotency_key_missing', message });

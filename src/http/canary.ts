@@ -1,7 +1,93 @@
-// The canary: a free target to test against.
+// The canary: a free target to test against, the one address of ours that the relay itself may call. It tells what
+// arrived in numbers and names, gives nothing back that was sent to it as a body, and keeps and logs nothing.
+import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { toHex } from '#src/domain/bytes.ts';
+import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { json } from './answer.ts';
+import { callOf } from './call.ts';
 import type { HttpDeps } from './deps.ts';
+import { refusalAnswer } from './errors.ts';
+import { describe } from './operation.ts';
+import { limitRate, rateRule } from './rate-limit.ts';
+import { readBody } from './read-body.ts';
+import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
-export function canaryRoutes(_deps: HttpDeps) {
-  return new Elysia();
+const CanaryEcho = Closed({
+  ok: Type.Literal(true),
+  service: Type.String(),
+  method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
+  receivedAt: Instant,
+  requestId: Type.String(),
+  bodyBytes: Count,
+  bodySha256: Type.String({
+    pattern: '^[0-9a-f]{64}$',
+    description: 'Of the bytes that arrived; hexadecimal.',
+  }),
+  contentType: Nullable(Type.String({ description: 'null: none, or none that is well-formed.' })),
+  webhook: Nullable(
+    Closed(
+      {
+        id: Type.String(),
+        timestamp: Type.Integer({ description: 'Seconds since the Unix epoch.' }),
+        signed: Type.Boolean(),
+      },
+      'Of Standard Webhooks, where webhook-id and webhook-timestamp came well-formed. signed: a signature came; it is not verified here.',
+    ),
+  ),
+});
+
+export function canaryRoutes(deps: HttpDeps) {
+  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * LIMITS.canaryRateFactor)];
+  const limits = { maxBytes: LIMITS.requestBodyBytes, arrivalMs: LIMITS.requestBodyArrivalMs };
+  const echo =
+    (method: 'GET' | 'POST') =>
+    async ({ request }: { readonly request: Request }) => {
+      const call = callOf(request);
+      const limited = await limitRate(deps.quota, rates, call);
+      if (limited !== null) return refusalAnswer(limited);
+      const bytes = await readBody(request, call, deps.clock, limits);
+      if (!(bytes instanceof Uint8Array)) return refusalAnswer(bytes);
+      return json(200, {
+        ok: true,
+        service: SERVICE.name,
+        method,
+        receivedAt: new Date(deps.clock.now()).toISOString(),
+        requestId: call.id,
+        bodyBytes: bytes.byteLength,
+        bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),
+        contentType: contentType(request.headers),
+        webhook: webhook(request.headers),
+      } satisfies typeof CanaryEcho.static);
+    };
+  return new Elysia()
+    .get(ROUTES.canary.path, echo('GET'), describe(ROUTES.canary, { answers, errors }))
+    .post(ROUTES.canaryPost.path, echo('POST'), {
+      parse: 'none',
+      ...describe(ROUTES.canaryPost, { answers, errors: { ...errors, ...bodyErrors } }),
+    });
 }
+
+/** RFC 9110 §8.3.1. */
+const MEDIA_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:[ \t]*;[ -~]*)?$/;
+
+function contentType(headers: Headers): string | null {
+  const given = headers.get('content-type') ?? '';
+  return given.length <= 200 && MEDIA_TYPE.test(given) ? given : null;
+}
+
+function webhook(headers: Headers): (typeof CanaryEcho.static)['webhook'] {
+  const id = headers.get('webhook-id') ?? '';
+  const timestamp = headers.get('webhook-timestamp') ?? '';
+  if (!/^[\w.-]{1,128}$/.test(id) || !/^\d{1,12}$/.test(timestamp)) return null;
+  return { id, timestamp: Number(timestamp), signed: headers.has('webhook-signature') };
+}
+
+const answers = { 200: ['What arrived.', CanaryEcho] } as const;
+const errors = { 429: 'Rate limited.', 503: 'A part of the service is unavailable: see error.code.' };
+const bodyErrors = {
+  400: 'The body broke off.',
+  408: 'The body did not arrive in time.',
+  413: 'The body is too large.',
+};

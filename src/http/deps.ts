@@ -8,9 +8,11 @@ import type { proofQueries } from '#projections/proof/query.ts';
 import type { receiptQueries } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
 import type { Mode } from '#src/domain/event-fields.ts';
+import type { HandoffRequest } from '#src/domain/handoff.ts';
 import type { JwkSet } from '#src/domain/receipt/keys.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import type { Refused } from '#src/domain/refusal.ts';
+import type { SchedulePreviewRequest } from '#src/domain/schedule.ts';
 import type { PolicyMode } from '#src/domain/target/policy.ts';
 import type { Offer } from '#src/domain/trust.ts';
 import type { WebhookRequest } from '#src/domain/webhook-request.ts';
@@ -22,7 +24,9 @@ import type { Exposition, Figures, Tracer } from '#src/ports/telemetry.ts';
 import type { Decided, DecideInput, Guided, GuidedInput } from '#src/usecases/decided.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import type { ExecuteInput } from '#src/usecases/execution-call.ts';
+import type { Handoff } from '#src/usecases/hand-off-browser.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
+import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
 import type { TrustsProxy } from './client-address.ts';
 
 /** Each throws `Fault('read_models_unavailable')` where the read models are away, within its own time limit. */
@@ -94,6 +98,12 @@ export type HttpDeps = {
   readonly reads: Reads;
   readonly progress: Progress;
   jwks(): Promise<JwkSet>;
+  handOffBrowser(
+    request: HandoffRequest,
+  ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
+  previewSchedule(
+    request: SchedulePreviewRequest,
+  ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
   /** Never throws. */
   health(): Promise<HealthFacts>;
   /** null: nobody is charged (demo mode). */

@@ -1,7 +1,93 @@
-// The browser handoff on the wire.
+// The browser handoff on the wire: always 200 for a well-formed task, with a package where the target may be called.
+// Nothing of a package is kept or logged.
+import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { HttpDeps } from './deps.ts';
+import { handoffCapabilities } from '#src/discovery/handoff-capabilities.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { HandoffActions, HandoffRequest } from '#src/domain/handoff.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { Handoff } from '#src/usecases/hand-off-browser.ts';
+import { json } from './answer.ts';
+import type { HttpDeps, HttpSettings } from './deps.ts';
+import { documentFacts } from './document-facts.ts';
+import { refusalAnswer } from './errors.ts';
+import { HandoffCapabilities, HandoffResponse } from './handoff-schemas.ts';
+import { type Invalid, invalid } from './input-fault.ts';
+import { takeIn } from './intake.ts';
+import { linksFrom } from './links.ts';
+import { describe } from './operation.ts';
+import { policyOf, verdictShown } from './policy.ts';
+import { publisher } from './publish.ts';
+import { rateRule } from './rate-limit.ts';
+import { schemaCheck } from './schema-check.ts';
+import { Closed } from './schema-parts.ts';
 
-export function handoffRoutes(_deps: HttpDeps) {
-  return new Elysia();
+/** The actions apart, as their faults have a code of their own. */
+const check = schemaCheck(Closed({ ...HandoffRequest.properties, actions: Type.Optional(Type.Unknown()) }));
+const actionsCheck = schemaCheck(HandoffActions);
+
+export function handoffRoutes(deps: HttpDeps) {
+  const { settings } = deps;
+  const rates = [rateRule('handoff', settings.rateLimitPerMinute)];
+  const facts = documentFacts(deps);
+  const capabilities = publisher(facts)('application/json', () => JSON.stringify(handoffCapabilities(facts)));
+  return new Elysia()
+    .post(
+      ROUTES.handoff.path,
+      async ({ request }) => {
+        const taken = await takeIn(deps, request, { rates, check });
+        if (isRefused(taken)) return refusalAnswer(taken);
+        const actions = readActions(taken.body.actions);
+        if ('refused' in actions) return refusalAnswer(actions);
+        const handedOff = await deps.handOffBrowser({ ...taken.body, actions });
+        if (isRefused(handedOff)) return refusalAnswer(handedOff);
+        return json(200, responseOf(handedOff, settings));
+      },
+      { parse: 'none', ...describe(ROUTES.handoff, operation) },
+    )
+    .get(
+      ROUTES.handoffCapabilities.path,
+      ({ request }) => capabilities(request),
+      describe(ROUTES.handoffCapabilities, capabilitiesOperation),
+    );
 }
+
+function readActions(given: unknown): HandoffRequest['actions'] | Invalid<'invalid_handoff_actions'> {
+  if (actionsCheck.matches(given)) return given;
+  const message = 'The actions do not match their schema: see details.';
+  return invalid('invalid_handoff_actions', message, actionsCheck.faults(given), '/actions');
+}
+
+function responseOf({ verdict, warnings }: Handoff, settings: HttpSettings): typeof HandoffResponse.static {
+  const links = linksFrom(settings.baseUrl);
+  return {
+    ...verdictShown(verdict),
+    handoff: verdict.allowed
+      ? { ...verdict.handoff, actions: verdict.handoff.actions.map((action) => ({ ...action })) }
+      : null,
+    policy: policyOf(settings),
+    warnings: [...warnings],
+    next: {
+      capabilities: links.at(ROUTES.handoffCapabilities.path),
+      secretsPolicy: links.at(ROUTES.secretsPolicy.path),
+      decide: links.at(ROUTES.decide.path),
+    },
+  };
+}
+
+const operation = {
+  body: HandoffRequest,
+  answers: { 200: ['The package, or why the target is refused.', HandoffResponse] } as const,
+  errors: {
+    400: 'The request is malformed, or an action is: see error.code.',
+    408: 'The body did not arrive in time.',
+    413: 'The body is too large.',
+    415: 'The body is not application/json.',
+    429: 'Rate limited.',
+    503: 'A part of the service is unavailable: see error.code.',
+  },
+};
+
+const capabilitiesOperation = {
+  answers: { 200: ['The capabilities.', HandoffCapabilities], 304: ['Not changed.', null] } as const,
+};

@@ -1,10 +1,11 @@
 // What is wrong with an input, place by place, as `details` of 400 lists it.
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { type RefusalCode, type Refused, refused } from '#src/domain/refusal.ts';
 
 /** `path`: JSON pointer (RFC 6901) into the body, or `/name` of a query parameter. */
 export type InputFault = { readonly path: string; readonly message: string };
 
-export type InvalidRequest = Refused<'invalid_request'> & { readonly details: readonly InputFault[] };
+export type Invalid<C extends RefusalCode> = Refused<C> & { readonly details: readonly InputFault[] };
+export type InvalidRequest = Invalid<'invalid_request'>;
 
 /** Whoever looks for faults stops at so many. */
 export const MAX_FAULTS = 32;
@@ -16,11 +17,23 @@ export function pointerPart(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** A caller's own long names are not sent back to it many times over. */
-export function invalidRequest(faults: readonly InputFault[]): InvalidRequest {
-  const details = faults.map(({ path, message }) => ({
-    path: path.length > MAX_PATH ? `${path.slice(0, MAX_PATH).replace(/[\ud800-\udbff]$/, '')}…` : path,
-    message,
+export const invalidRequest = (faults: readonly InputFault[]): InvalidRequest =>
+  invalid('invalid_request', 'The request does not match its schema: see details.', faults);
+
+/** A caller's own long names are not sent back to it many times over. `place`: of what the faults are in. */
+export function invalid<C extends RefusalCode>(
+  code: C,
+  message: string,
+  faults: readonly InputFault[],
+  place = '',
+): Invalid<C> {
+  const details = faults.map((fault) => ({
+    path: shortened(place + fault.path),
+    message: fault.message,
   }));
-  return { ...refused('invalid_request', 'The request does not match its schema: see details.'), details };
+  return { ...refused(code, message), details };
+}
+
+function shortened(path: string): string {
+  return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH).replace(/[\ud800-\udbff]$/, '')}…` : path;
 }

@@ -20,10 +20,24 @@ const EXECUTE_PATH = ROUTES.execute.path;
 
 const Window = Closed({ windowMs: Count, maxRequests: Count });
 
-export const PolicyCheckResponse = Closed({
+/** What every answer to a free look at a target begins with. */
+export const Verdict = {
   ok: Type.Boolean(),
   allowed: Type.Boolean(),
   error: Type.Optional(ErrorBody.properties.error),
+};
+
+export const Warnings = Type.Array(Closed({ code: Type.String(), message: Type.String() }));
+
+export const PolicyShown = Closed({
+  preset: Type.String(),
+  mode: Type.String(),
+  quota: Nullable(Window),
+  rateLimit: Window,
+});
+
+export const PolicyCheckResponse = Closed({
+  ...Verdict,
   action: Closed({
     id: Type.Literal('execute.webhook'),
     method: Type.Literal('POST'),
@@ -46,13 +60,8 @@ export const PolicyCheckResponse = Closed({
     strippedHeaders: Type.Array(Type.String()),
     bodyPresent: Type.Boolean(),
   }),
-  policy: Closed({
-    preset: Type.String(),
-    mode: Type.String(),
-    quota: Nullable(Window),
-    rateLimit: Window,
-  }),
-  warnings: Type.Array(Closed({ code: Type.String(), message: Type.String() })),
+  policy: PolicyShown,
+  warnings: Warnings,
   next: Closed({ decide: Link, execute: Link }),
 });
 type PolicyCheckResponse = typeof PolicyCheckResponse.static;
@@ -76,12 +85,10 @@ export function policyRoutes(deps: HttpDeps) {
 }
 
 function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResponse {
-  const { verdict, target, normalized, warnings } = found;
+  const { verdict, warnings } = found;
   const links = linksFrom(settings.baseUrl);
   return {
-    ok: verdict.allowed,
-    allowed: verdict.allowed,
-    ...(verdict.allowed ? {} : { error: errorOf(verdict.refusal) }),
+    ...verdictShown(verdict),
     action: {
       id: 'execute.webhook',
       method: 'POST',
@@ -90,25 +97,34 @@ function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResp
       price: settings.offer.price,
       network: settings.offer.network,
     },
-    target,
-    normalized: {
-      ...normalized,
-      forwardedHeaders: [...normalized.forwardedHeaders],
-      strippedHeaders: [...normalized.strippedHeaders],
-    },
+    ...requestShown(found),
     policy: policyOf(settings),
     warnings: [...warnings],
     next: { decide: links.at(ROUTES.decide.path), execute: links.at(EXECUTE_PATH) },
   };
 }
 
-type Refusal = Extract<PolicyCheck['verdict'], { allowed: false }>['refusal'];
-
-function errorOf({ refused: code, message, details }: Refusal) {
-  return { code, message, ...(details === undefined ? {} : { details }) };
+/** The request as an execution would read it: no header's value, no body. */
+export function requestShown({ target, normalized }: Pick<PolicyCheck, 'target' | 'normalized'>) {
+  const { forwardedHeaders, strippedHeaders } = normalized;
+  return {
+    target,
+    normalized: {
+      ...normalized,
+      forwardedHeaders: [...forwardedHeaders],
+      strippedHeaders: [...strippedHeaders],
+    },
+  };
 }
 
-function policyOf({ policyMode: mode, targetQuota, rateLimitPerMinute }: HttpSettings) {
+export function verdictShown(verdict: PolicyCheck['verdict']) {
+  if (verdict.allowed) return { ok: true, allowed: true };
+  const { refused: code, message, details } = verdict.refusal;
+  const error = { code, message, ...(details === undefined ? {} : { details }) };
+  return { ok: false, allowed: false, error };
+}
+
+export function policyOf({ policyMode: mode, targetQuota, rateLimitPerMinute }: HttpSettings) {
   return {
     preset: policyPreset(mode),
     mode,

@@ -1,7 +1,122 @@
-// The schedule preview on the wire.
+// The schedule preview on the wire: always 200 for a well-formed schedule of a well-formed webhook, whatever the verdict
+// on the target. Nothing is scheduled, kept or logged.
+import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import type { HttpDeps } from './deps.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { SCHEDULE_CHARGE, scheduleCapabilities } from '#src/discovery/schedule-capabilities.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { DailySchedule, OnceSchedule, type Schedule, SchedulePreviewRequest } from '#src/domain/schedule.ts';
+import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
+import { json } from './answer.ts';
+import type { HttpDeps, HttpSettings } from './deps.ts';
+import { documentFacts } from './document-facts.ts';
+import { refusalAnswer } from './errors.ts';
+import { type InputFault, type Invalid, invalid } from './input-fault.ts';
+import { takeIn } from './intake.ts';
+import { linksFrom } from './links.ts';
+import { describe } from './operation.ts';
+import { requestShown, verdictShown } from './policy.ts';
+import { publisher } from './publish.ts';
+import { rateRule } from './rate-limit.ts';
+import { ScheduleCapabilities, SchedulePreviewResponse } from './schedule-schemas.ts';
+import { schemaCheck } from './schema-check.ts';
+import { Closed } from './schema-parts.ts';
 
-export function scheduleRoutes(_deps: HttpDeps) {
-  return new Elysia();
+/** The schedule apart, as its faults have a code of their own. */
+const check = schemaCheck(
+  Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
+);
+const typeCheck = schemaCheck(
+  Type.Object({ type: Type.Union([OnceSchedule.properties.type, DailySchedule.properties.type]) }),
+);
+const onceCheck = schemaCheck(OnceSchedule);
+const dailyCheck = schemaCheck(DailySchedule);
+
+export function scheduleRoutes(deps: HttpDeps) {
+  const { settings } = deps;
+  const rates = [rateRule('schedule-preview', settings.rateLimitPerMinute)];
+  const facts = documentFacts(deps);
+  const capabilities = publisher(facts)('application/json', () =>
+    JSON.stringify(scheduleCapabilities(facts)),
+  );
+  return new Elysia()
+    .post(
+      ROUTES.schedulePreview.path,
+      async ({ request }) => {
+        const taken = await takeIn(deps, request, { rates, check });
+        if (isRefused(taken)) return refusalAnswer(taken);
+        const schedule = readSchedule(taken.body.schedule);
+        if ('refused' in schedule) return refusalAnswer(schedule);
+        const preview = await deps.previewSchedule({ webhook: taken.body.webhook, schedule });
+        if (isRefused(preview)) return refusalAnswer(preview);
+        return json(200, responseOf(preview, settings));
+      },
+      { parse: 'none', ...describe(ROUTES.schedulePreview, operation) },
+    )
+    .get(
+      ROUTES.scheduleCapabilities.path,
+      ({ request }) => capabilities(request),
+      describe(ROUTES.scheduleCapabilities, capabilitiesOperation),
+    );
 }
+
+/** By its type first: of a union a caller learns only that it fits none. */
+function readSchedule(given: unknown): Schedule | Invalid<'invalid_schedule'> {
+  if (onceCheck.matches(given) || dailyCheck.matches(given)) return given;
+  return invalid(
+    'invalid_schedule',
+    'The schedule does not match its schema: see details.',
+    faultsOf(given),
+    '/schedule',
+  );
+}
+
+function faultsOf(given: unknown): InputFault[] {
+  if (!typeCheck.matches(given)) return typeCheck.faults(given);
+  return (given.type === 'once' ? onceCheck : dailyCheck).faults(given);
+}
+
+function responseOf(
+  { schedule, nextRuns, localTimes, webhook, warnings }: SchedulePreview,
+  settings: HttpSettings,
+): typeof SchedulePreviewResponse.static {
+  const links = linksFrom(settings.baseUrl);
+  const { target, normalized } = requestShown(webhook);
+  return {
+    ...verdictShown(webhook.verdict),
+    status: 'preview-only',
+    paid: false,
+    willExecute: false,
+    preview: {
+      schedule,
+      nextRuns: [...nextRuns],
+      localTimes: [...localTimes],
+      webhook: normalized,
+      target,
+    },
+    paymentPolicy: SCHEDULE_CHARGE,
+    warnings: [...warnings],
+    next: {
+      capabilities: links.at(ROUTES.scheduleCapabilities.path),
+      decide: links.at(ROUTES.decide.path),
+      execute: links.at(ROUTES.execute.path),
+    },
+  };
+}
+
+const operation = {
+  body: SchedulePreviewRequest,
+  answers: { 200: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse] } as const,
+  errors: {
+    400: 'The request is malformed, or the schedule is: see error.code.',
+    408: 'The body did not arrive in time.',
+    413: 'The body is too large.',
+    415: 'The body is not application/json.',
+    429: 'Rate limited.',
+    503: 'A part of the service is unavailable: see error.code.',
+  },
+};
+
+const capabilitiesOperation = {
+  answers: { 200: ['The capabilities.', ScheduleCapabilities], 304: ['Not changed.', null] } as const,
+};

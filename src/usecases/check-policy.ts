@@ -4,13 +4,14 @@ import type { WebhookRequest } from '../domain/webhook-request.ts';
 import { type JudgeDeps, judgeRequest, type ReadRequest, readRequest } from './judge-request.ts';
 import type { PolicyCheck } from './policy-check.ts';
 
-/** `payer`: whose quota is looked at; null where it is not known who will pay. */
+/** `payer`: whose quota is looked at; null where it is not known who will pay. `place`: see `readRequest`. */
 export async function checkPolicy(
   deps: JudgeDeps,
   request: WebhookRequest,
   payer: string | null,
+  place = '',
 ): Promise<PolicyCheck | Refused<'invalid_request'>> {
-  const read = readRequest(deps, request);
+  const read = readRequest(deps, request, place);
   if (isRefused(read)) return read;
   const refusal = await judgeRequest(deps, read.target, payer);
   const { target, headers, request: normal } = read;

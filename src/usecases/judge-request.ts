@@ -41,14 +41,18 @@ export type ReadRequest = {
   readonly request: NormalRequest;
 };
 
-/** What no schema can say: the URL parses, the headers are well-formed. Nothing is judged safe by this. */
+/**
+ * What no schema can say: the URL parses, the headers are well-formed. Nothing is judged safe by this. `place`: of the
+ * request in the body that it came in, for faults.
+ */
 export function readRequest(
   deps: Pick<JudgeDeps, 'readers'>,
   request: WebhookRequest,
+  place = '',
 ): ReadRequest | Refused<'invalid_request'> {
-  const target = readTarget(request.url, deps.readers.parse);
+  const target = readTarget(request.url, deps.readers.parse, `${place}/url`);
   if ('refused' in target) return target;
-  const headers = judgeHeaders(request.headers ?? {});
+  const headers = judgeHeaders(request.headers ?? {}, `${place}/headers`);
   if ('refused' in headers) return headers;
   return { target, headers, request: normaliseRequest(request, target.href) };
 }

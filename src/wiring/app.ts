@@ -1,6 +1,7 @@
 // The HTTP room with everything it is handed: use cases over their adapters, read models, settings.
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
+import { temporalCalendar } from '../adapters/calendar/temporal.ts';
 import { describeAddress } from '../adapters/outbound/addresses.ts';
 import type { Config } from '../config.ts';
 import { ATTENTION } from '../domain/attention.ts';
@@ -13,10 +14,12 @@ import { checkPolicy } from '../usecases/check-policy.ts';
 import { decideWebhook } from '../usecases/decide-webhook.ts';
 import { executeGuidedWebhook } from '../usecases/execute-guided-webhook.ts';
 import { executeWebhook } from '../usecases/execute-webhook.ts';
+import { handOffBrowser } from '../usecases/hand-off-browser.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
 import { targetQuota } from '../usecases/judge-request.ts';
 import { mismatchGuard } from '../usecases/mismatch-guard.ts';
 import { openUnknowns } from '../usecases/open-unknowns.ts';
+import { previewSchedule } from '../usecases/preview-schedule.ts';
 import type { Slots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
@@ -82,6 +85,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
     executeGuided: (input) => executeGuidedWebhook(execution, input),
     decide: (input) => decideWebhook(free, input),
     checkPolicy: ({ request }) => checkPolicy(free, request, free.payer),
+    handOffBrowser: (request) => handOffBrowser(free, request),
+    previewSchedule: (request) => previewSchedule({ ...free, calendar: temporalCalendar() }, request),
     progress: runner,
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner, payments),

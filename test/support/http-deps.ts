@@ -12,7 +12,9 @@ import type { Quota } from '#src/ports/quota.ts';
 import type { Decided, Guided, GuidedInput } from '#src/usecases/decided.ts';
 import type { Execution } from '#src/usecases/execution.ts';
 import type { ExecuteInput } from '#src/usecases/execution-call.ts';
+import type { Handoff } from '#src/usecases/hand-off-browser.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
+import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { at, commitment, decisionRecorded } from './given-events.ts';
@@ -21,6 +23,7 @@ import { payloadOf } from './given-receipt.ts';
 export const JOB = 'job_0000000000000000000000000a';
 export const RECEIPT = 'rcpt_0000000000000000000000000a';
 export const DECISION = 'dec_0000000000000000000000000d';
+export const HANDOFF = 'hnd_0000000000000000000000000a';
 export const BASE = 'https://relay.example';
 export const JWS = 'eyJhbGciOiJFZERTQSJ9.e30.c2lnbmF0dXJl';
 const timings = { dnsMs: 1, connectMs: null, tlsMs: 3, ttfbMs: 4, totalMs: 10.5 };
@@ -183,6 +186,40 @@ export const policyCheck = (changes: Partial<PolicyCheck> = {}): PolicyCheck => 
   ...changes,
 });
 
+export const handoff = (changes: Partial<Handoff> = {}): Handoff => ({
+  verdict: {
+    allowed: true,
+    handoff: {
+      id: HANDOFF,
+      status: 'ready_for_external_browser_agent',
+      executionModel: 'handoff-only',
+      paid: false,
+      createdAt: at(0),
+      expiresAt: at(3_600_000),
+      target: {
+        url: 'https://a.example/shop?q#top',
+        origin: 'https://a.example',
+        hostname: 'a.example',
+        pathname: '/shop',
+      },
+      actions: [{ step: 1, type: 'click', selector: '#buy', description: 'Buy it' }],
+      returnUrl: null,
+      idempotencyKey: null,
+    },
+  },
+  warnings: [{ code: 'idempotency_key_missing', message: 'A repeat looks like a new task.' }],
+  ...changes,
+});
+
+export const schedulePreview = (changes: Partial<SchedulePreview> = {}): SchedulePreview => ({
+  schedule: { type: 'once', runAt: '2999-12-31T01:00:00+01:00' },
+  nextRuns: ['2999-12-31T00:00:00.000Z'],
+  localTimes: ['2999-12-31T01:00:00+01:00'],
+  webhook: policyCheck(),
+  warnings: policyCheck().warnings,
+  ...changes,
+});
+
 export const stats = {
   total: 9,
   succeeded: 6,
@@ -271,6 +308,8 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       projections: { ok: true },
       facilitator: null,
     }),
+    handOffBrowser: async () => handoff(),
+    previewSchedule: async () => schedulePreview(),
     payments: null,
     quota: countingQuota(),
     clock: systemClock(),

@@ -47,13 +47,14 @@ const VALUE = /^[\t\x20-\x7e]*$/;
 
 export function judgeHeaders(
   headers: Readonly<Record<string, string | number | boolean>>,
+  place = '/headers',
 ): JudgedHeaders | Refused<'invalid_request'> {
   const pairs = Object.entries(headers).map(
     ([name, value]): HeaderPair => [name.toLowerCase(), String(value)],
   );
   const fault = faultOf(Object.keys(headers), pairs);
   if (fault !== null)
-    return refused('invalid_request', fault, { details: [{ path: '/headers', message: fault }] });
+    return refused('invalid_request', fault, { details: [{ path: place, message: fault }] });
 
   const listed = listedByConnection(pairs);
   const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);

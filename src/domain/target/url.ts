@@ -66,12 +66,16 @@ const UNSAFE = 'The target is not a public HTTPS endpoint that this service call
 /** One text for every reason: it tells nothing about what stands behind a name or an address. */
 export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
 
-/** The target that `text` names. Judges nothing but that it is an absolute https URL. */
-export function readTarget(text: string, parse: ParseUrl): Target | Refused<'invalid_request'> {
+/** The target that `text` names. Judges nothing but that it is an absolute https URL. `place`: of the text, for faults. */
+export function readTarget(
+  text: string,
+  parse: ParseUrl,
+  place = '/url',
+): Target | Refused<'invalid_request'> {
   const parts = parse(text);
   if (parts === null || parts.protocol !== 'https:') {
     const message = 'The url must be an absolute HTTPS URL.';
-    return refused('invalid_request', message, { details: [{ path: '/url', message }] });
+    return refused('invalid_request', message, { details: [{ path: place, message }] });
   }
   return targetOf(parts, text);
 }

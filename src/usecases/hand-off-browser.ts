@@ -1,0 +1,88 @@
+// A package of steps for a browser agent elsewhere: the target judged as an execution's would be, nothing called, kept or
+// recorded.
+import {
+  type HandoffPackage,
+  type HandoffRequest,
+  handoffWarnings,
+  makePackage,
+  missingMembers,
+} from '../domain/handoff.ts';
+import { makeId } from '../domain/ids.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { isRefused, type Refused, refused } from '../domain/refusal.ts';
+import { judgeTarget } from '../domain/target/policy.ts';
+import { readTarget, type Target } from '../domain/target/url.ts';
+import type { Clock, Entropy } from '../ports/clock.ts';
+import { type JudgeDeps, judgeRequest, type TargetRefused } from './judge-request.ts';
+import type { PolicyCheck } from './policy-check.ts';
+
+/** `resolver`: the one for free look-ups. */
+export type HandoffDeps = JudgeDeps & {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly entropy: Pick<Entropy, 'bytes'>;
+  /** Whose quota of the target is looked at; null where it is not known who will pay. */
+  readonly payer: string | null;
+};
+
+export type Handoff = {
+  readonly verdict:
+    | { readonly allowed: true; readonly handoff: HandoffPackage }
+    | { readonly allowed: false; readonly refusal: TargetRefused };
+  readonly warnings: PolicyCheck['warnings'];
+};
+
+export async function handOffBrowser(
+  deps: HandoffDeps,
+  { targetUrl, actions, returnUrl, idempotencyKey: key }: HandoffRequest,
+): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>> {
+  const missing = missingMembers(actions);
+  if (missing.length > 0) {
+    const message = 'An action lacks what its type needs: see details.';
+    const details = missing.map(({ path, message }) => ({ path: `/actions${path}`, message }));
+    return refused('invalid_handoff_actions', message, { details });
+  }
+  const page = readPage(deps, targetUrl, '/targetUrl');
+  if (isRefused(page)) return page;
+  const back = readReturn(deps, returnUrl);
+  if (back !== null && isRefused(back)) return back;
+  const idempotencyKey = key ?? null;
+  const warnings = handoffWarnings(actions, idempotencyKey);
+  const refusal = await judgeRequest(deps, page.target, deps.payer);
+  if (refusal !== null) return { verdict: { allowed: false, refusal }, warnings };
+  const now = deps.clock.now();
+  const { url, pathname } = page;
+  const { origin, hostname } = page.target;
+  const facts = {
+    id: makeId('hnd', deps.entropy.bytes(16)),
+    createdAt: new Date(now).toISOString(),
+    expiresAt: new Date(now + LIMITS.handoff.validMs).toISOString(),
+    target: { url, origin, hostname, pathname },
+    returnUrl: back === null ? null : back.url,
+    idempotencyKey,
+  };
+  return { verdict: { allowed: true, handoff: makePackage(facts, actions) }, warnings };
+}
+
+/** `url`: what a browser is to open: the target's normalised address with the fragment, which no server gets. */
+type Page = { readonly target: Target; readonly url: string; readonly pathname: string };
+
+function readPage({ readers }: HandoffDeps, text: string, place: string): Page | Refused<'invalid_request'> {
+  const parts = readers.parse(text);
+  const target = readTarget(text, () => parts, place);
+  if (isRefused(target)) return target;
+  const [pathname = '/'] = target.path.split('?', 1);
+  return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
+}
+
+/** Nobody here calls it, so its name is not looked up. */
+function readReturn(deps: HandoffDeps, text: string | undefined): Page | Refused<'invalid_request'> | null {
+  if (text === undefined) return null;
+  const page = readPage(deps, text, '/returnUrl');
+  if (isRefused(page)) return page;
+  const refusal = judgeTarget(page.target, deps.readers.describe, deps.rules);
+  if (refusal === null) return page;
+  const details = [{ path: '/returnUrl', message: refusal.message }];
+  return refused('invalid_request', 'The returnUrl is not one that this service hands on: see details.', {
+    details,
+  });
+}

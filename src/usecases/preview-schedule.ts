@@ -1,0 +1,59 @@
+// What a schedule would do: its next runs, and what an execution would make of its webhook. Nothing is scheduled, called
+// or kept.
+import { isRefused, type Refused, refused } from '../domain/refusal.ts';
+import { type Preview, previewOf, type SchedulePreviewRequest } from '../domain/schedule.ts';
+import type { Calendar } from '../ports/calendar.ts';
+import type { Clock } from '../ports/clock.ts';
+import { checkPolicy } from './check-policy.ts';
+import type { JudgeDeps } from './judge-request.ts';
+import type { PolicyCheck } from './policy-check.ts';
+
+/** `resolver`: the one for free look-ups. */
+export type PreviewDeps = JudgeDeps & {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly calendar: Calendar;
+  /** Whose quota of the target is looked at; null where it is not known who will pay. */
+  readonly payer: string | null;
+};
+
+export type SchedulePreview = Pick<Preview, 'schedule' | 'localTimes'> & {
+  /** RFC 3339, UTC, milliseconds; in order. */
+  readonly nextRuns: readonly string[];
+  readonly webhook: PolicyCheck;
+  readonly warnings: PolicyCheck['warnings'];
+};
+
+export async function previewSchedule(
+  deps: PreviewDeps,
+  { webhook, schedule }: SchedulePreviewRequest,
+): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
+  const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
+  if ('fault' in preview) {
+    const { path, message } = preview.fault;
+    const details = [{ path: `/schedule${path}`, message }];
+    return refused('invalid_schedule', 'The schedule cannot be followed: see details.', { details });
+  }
+  const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
+  if (isRefused(checked)) return checked;
+  return {
+    schedule: preview.schedule,
+    nextRuns: preview.runs.map((run) => new Date(run).toISOString()),
+    localTimes: preview.localTimes,
+    webhook: checked,
+    warnings: [...checked.warnings, ...warningsOf(preview, checked)],
+  };
+}
+
+function warningsOf({ schedule, shifted }: Preview, { normalized }: PolicyCheck): PolicyCheck['warnings'] {
+  const warnings: { code: string; message: string }[] = [];
+  if (schedule.type === 'daily' && normalized.idempotencyKeyPresent) {
+    const message =
+      'With one idempotencyKey every later run is a replay of the first: give each run its own.';
+    warnings.push({ code: 'idempotency_key_shared_by_runs', message });
+  }
+  if (shifted) {
+    const message = 'On one of these days the clock skips the time of day: that run comes as much later.';
+    warnings.push({ code: 'run_shifted_by_clock_change', message });
+  }
+  return warnings;
+}
