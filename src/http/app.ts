@@ -24,7 +24,7 @@ import { indexDocumentRoutes } from './index-documents.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
 import { mcpRoutes } from './mcp.ts';
-import { methodRoutes } from './methods.ts';
+import { methodRoutes, type RouteMethods } from './methods.ts';
 import { metricsRoutes } from './metrics.ts';
 import { monitoringRoutes } from './monitoring.ts';
 import { observed } from './observed.ts';
@@ -40,7 +40,11 @@ import { trustRoutes } from './trust.ts';
 import { verifyRoutes } from './verify.ts';
 import { wellKnownRoutes } from './well-known.ts';
 
-export type App = { readonly fetch: Fetch };
+export type App = {
+  readonly fetch: Fetch;
+  /** What is served, but for OPTIONS, HEAD and the refusals of other methods. */
+  readonly routes: RouteMethods;
+};
 
 export function createApp(deps: HttpDeps): App {
   const meter = processMetrics(deps.clock);
@@ -56,10 +60,11 @@ export function createApp(deps: HttpDeps): App {
     callOf(request).seen.route = route;
   });
   for (const group of groups) router.use(group);
-  router.use(methodRoutes(groups.flatMap((group) => group.routes)));
+  const routes = groups.flatMap((group) => group.routes.map(({ method, path }) => ({ method, path })));
+  router.use(methodRoutes(routes));
   router.compile();
   const answer = frontDoor(deps, route);
-  return { fetch: observed(deps, meter, answer) };
+  return { fetch: observed(deps, meter, answer), routes };
 }
 
 function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {

@@ -4,7 +4,7 @@ import { refused } from '#src/domain/refusal.ts';
 import { refusalAnswer } from './errors.ts';
 import { unlisted } from './operation.ts';
 
-type RouteMethods = readonly { readonly method: string; readonly path: string }[];
+export type RouteMethods = readonly { readonly method: string; readonly path: string }[];
 
 /** HEAD is answered by GET's route; see front-door.ts. */
 export function methodRoutes(routes: RouteMethods) {

@@ -1,0 +1,126 @@
+// What the interface description tells beside its operations, and that it is whole and small enough for an agent.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { lab } from '#test/adapters/payments/lab.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+
+type Operation = { readonly operationId: string; readonly tags: readonly string[] };
+type Told = {
+  readonly info: {
+    readonly title: string;
+    readonly contact: { readonly url: string };
+    readonly 'x-guidance': string;
+  };
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly externalDocs: { readonly url: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+};
+
+async function told(isPaid = false): Promise<Told> {
+  const paid = isPaid ? { payments: (await lab()).protocol, settings: { mode: 'x402' } as const } : {};
+  return (await clientOf(fakeWorld(paid)).get('/openapi.json')).body as Told;
+}
+
+const operationsOf = ({ paths }: Told) => Object.values(paths).flatMap((methods) => Object.values(methods));
+
+/** Those of the specification. */
+const SPECIFIED = [
+  'POST /api/execute/webhook',
+  'POST /api/execute/guided-webhook',
+  'POST /api/decide/webhook',
+  'POST /api/policy/check',
+  'GET /api/decisions/recent',
+  'GET /api/jobs/{id}',
+  'GET /api/receipts/{id}',
+  'GET /api/verify/jobs/{id}',
+  'GET /api/verify/receipts/{id}',
+  'GET /api/proofs/recent',
+  'GET /api/monitoring/executions',
+  'GET /api/trust',
+  'POST /api/handoff/browser',
+  'POST /api/schedules/preview',
+  'GET /api/secrets/policy',
+  'GET /api/quickstart',
+  'GET /api/pricing',
+  'GET /api/mcp',
+  'GET /api/actions',
+  'GET /api/capabilities',
+  'GET /api/discovery-metadata',
+  'GET /api/handoff/capabilities',
+  'GET /api/schedules/capabilities',
+  'GET /health',
+  'GET /openapi.json',
+  'GET /llms.txt',
+  'GET /proof/{jobOrReceiptId}',
+];
+
+test('every path of the specification is in the document, and no more than 40 operations', async () => {
+  const document = await told();
+  const described = new Set(
+    Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    ),
+  );
+  assert.deepEqual(
+    SPECIFIED.filter((operation) => !described.has(operation)),
+    [],
+  );
+  assert.ok(described.size <= 40, `${described.size}`);
+});
+
+test('the guidance is at most 4000 characters and names when, price, order of calls, repeats and limits', async () => {
+  for (const isPaid of [true, false]) {
+    const guidance = (await told(isPaid)).info['x-guidance'];
+    assert.ok(guidance.length <= 4000, `${guidance.length}`);
+    for (const said of [
+      'When:',
+      'Not:',
+      '0.003',
+      'eip155:8453',
+      '503 `payment_unconfirmed`',
+      'Verification:',
+    ])
+      assert.ok(guidance.includes(said), said);
+    const steps = ['/api/decide/webhook', '/api/execute/guided-webhook', 'links.verifyReceipt'];
+    const places = steps.map((step) => guidance.indexOf(step));
+    assert.ok(places.every((place) => place > 0));
+    assert.deepEqual(
+      places,
+      places.toSorted((a, b) => a - b),
+    );
+    assert.equal(guidance.includes('nobody is charged'), !isPaid);
+  }
+});
+
+test('who answers for it, where it is served and where people read on stand on PUBLIC_BASE_URL', async () => {
+  const { info, servers, externalDocs } = await told();
+  assert.deepEqual(
+    [info.contact.url, servers.map(({ url }) => url), externalDocs.url],
+    [`${BASE}/`, [BASE], `${BASE}/docs`],
+  );
+});
+
+test('every tag in use is described, and every described one is in use', async () => {
+  const document = await told();
+  const used = new Set(operationsOf(document).flatMap(({ tags }) => tags));
+  assert.deepEqual([...used].sort(), document.tags.map(({ name }) => name).sort());
+  for (const { name, description } of document.tags) assert.ok(description.length > 20, name);
+});
+
+test('an operation has the id, method and path by which the index lists it, and is listed once', async () => {
+  const document = await told();
+  const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(
+      ([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`,
+    ),
+  );
+  const { body } = await clientOf(fakeWorld()).get('/api');
+  const { operations } = body as {
+    readonly operations: readonly { readonly id: string; readonly method: string; readonly path: string }[];
+  };
+  const listed = operations.map(({ id, method, path }) => `${id} ${method} ${path}`);
+  assert.deepEqual(listed.sort(), described.sort());
+  assert.ok(new Set(operations.map(({ id }) => id)).size === operations.length && listed.length > 20);
+});

@@ -1,0 +1,30 @@
+// One table of routes: what is served, what is told and what the table says are the same.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { pathTemplate, type RouteFacts } from '#src/discovery/route-facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { createApp } from '#src/http/app.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { fakeWorld } from '#test/support/http-deps.ts';
+
+const table: readonly RouteFacts[] = Object.values(ROUTES);
+const told = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`;
+
+test('the routes that are served are exactly those of the table, each once', () => {
+  const { routes } = createApp(fakeWorld());
+  assert.deepEqual(routes.map(told).sort(), table.map(told).sort());
+  assert.equal(new Set(table.map(told)).size, table.length);
+  assert.ok(table.length > 40, `${table.length}`);
+});
+
+test('the interface description has exactly the listed ones', async () => {
+  const { paths } = await clientOf(fakeWorld()).document();
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const listed = table.filter((route) => route.listed);
+  assert.deepEqual(
+    described.sort(),
+    listed.map(({ method, path }) => `${method} ${pathTemplate(path)}`).sort(),
+  );
+});
