@@ -88,14 +88,33 @@ export const McpAnswer = Type.Union([
 
 export const McpRefusal = Closed({ jsonrpc: Version, id: Type.Null(), error });
 
+/** JSON-RPC 2.0 §5.1; the last is the first of those that a server may use as it likes. */
+const [PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, SERVER_ERROR] = [
+  -32700, -32600, -32602, -32000,
+] as const;
+
+const callParams = schemaCheck(
+  Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())) }),
+);
+
+/** null: it is not one. The SDK would call it a failure of the server. */
+export function malformedCall({ id, method, params = {} }: McpMessage): Response | null {
+  if (method !== 'tools/call' || id === undefined || callParams.matches(params)) return null;
+  const data = { code: 'invalid_request', details: callParams.faults(params) };
+  const error = {
+    code: INVALID_PARAMS,
+    message: 'tools/call takes a name and an object of arguments.',
+    data,
+  };
+  return json(200, { jsonrpc: '2.0', id, error });
+}
+
 type EnvelopeRefused = BodyRefused | Refused<'body_too_large' | 'body_timeout'>;
 
-/** JSON-RPC 2.0 §5.1; the last is the first of those that a server may use as it likes. */
 const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
-  invalid_json: -32700,
-  invalid_request: -32600,
+  invalid_json: PARSE_ERROR,
+  invalid_request: INVALID_REQUEST,
 };
-const SERVER_ERROR = -32000;
 
 /** Of a message that was not read: nobody knows its id. */
 export function envelopeRefusal({ refused: code, message, details }: EnvelopeRefused): Response {

@@ -8,6 +8,7 @@ import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
 import { DecideRequest } from './decide.ts';
 import { DecisionResponse } from './decisions.ts';
+import { PricingDocument } from './document-schemas-rules.ts';
 import { ErrorBody } from './errors.ts';
 import { ExecutionResponse, GuidedResponse } from './execution-answer.ts';
 import { JobResponse, ReceiptResponse } from './jobs.ts';
@@ -65,11 +66,7 @@ export const TOOL_FORMS: Readonly<Record<ToolName, Forms>> = {
     output: VerificationResponse,
     annotations: READS,
   },
-  get_pricing: {
-    input: Closed({}),
-    output: Type.Object({}, { description: 'The pricing document.' }),
-    annotations: READS,
-  },
+  get_pricing: { input: Closed({}), output: PricingDocument, annotations: READS },
 };
 
 export const ToolError = Closed(

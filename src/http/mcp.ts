@@ -20,7 +20,14 @@ import { documentFacts } from './document-facts.ts';
 import type { Routed } from './front-door.ts';
 import { readJson } from './json-body.ts';
 import { callTool, findTool } from './mcp-call.ts';
-import { envelopeRefusal, McpAnswer, McpMessage, McpRefusal, mcpMessage } from './mcp-messages.ts';
+import {
+  envelopeRefusal,
+  McpAnswer,
+  McpMessage,
+  McpRefusal,
+  malformedCall,
+  mcpMessage,
+} from './mcp-messages.ts';
 import { listedTools } from './mcp-tools.ts';
 import { describe } from './operation.ts';
 import { readBody } from './read-body.ts';
@@ -39,6 +46,8 @@ export function mcpRoutes(deps: HttpDeps, route: Routed) {
       if (!(bytes instanceof Uint8Array)) return envelopeRefusal(bytes);
       const message = readJson(bytes, request.headers, mcpMessage, DEPTH);
       if (isRefused(message)) return envelopeRefusal(message);
+      const malformed = malformedCall(message.value);
+      if (malformed !== null) return malformed;
       const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
       await serverFor(request, message.value).connect(transport);
       return transport.handleRequest(request, { parsedBody: message.value });

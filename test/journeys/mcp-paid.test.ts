@@ -1,0 +1,210 @@
+// A stock MCP client with a stock x402 client buys calls on the local chain: asked by the unpaid call, paid once,
+// whatever it repeats and wherever it shows the payment again.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { x402Client } from '@x402/core/client';
+import { parsePaymentRequired } from '@x402/core/schemas';
+import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { connectMcp, type McpClient, type ToolResult } from '#test/support/mcp-client.ts';
+import { assertDelivered, EXECUTE, GUIDED, type Sent, send } from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { altered, type Payer } from '#test/support/payer.ts';
+import type { Service } from '#test/support/service.ts';
+import type { Report } from '#test/support/service-world.ts';
+
+const needs = needsAnvil();
+
+describe('an MCP client pays', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  let client: McpClient;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld({
+      handler: ({ path }) => ({ status: path.startsWith('/fails') ? 500 : 200 }),
+    });
+    service = await paid.start();
+    client = await connectMcp(`${service.url}/mcp`);
+  });
+  after(async () => {
+    await client?.sdk.close();
+    await paid?.end();
+  });
+
+  /** By the unpaid call alone: what to pay, as the stock client reads and pays it. */
+  async function asked(name: string, args: Record<string, unknown>, path: string): Promise<PaymentRequired> {
+    const { isError, structured, text, settlement } = await client.call(name, args);
+    assert.deepEqual([isError, settlement, structured.x402Version], [true, null, 2]);
+    assert.deepEqual(JSON.parse(text), structured);
+    const parsed = parsePaymentRequired(structured);
+    assert.ok(parsed.success);
+    const { resource, accepts } = structured as PaymentRequired;
+    assert.equal(resource?.url, `${service.url}${path}`);
+    assert.deepEqual(
+      accepts.map(({ scheme, network, amount, payTo }) => [scheme, network, amount, payTo]),
+      [['exact', 'eip155:8453', '3000', paid.payTo]],
+    );
+    return structured as PaymentRequired;
+  }
+
+  const pay = (signer: Payer, required: PaymentRequired): Promise<PaymentPayload> =>
+    registerExactEvmScheme(new x402Client(), { signer }).createPaymentPayload(required);
+
+  /** The result as paid-call.ts judges an HTTP answer. */
+  function asSent({ isError, structured, settlement }: ToolResult, status: 200 | 502 = 200): Sent {
+    assert.equal(isError, false, JSON.stringify(structured));
+    return { status, headers: new Headers(), body: structured as unknown as Sent['body'], paid: settlement };
+  }
+
+  async function aSample(row: string, more = {}): Promise<Sample> {
+    const [sample] = await paid.samples(service, row, { count: 1, more: () => more });
+    return sample ?? assert.fail();
+  }
+
+  test(
+    'one payment, one call: repeats over MCP and over HTTP replay, nothing is sent or charged again',
+    needs,
+    async () => {
+      const sample = await aSample('once');
+      const payment = await pay(sample.payer, await asked('execute_webhook', sample.request, EXECUTE));
+      await paid.assertBooks([sample], { calls: 0, charges: 0 });
+      const bought = await client.call('execute_webhook', sample.request, payment);
+      const first = assertDelivered(asSent(bought), sample);
+      await paid.assertBooks([sample], { calls: 1, charges: 1 });
+      const again = await client.call('execute_webhook', sample.request, payment);
+      assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
+      // The same authorization, shown in the headers of both versions over HTTP and as version 1 over MCP.
+      const shown = altered(sample.payment, (of) => Object.assign(of, payment));
+      for (const version of [2, 1] as const) {
+        const overHttp = await send(service, sample, { version, payment: shown });
+        assert.deepEqual(assertDelivered(overHttp, sample, { replay: true, version }).job, first.job);
+      }
+      const old = { x402Version: 1, scheme: 'exact', network: 'base', payload: payment.payload };
+      const asOld = await client.call('execute_webhook', sample.request, old);
+      assert.deepEqual(assertDelivered(asSent(asOld), sample, { replay: true, version: 1 }).job, first.job);
+      const report = (await client.call('verify_receipt', { id: first.receipt.id })).structured as Report;
+      assert.deepEqual([report.ok, report.signatureVerified, report.jobId], [true, true, first.job.id]);
+      await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'bought over HTTP first: the same payment over MCP replays it; for another request it is refused',
+    needs,
+    async () => {
+      const sample = await aSample('http-first');
+      const first = assertDelivered(await send(service, sample), sample);
+      const { payload } = sample.payment;
+      const again = await client.call('execute_webhook', sample.request, payload);
+      assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
+      const other = await client.call('execute_webhook', { ...sample.request, body: 'other' }, payload);
+      assert.deepEqual([other.isError, other.settlement], [true, null]);
+      assert.match(other.text, /^payment_reused: /);
+      await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    },
+  );
+
+  test('decide, pay for what was approved, verify', needs, async () => {
+    const sample = await aSample('guided', { idempotencyKey: 'guided' });
+    const action = sample.request;
+    const decided = await client.call('decide_webhook', {
+      action,
+      buyerPolicy: { minTrustScore: 0, maxPriceUsd: '0.003' },
+    });
+    const { decisionId, recommendation } = decided.structured;
+    assert.equal(recommendation, 'pay_and_execute', decided.text);
+    const args = { decisionId, action };
+    const payment = await pay(sample.payer, await asked('execute_guided_webhook', args, GUIDED));
+    const { job, receipt } = assertDelivered(
+      asSent(await client.call('execute_guided_webhook', args, payment)),
+      sample,
+    );
+    assert.equal(job.decisionId, decisionId);
+    const replay = assertDelivered(
+      asSent(await client.call('execute_guided_webhook', args, payment)),
+      sample,
+      { replay: true },
+    );
+    assert.deepEqual(replay.job, job);
+    assert.equal((await client.call('verify_receipt', { id: receipt.id })).structured.ok, true);
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
+
+  test(
+    'a target that fails was paid for: a result with its settlement, and the same again',
+    needs,
+    async () => {
+      const sample = await aSample('fails');
+      for (const replay of [false, true]) {
+        const result = await client.call('execute_webhook', sample.request, sample.payment.payload);
+        assertDelivered(asSent(result, 502), sample, { status: 502, replay });
+      }
+      await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    },
+  );
+
+  test('20 copies of one payment at once, over MCP and over HTTP: one call, one charge', needs, async () => {
+    const sample = await aSample('copies');
+    const results = await Promise.all(
+      Array.from({ length: 20 }, async (_, n) => {
+        if (n % 2 === 0) return (await send(service, sample)).body;
+        return (await client.call('execute_webhook', sample.request, sample.payment.payload)).structured;
+      }),
+    );
+    assert.equal(results.filter((body) => 'idempotentReplay' in body && !body.idempotentReplay).length, 1);
+    for (const body of results) {
+      if ('job' in body) continue;
+      const { error } = body as { error: { code: string } };
+      assert.ok(['idempotency_in_progress', 'too_many_in_flight'].includes(error.code), error.code);
+    }
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
+
+  test('a payment that is no good is answered by what to pay and why; nothing moves', needs, async () => {
+    const sample = await aSample('refused');
+    const forged = altered(sample.payment, (_payload, signed) => {
+      signed.signature = `0x${'11'.repeat(64)}1b`;
+    });
+    const { isError, structured, settlement } = await client.call(
+      'execute_webhook',
+      sample.request,
+      forged.payload,
+    );
+    assert.deepEqual(
+      [isError, settlement, structured.error],
+      [true, null, 'payment_required: invalid_signature'],
+    );
+    assert.equal(parsePaymentRequired(structured).success, true);
+    await paid.assertBooks([sample], { calls: 0, charges: 0 });
+  });
+
+  test(
+    'settled, and the answer lost: the error says to show the same payment again, which is then served',
+    needs,
+    async () => {
+      const sample = await aSample('lost');
+      const { payload } = sample.payment;
+      paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'cut' : 'pass'));
+      const { isError, structured, text, settlement } = await client.call(
+        'execute_webhook',
+        sample.request,
+        payload,
+      );
+      paid.proxy.rule(() => 'pass');
+      assert.deepEqual([isError, settlement, 'accepts' in structured], [true, null, false]);
+      assert.match(
+        text,
+        /^payment_unconfirmed: .*Try again in \d+ seconds\..*same _meta\["x402\/payment"\]/s,
+      );
+      assert.ok(Number(structured.retryAfterSeconds) > 0);
+      await paid.assertBooks([sample], { calls: 0, charges: 1 });
+      for (const replay of [false, true]) {
+        const result = await client.call('execute_webhook', sample.request, payload);
+        assertDelivered(asSent(result), sample, { transaction: false, replay });
+      }
+      await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    },
+  );
+});
