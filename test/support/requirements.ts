@@ -1,14 +1,14 @@
 // What some suites need of the machine. Where it is missing they are skipped, by name and never in silence; with
-// CI=true a missing PostgreSQL, Chromium or anvil is a failure.
+// CI=true a missing PostgreSQL, Chromium, anvil, Python or curl is a failure.
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 
-export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB' | 'anvil';
+export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB' | 'anvil' | 'python3' | 'curl';
 
 /** What the CI script installs, and what comes with the packages where there is a build for the platform. */
-const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium', 'anvil'];
+const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium', 'anvil', 'python3', 'curl'];
 
 /**
  * Options for a test of node:test (Bun drops a skipped `describe` without a trace): `test('…', needs, async () => …)`.
@@ -38,6 +38,14 @@ export function postgresFolder(): string | null {
     folders.find((folder) => ['initdb', 'postgres'].every((name) => existsSync(join(folder, name)))) ?? null
   );
 }
+
+/** For tests that start a program of that name. Call it at the top of the file. */
+export const needsProgram = (name: 'python3' | 'curl') =>
+  requirement(
+    name,
+    searchPath().some((folder) => existsSync(join(folder, name))),
+    `no ${name} on PATH`,
+  );
 
 /** Path of a Chromium that can be started; null where there is none. */
 export function chromiumPath(): string | null {

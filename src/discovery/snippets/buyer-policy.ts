@@ -70,7 +70,8 @@ if asked is None:
 
 for terms in asked["accepts"]:
     checks = {
-        "price": int(terms["amount"]) <= MAX_AMOUNT and terms["asset"].lower() == ASSET.lower(),
+        "price": int(terms["amount"]) <= MAX_AMOUNT,
+        "asset": terms["asset"].lower() == ASSET.lower(),
         "network": terms["network"] == NETWORK,
         "payTo": terms["payTo"].lower() == PAY_TO.lower(),
         "resource": asked["resource"]["url"] == RESOURCE,

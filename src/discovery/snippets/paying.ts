@@ -39,7 +39,8 @@ const client = new x402Client();
 registerExactEvmScheme(client, { signer: privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as Hex) });
 client.onBeforePaymentCreation(async ({ paymentRequired, selectedRequirements: asked }) => {
   const checks = {
-    price: BigInt(asked.amount) <= accepted.maxAmount && same(asked.asset, accepted.asset),
+    price: BigInt(asked.amount) <= accepted.maxAmount,
+    asset: same(asked.asset, accepted.asset),
     network: asked.network === accepted.network,
     payTo: same(asked.payTo, accepted.payTo),
     resource: paymentRequired.resource?.url === accepted.resource,

@@ -1,0 +1,273 @@
+// Every snippet of the document, as served, run as its reader would run it: against the running service, paid on a
+// local chain. The only thing changed is the target's address.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
+import { needsProgram } from '#test/support/requirements.ts';
+import { get, type Report } from '#test/support/service-world.ts';
+import { allOf, PRICE, readSnippets, receiptIn, snippetWorld, TARGET } from '#test/support/snippet-world.ts';
+
+const needs = {
+  skip: [needsAnvil(), needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip),
+};
+
+const PAYING = ['typescript-execute', 'typescript-buyer-policy', 'typescript-guided', 'mcp-execute'];
+const BODY = { event: 'order.paid', order: 17 };
+
+describe('snippets', () => {
+  const it = snippetWorld(needs);
+
+  for (const id of PAYING) {
+    test(`${id}: pays once, executes once, and verifies`, needs, async () => {
+      const [had, path, { env, spent }] = [await it.received(), `/paid-${id}`, await it.wallet()];
+      const run = await it.run(it.snippet(id, path), { env });
+      assert.equal(run.code, 0, run.output);
+      assert.match(run.stdout, /^x402 succeeded rcpt_/m, run.output);
+      assert.match(run.stdout, /^verified \[/m, run.output);
+      const { body } = await get<Report>(`${it.service.url}/api/verify/receipts/${receiptIn(run)}`);
+      assert.deepEqual([body.ok, body.signatureVerified], [true, true], JSON.stringify(body));
+      const arrived = it.calls(path).map((call) => [call.method, JSON.parse(call.body.toString())]);
+      assert.deepEqual(arrived, [['POST', BODY]], run.output);
+      assert.deepEqual([await spent(), (await it.received()) - had], [PRICE, PRICE], run.output);
+    });
+  }
+
+  test('typescript-execute: run again, it replays and pays nothing more', needs, async () => {
+    const { env, spent } = await it.wallet();
+    const snippet = it.snippet('typescript-execute', '/replayed');
+    const first = await it.run(snippet, { env });
+    const again = await it.run(snippet, { env });
+    assert.match(first.stdout, / first time$/m, first.output);
+    assert.match(again.stdout, / replay$/m, again.output);
+    assert.equal(receiptIn(again), receiptIn(first));
+    assert.deepEqual([it.calls('/replayed').length, await spent()], [1, PRICE]);
+  });
+
+  test('those that pay: in demo mode they go through without payment', needs, async () => {
+    const demo = await it.paid.start({ X402_ENABLED: 'false', DATA_DIR: `${it.paid.folder}/demo` });
+    const document = await readSnippets(demo);
+    const { env, spent } = await it.wallet();
+    for (const id of PAYING) {
+      const run = await it.run(it.snippet(id, '/demo', document), { env });
+      assert.equal(run.code, 0, run.output);
+      assert.match(run.stdout, /^demo succeeded rcpt_/m, run.output);
+    }
+    // Everybody is the same payer there: one key, one call; the guided one has a key of its own.
+    assert.deepEqual([await spent(), it.calls('/demo').length], [0n, 2]);
+    const executed = await it.run(it.snippet('curl-execute', '/demo', document));
+    assert.match(executed.stdout, /^HTTP\/1\.1 200 .*"mode":"demo"/s, executed.output);
+    const asked = await it.run(it.snippet('python-buyer-policy', '/demo', document));
+    assert.deepEqual([asked.code, asked.stdout], [0, 'demo mode: nothing is asked for\n'], asked.output);
+  });
+
+  test('curl-execute: unpaid, it shows the 402', needs, async () => {
+    const { stdout, output } = await it.runFree('curl-execute');
+    assert.match(stdout, /^HTTP\/1\.1 402 /, output);
+    assert.match(stdout, /^payment-required: \S+/im, output);
+  });
+
+  test('curl-discovery: reads the guide, the catalog and the interface description', needs, async () => {
+    const { stdout, output } = await it.runFree('curl-discovery');
+    assert.match(stdout, /^# webhook-relay\n/, output);
+    for (const word of ['"execute.webhook"', '"openapi":"3.1.0"']) assert.ok(stdout.includes(word), output);
+  });
+
+  test('python-discovery: prints price, network and the order of calls', needs, async () => {
+    const { stdout, output } = await it.runFree('python-discovery');
+    assert.match(stdout, /^\$0\.003 on eip155:8453 by exact at \S+\npayment is enforced\n1\. /, output);
+  });
+
+  test('mcp-config: an MCP client that is configured by it finds the tools', needs, async () => {
+    const { language, code } = it.snippet('mcp-config', '');
+    assert.equal(language, 'json');
+    const { mcpServers } = JSON.parse(code);
+    assert.deepEqual(Object.keys(mcpServers), ['webhook-relay']);
+    const { type, url } = mcpServers['webhook-relay'];
+    assert.equal(type, 'http');
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+    const { tools } = await client.listTools();
+    await client.close();
+    assert.ok(tools.some(({ name }) => name === 'execute_webhook'));
+  });
+
+  test('mcp-tools: lists the tools and calls a free one', needs, async () => {
+    const { stdout, output } = await it.runFree('mcp-tools');
+    for (const word of ['\nexecute_guided_webhook: ', '"allowed":true']) {
+      assert.ok(stdout.includes(word), output);
+    }
+  });
+
+  test('curl-decide: recommends to pay', needs, async () => {
+    const { recommendation, decisionId } = await it.jsonOf('curl-decide');
+    assert.equal(recommendation, 'pay_and_execute');
+    assert.match(String(decisionId), /^dec_/);
+  });
+
+  test(
+    'python-decide: recommends to pay; what is recommended against ends with a failure',
+    needs,
+    async () => {
+      const { stdout, output } = await it.runFree('python-decide');
+      assert.match(stdout, /^dec_\S+ pay_and_execute high\n$/, output);
+      const { code, ...rest } = it.snippet('python-decide', '/not-paid');
+      const poor = await it.run({
+        ...rest,
+        code: code.replace('"maxPriceUsd": "0.003"', '"maxPriceUsd": "0.002"'),
+      });
+      assert.deepEqual([poor.code, / do_not_pay high\n- /.test(poor.stdout)], [1, true], poor.output);
+    },
+  );
+
+  for (const [id, verdict] of [
+    ['curl-verify', /"ok":true,"receiptId":"(rcpt_[0-9a-z]+)".*"signatureVerified":true/],
+    ['python-verify', /^(rcpt_[0-9a-z]+) verified$/m],
+    ['typescript-verify-offline', /^verified (rcpt_[0-9a-z]+) job_\S+ succeeded 200$/m],
+  ] as const) {
+    test(`${id}: verifies the receipt that it is given, or the newest`, needs, async () => {
+      const { body } = await get<{ proofs: { receiptId: string }[] }>(`${it.service.url}/api/proofs/recent`);
+      const [newest, older] = body.proofs.map(({ receiptId }) => receiptId);
+      assert.ok(newest !== undefined && older !== undefined);
+      const runs = [
+        [newest, {}],
+        [older, { args: [older], env: { RECEIPT_ID: older } }],
+      ] as const;
+      for (const [receiptId, options] of runs) {
+        const run = await it.runFree(id, options);
+        assert.equal(verdict.exec(run.stdout)?.[1], receiptId, run.output);
+      }
+    });
+
+    test(`${id}: a receipt that there is not ends with a failure`, needs, async () => {
+      const nobodys = `rcpt_${'0'.repeat(26)}`;
+      const run = await it.run(it.snippet(id, ''), { args: [nobodys], env: { RECEIPT_ID: nobodys } });
+      assert.notEqual(run.code, 0, run.output);
+      assert.doesNotMatch(run.stdout, verdict);
+    });
+  }
+
+  for (const [id, lie] of [
+    [
+      'python-verify',
+      (body: string) => body.replace('"signature_valid","ok":true', '"signature_valid","ok":false'),
+    ],
+    [
+      'typescript-verify-offline',
+      (body: string) => body.replace(/("jws":"[^.]+\.)(.)/, (_, head) => `${head}A`),
+    ],
+  ] as const) {
+    test(`${id}: what does not verify ends with a failure`, needs, async () => {
+      let lies = 0;
+      const rule: FrontRule = async (_, forward) => {
+        const answer = await forward();
+        const body = lie(answer.body);
+        lies += Number(body !== answer.body);
+        return { ...answer, body };
+      };
+      const front = await startRelayFront();
+      front.behind(it.service.url);
+      front.rule(rule);
+      const { code, ...rest } = it.snippet(id, '');
+      const run = await it.run({ ...rest, code: code.replaceAll(it.service.url, front.url) });
+      await front.close();
+      assert.deepEqual([run.code, lies], [1, 1], run.output);
+      assert.doesNotMatch(run.stdout, /^verified|\d verified/m, run.output);
+    });
+  }
+
+  test('curl-policy-check: the target is allowed', needs, async () => {
+    assert.equal((await it.jsonOf('curl-policy-check')).allowed, true);
+  });
+
+  test('python-policy-check: the target is allowed; one that is not ends with a failure', needs, async () => {
+    const { stdout, output } = await it.runFree('python-policy-check');
+    assert.match(stdout, /^allowed: target\.test \{/, output);
+    const snippet = allOf(it.document).find(({ id }) => id === 'python-policy-check');
+    assert.ok(snippet);
+    const refused = await it.run({ ...snippet, code: snippet.code.replace(TARGET, 'https://10.0.0.1/') });
+    assert.deepEqual(
+      [refused.code, /^refused: unsafe_target /m.test(refused.output)],
+      [1, true],
+      refused.output,
+    );
+  });
+
+  test('curl-handoff: a package, unpaid', needs, async () => {
+    const { ok, handoff } = await it.jsonOf('curl-handoff');
+    const { paid, actions } = handoff as { paid: boolean; actions: readonly unknown[] };
+    assert.deepEqual([ok, paid, actions.length], [true, false, 2]);
+  });
+
+  test('curl-schedule-preview: the next runs, and that none is executed', needs, async () => {
+    const { ok, willExecute, preview } = await it.jsonOf('curl-schedule-preview');
+    const { nextRuns } = preview as { nextRuns: readonly unknown[] };
+    assert.deepEqual([ok, willExecute, nextRuns.length], [true, false, 3]);
+  });
+
+  test('curl-canary: tells what arrived', needs, async () => {
+    const { ok, method } = await it.jsonOf('curl-canary');
+    assert.deepEqual([ok, method], [true, 'POST']);
+  });
+
+  test('curl-terms: prints the challenge', needs, async () => {
+    const { x402Version, accepts } = await it.jsonOf('curl-terms');
+    const [terms] = accepts as { payTo: string; amount: string }[];
+    assert.deepEqual([x402Version, terms?.payTo, terms?.amount], [2, it.paid.payTo, String(PRICE)]);
+  });
+
+  test('python-buyer-policy: the terms of the service fit', needs, async () => {
+    assert.match((await it.runFree('python-buyer-policy')).stdout, /^fits: \{/);
+  });
+
+  const NOBODY = `0x${'1'.repeat(40)}`;
+  for (const [id, terms] of [
+    [
+      'typescript-buyer-policy',
+      {
+        price: [/maxAmount: 3000n/, 'maxAmount: 2999n'],
+        asset: [/asset: '0x\w{40}'/, `asset: '${NOBODY}'`],
+        network: [/network: 'eip155:8453'/, "network: 'eip155:1'"],
+        payTo: [/payTo: '0x\w{40}'/, `payTo: '${NOBODY}'`],
+        resource: [/resource: route/, "resource: 'https://example.com/'"],
+      },
+    ],
+    [
+      'python-buyer-policy',
+      {
+        price: [/MAX_AMOUNT = 3000/, 'MAX_AMOUNT = 2999'],
+        asset: [/ASSET = "0x\w{40}"/, `ASSET = "${NOBODY}"`],
+        network: [/NETWORK = "eip155:8453"/, 'NETWORK = "eip155:1"'],
+        payTo: [/PAY_TO = "0x\w{40}"/, `PAY_TO = "${NOBODY}"`],
+        resource: [/== RESOURCE/, '== "https://example.com/"'],
+      },
+    ],
+  ] as const) {
+    test(
+      `${id}: price, asset, network, payee or resource not as accepted: nothing is signed`,
+      needs,
+      async () => {
+        const { env, spent } = await it.wallet();
+        const { code, ...rest } = it.snippet(id, '/other-terms');
+        for (const [term, [from, to]] of Object.entries(terms)) {
+          assert.match(code, from);
+          const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
+          const told = run.output.includes(`not what this buyer accepts: ${term}\n`);
+          assert.deepEqual([run.code, told], [1, true], run.output);
+        }
+        assert.deepEqual([it.calls('/other-terms').length, await spent()], [0, 0n]);
+      },
+    );
+  }
+
+  test('every snippet of the document was run', needs, () => {
+    assert.deepEqual(
+      [...it.tried].sort(),
+      allOf(it.document)
+        .map(({ id }) => id)
+        .sort(),
+    );
+  });
+});
