@@ -34,7 +34,7 @@ const OPEN_MS = 1000;
 const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] } = {
   receipt: ['countUnverified'],
   proof: ['recent', 'recentFailures'],
-  monitoring: ['summary'],
+  monitoring: ['summary', 'series'],
   trust: ['receipts'],
   decision: ['recent'],
   store: ['counts'],

@@ -63,6 +63,8 @@ function copyLine(
 
 function copyCell(value: unknown, isJson: boolean): string {
   if (value === null || value === undefined) return '\\N';
+  // Arrays of numbers: https://www.postgresql.org/docs/current/arrays.html#ARRAYS-INPUT
+  if (!isJson && Array.isArray(value)) return `{${value.map(Number).join(',')}}`;
   if (isJson || typeof value === 'object') return escaped(JSON.stringify(value));
   return typeof value === 'string' ? escaped(value) : String(value);
 }

@@ -50,7 +50,7 @@ export const READ_MODELS: readonly ReadModel[] = [
   { name: 'proof', version: 1, tables: [proofs], project: projectProof },
   {
     name: 'monitoring',
-    version: 1,
+    version: 2,
     tables: [monitoringMinutes, monitoringTotals, runningJobs],
     project: projectMonitoring,
   },

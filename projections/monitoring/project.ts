@@ -1,6 +1,7 @@
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { JobCompleted, JobStarted } from '#src/domain/job/events.ts';
-import type { MinuteRow, RunningRow, TotalsRow } from './table.ts';
+import type { JobStarted, ReceiptSigned } from '#src/domain/job/events.ts';
+import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
+import { DURATION_BOUNDS_MS, type MinuteRow, type RunningRow, type TotalsRow } from './table.ts';
 
 export type MonitoringChange =
   | {
@@ -35,8 +36,12 @@ export function projectMonitoring(event: DomainEvent): readonly MonitoringChange
       return [
         { table: 'running_jobs', key: jobId, apply: () => null },
         total(completedAt, (row) => ({ ...row, [status]: row[status] + 1 })),
-        minuteOf(completedAt, status),
+        minuteOf(completedAt, (row) => ({ ...row, [status]: row[status] + 1 })),
       ];
+    }
+    case 'ReceiptSigned': {
+      const durationMs = durationOf(event.data);
+      return durationMs === null ? [] : [minuteOf(event.data.signedAt, (row) => took(row, durationMs))];
     }
     default:
       return [];
@@ -55,16 +60,45 @@ function total(at: string, change: (row: TotalsRow) => TotalsRow): MonitoringCha
   };
 }
 
-function minuteOf(completedAt: string, status: JobCompleted['status']): MonitoringChange {
-  const minute = completedAt.slice(0, 16);
+function minuteOf(at: string, change: (row: MinuteRow) => MinuteRow): MonitoringChange {
+  const minute = at.slice(0, 16);
   return {
     table: 'monitoring_minutes',
     key: minute,
-    apply: (row) => {
-      const before = row ?? { minute, succeeded: 0, failed: 0 };
-      return { ...before, [status]: before[status] + 1 };
-    },
+    apply: (row) => change(row ?? { minute, succeeded: 0, failed: 0, durations: null }),
   };
+}
+
+function took(row: MinuteRow, durationMs: number): MinuteRow {
+  const found = DURATION_BOUNDS_MS.findIndex((bound) => durationMs <= bound);
+  const at = found === -1 ? DURATION_BOUNDS_MS.length : found;
+  const before = row.durations ?? [];
+  const length = Math.max(before.length, at + 1);
+  const durations = Array.from({ length }, (_, i) => (before[i] ?? 0) + (i === at ? 1 : 0));
+  return { ...row, durations };
+}
+
+/**
+ * How long the execution took, ms: from its first attempt, which follows its start at once, to its receipt, which is
+ * signed as it completes. No other event of its end knows of its beginning. Null: not known, or not of its own making,
+ * because somebody else closed the job later.
+ */
+function durationOf({ jws, signedAt }: ReceiptSigned): number | null {
+  const payload = parseJws(jws)?.payload;
+  if (!isReceiptPayload(payload)) return null;
+  const { errorCategory } = payload.outcome;
+  if (errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed') return null;
+  const started = instantMs(payload.attempts[0]?.startedAt ?? '');
+  const ended = instantMs(signedAt);
+  return started === null || ended === null || ended < started ? null : ended - started;
+}
+
+const INSTANT = /^(\d{4})-(0[1-9]|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)\.(\d{3})Z$/;
+
+/** Not `Date.parse`: the engines differ in what they make of a 30 February, and rows must not. */
+function instantMs(text: string): number | null {
+  const [year, month, ...rest] = (INSTANT.exec(text) ?? []).slice(1).map(Number);
+  return year === undefined || month === undefined ? null : Date.UTC(year, month - 1, ...rest);
 }
 
 function runningRow({ jobId, startedAt, leaseMs, owner }: JobStarted): RunningRow {

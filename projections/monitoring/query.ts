@@ -1,7 +1,8 @@
 import { gte, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { failureRate } from '#src/domain/attention.ts';
-import { monitoringMinutes, monitoringTotals, runningJobs } from './table.ts';
+import { type Percentiles, percentilesOf } from './percentiles.ts';
+import { DURATION_BOUNDS_MS, monitoringMinutes, monitoringTotals, runningJobs } from './table.ts';
 
 /** `stats` of the monitoring summary. Jobs that run now are recent ones. */
 export type ExecutionStats = {
@@ -22,6 +23,22 @@ export type ExecutionSummary = {
   readonly failureRate: number;
   /** Jobs running past their lease. */
   readonly overdue: number;
+};
+
+/** Jobs that finished in the minutes from one start of a bucket to the next. */
+export type ExecutionBucket = {
+  /** The bucket's first minute, `YYYY-MM-DDTHH:MM`. */
+  readonly start: string;
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Null where no duration is known. */
+  readonly durationMs: Percentiles | null;
+};
+
+export type ExecutionSeries = {
+  readonly buckets: readonly ExecutionBucket[];
+  /** Of all buckets together. */
+  readonly durationMs: Percentiles | null;
 };
 
 /** A job that ran when last heard of: somebody may have to close it. */
@@ -62,6 +79,26 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
     .from(monitoringMinutes)
     .where(gte(monitoringMinutes.minute, sql.placeholder('since')))
     .prepare('monitoring_summary');
+  // Sorted into the buckets by the text of their starts: nothing that a row says can fail here. The first start is a
+  // minute of the window or before it.
+  const starts = sql`array(select json_array_elements_text(${sql.placeholder('starts')}::text::json))`;
+  const sums = [...DURATION_BOUNDS_MS, Number.POSITIVE_INFINITY].map(
+    (_, at) => sql`sum(${monitoringMinutes.durations}[${sql.raw(String(at + 1))}])`,
+  );
+  const bucketed = db
+    .select({
+      bucket:
+        sql<number>`width_bucket(${monitoringMinutes.minute} collate "C", ${starts} collate "C")`.mapWith(
+          Number,
+        ),
+      succeeded: sql<number>`sum(${monitoringMinutes.succeeded})`.mapWith(Number),
+      failed: sql<number>`sum(${monitoringMinutes.failed})`.mapWith(Number),
+      durations: sql<readonly (number | null)[]>`json_build_array(${sql.join(sums, sql`, `)})`,
+    })
+    .from(monitoringMinutes)
+    .where(gte(monitoringMinutes.minute, sql.placeholder('since')))
+    .groupBy(sql`1`)
+    .prepare('monitoring_series');
   const running = db
     .select({
       jobId: runningJobs.jobId,
@@ -86,9 +123,27 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
         overdue,
       };
     },
+    /**
+     * Jobs that finished in the minute `since` or later, in buckets that begin at `starts`: in their order, the first not
+     * after `since`, all of them minutes. The last bucket has no end.
+     */
+    async series(since: string, starts: readonly string[]): Promise<ExecutionSeries> {
+      const rows = await bucketed.execute({ since, starts: JSON.stringify(starts) });
+      const found = new Map(rows.map((row) => [row.bucket, row]));
+      const all = rows.reduce<readonly number[]>((sum, { durations }) => added(sum, durations), []);
+      const buckets = starts.map((start, at) => {
+        const { succeeded = 0, failed = 0, durations = [] } = found.get(at + 1) ?? {};
+        return { start, succeeded, failed, durationMs: percentilesOf(added([], durations)) };
+      });
+      return { buckets, durationMs: percentilesOf(all) };
+    },
     /** Oldest first. */
     async recoveryCandidates(limit: number): Promise<readonly RecoveryCandidate[]> {
       return await running.execute({ limit });
     },
   };
+}
+
+function added(sum: readonly number[], more: readonly (number | null)[]): readonly number[] {
+  return more.map((count, at) => (sum[at] ?? 0) + (count ?? 0));
 }

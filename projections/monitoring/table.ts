@@ -5,12 +5,28 @@ import { bigint, integer, pgTable, text } from 'drizzle-orm/pg-core';
 /** A count is a bigint: totals survive retention. */
 const count = (name: string) => bigint(name, { mode: 'number' }).notNull();
 
+/**
+ * Upper ends, ms, of the classes that durations of executions are counted in: the R10 series (ISO 3), ten classes to a
+ * factor of ten, from 25 ms to the longest that an execution may take. One more class holds what took longer. Rows are
+ * told by these: who changes them counts up the model's version.
+ */
+export const DURATION_BOUNDS_MS: readonly number[] = [
+  ...[25, 32, 40, 50, 63, 80, 100, 125, 160, 200, 250, 315, 400, 500, 630, 800],
+  ...[1000, 1250, 1600, 2000, 2500, 3150, 4000, 5000, 6300, 8000],
+  ...[10_000, 12_500, 16_000, 20_000, 25_000, 31_500, 40_000, 50_000, 60_000],
+];
+
 export const monitoringMinutes = pgTable('monitoring_minutes', {
   /** The minute of completion, UTC: `YYYY-MM-DDTHH:MM`. */
   minute: text().primaryKey(),
   succeeded: integer().notNull(),
   failed: integer().notNull(),
   position: text().notNull(),
+  /**
+   * How many executions took how long, by class, up to the last class that has one. Null: none is known, as in all rows
+   * that version 1 of the model has told.
+   */
+  durations: integer().array(),
 });
 
 /** One row, `all`. */

@@ -34,7 +34,7 @@ export type Reads = {
   readonly job: Pick<ReturnType<typeof jobQueries>, 'find'>;
   readonly receipt: Pick<ReturnType<typeof receiptQueries>, 'find' | 'countUnverified'>;
   readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;
-  readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary'>;
+  readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'series'>;
   readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts'>;
   readonly decision: Pick<ReturnType<typeof decisionQueries>, 'find' | 'recent'>;
   /** Rows that are retained now. */
@@ -48,7 +48,12 @@ export type Progress = {
   /** Whether they have reached the log's head as it is now, waiting up to 1 s: only then is a miss a miss. */
   reachedHead(): Promise<boolean>;
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
+  /** Of the last hour's minutes, in any order; a minute without an entry was not looked at. */
+  lagHistory(): readonly LagSample[];
 };
+
+/** `minute`: whole minutes since the Unix epoch. `lagMs`: the most that was seen in it. */
+export type LagSample = { readonly minute: number; readonly lagMs: number };
 
 export type HealthFacts = {
   readonly eventLog: { readonly ok: boolean };
@@ -93,17 +98,17 @@ export type HttpDeps = {
   executeGuided(input: GuidedInput): Promise<Guided | Refused>;
   decide(input: DecideInput): Promise<Decided | Refused>;
   checkPolicy(input: { readonly request: WebhookRequest }): Promise<PolicyCheck | Refused>;
-  verifyJob(jobId: string): Promise<VerificationReport | Refused>;
-  verifyReceipt(receiptId: string): Promise<VerificationReport | Refused>;
-  readonly reads: Reads;
-  readonly progress: Progress;
-  jwks(): Promise<JwkSet>;
   handOffBrowser(
     request: HandoffRequest,
   ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
   previewSchedule(
     request: SchedulePreviewRequest,
   ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
+  verifyJob(jobId: string): Promise<VerificationReport | Refused>;
+  verifyReceipt(receiptId: string): Promise<VerificationReport | Refused>;
+  readonly reads: Reads;
+  readonly progress: Progress;
+  jwks(): Promise<JwkSet>;
   /** Never throws. */
   health(): Promise<HealthFacts>;
   /** null: nobody is charged (demo mode). */

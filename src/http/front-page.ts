@@ -55,7 +55,7 @@ function listOf(proofs: readonly ProofRecord[] | null): Markup {
   return markup`<ol class="proofs">${proofs.map(proofItem)}</ol>`;
 }
 
-function proofItem(proof: ProofRecord): Markup {
+export function proofItem(proof: ProofRecord): Markup {
   const { jobId, status, method, attempts, receiptVerified, createdAt } = proof;
   const tries = `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`;
   const receipt = receiptVerified ? ', receipt verified' : '';

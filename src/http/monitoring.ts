@@ -4,19 +4,27 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { executionStatus } from '#src/domain/attention.ts';
+import { attentionReasons, executionStatus } from '#src/domain/attention.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
 import { type Links, linksFrom } from './links.ts';
+import { bucketMs, bucketStarts, Durations, Series, seriesOf } from './monitoring-series.ts';
 import { describe } from './operation.ts';
-import { type ProcessMeter, ProcessMetrics } from './process-metrics.ts';
+import { ProcessHistory, type ProcessMeter, ProcessMetrics } from './process-metrics.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 import { type IntegerParameter, readInteger } from './query-string.ts';
 import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
+
+const AttentionReason = Type.Union([
+  Type.Literal('failure_rate'),
+  Type.Literal('overdue_job'),
+  Type.Literal('unverified_receipt'),
+  Type.Literal('projection_lag'),
+]);
 
 export const JobStats = Closed({
   total: Count,
@@ -33,16 +41,23 @@ export const JobStats = Closed({
 export const MonitoringResponse = Closed({
   ok: Type.Boolean(),
   status: Status,
+  attention: Type.Array(AttentionReason, {
+    description: 'Why the status is `attention`; empty where it is ok.',
+  }),
   windowMs: Type.Integer({ minimum: LIMITS.monitoringWindowMs.min }),
   failureRate: Type.Number({ minimum: 0, maximum: 1 }),
   stats: JobStats,
+  series: Series,
+  durations: Durations,
   recentFailures: Type.Array(ProofSummary),
   redactionPolicy: RedactionPolicy,
   process: ProcessMetrics,
   projection: Closed({ lagEvents: Nullable(Count), lagMs: Type.Number({ minimum: 0 }) }),
+  history: ProcessHistory,
 });
+export type MonitoringResponse = typeof MonitoringResponse.static;
 
-const windowMs: IntegerParameter = {
+export const windowMs: IntegerParameter = {
   name: 'windowMs',
   ...LIMITS.monitoringWindowMs,
   description: 'Milliseconds back from now; counted in whole minutes.',
@@ -55,45 +70,55 @@ export function monitoringRoutes(deps: HttpDeps, meter: ProcessMeter) {
     async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return refusalAnswer(wanted);
-      return json(200, await summaryOf(deps, wanted, links, meter.read()));
+      return json(200, await monitoringSummary(deps, meter, links, wanted));
     },
     describe(ROUTES.monitoring, operation),
   );
 }
 
 /** What the attention rule judges, and what of it is shown. */
-export async function measure({ reads, progress, clock }: HttpDeps, windowMs: number) {
+export async function measure({ reads, progress, clock }: HttpDeps, windowMs: number, nowMs = clock.now()) {
   const [{ stats, failureRate, overdue }, unverifiedReceipts] = await Promise.all([
-    reads.monitoring.summary(clock.now(), windowMs),
+    reads.monitoring.summary(nowMs, windowMs),
     reads.receipt.countUnverified(),
   ]);
   const { lagEvents, lagMs } = progress.lag();
   const { recentSucceeded, recentFailed } = stats;
-  const status = executionStatus({ recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs });
-  return { status, stats, failureRate, projection: { lagEvents, lagMs } };
+  const facts = { recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs };
+  const projection = { lagEvents, lagMs };
+  return {
+    status: executionStatus(facts),
+    attention: attentionReasons(facts),
+    stats,
+    failureRate,
+    projection,
+  };
 }
 
-async function summaryOf(
+/** The same for machines and on the page for people. */
+export async function monitoringSummary(
   deps: HttpDeps,
-  windowMs: number,
+  meter: ProcessMeter,
   links: Links,
-  process: ProcessMetrics,
-): Promise<typeof MonitoringResponse.static> {
-  const since = windowStart(deps.clock.now(), windowMs);
-  const [{ status, stats, failureRate, projection }, failures] = await Promise.all([
-    measure(deps, windowMs),
+  windowMs: number,
+): Promise<MonitoringResponse> {
+  const nowMs = deps.clock.now();
+  const since = windowStart(nowMs, windowMs);
+  const [{ attention, ...measured }, counted, failures] = await Promise.all([
+    measure(deps, windowMs, nowMs),
+    deps.reads.monitoring.series(since, bucketStarts(since, nowMs, bucketMs(windowMs))),
     deps.reads.proof.recentFailures(since, LIMITS.recentFailures),
   ]);
   return {
-    ok: status === 'ok',
-    status,
+    ok: measured.status === 'ok',
+    attention: [...attention],
     windowMs,
-    failureRate,
-    stats,
+    ...measured,
+    ...seriesOf(counted),
     recentFailures: failures.map((proof) => proofSummary(proof, links)),
     redactionPolicy: REDACTION_POLICY,
-    process,
-    projection,
+    process: meter.read(),
+    history: meter.history(deps.progress.lagHistory()),
   };
 }
 

@@ -113,6 +113,12 @@ time{white-space:nowrap;font-variant-numeric:tabular-nums}
 .plot svg{display:block;width:100%;height:auto}
 .plot svg text{fill:var(--muted);font-size:12px;font-family:system-ui,sans-serif}
 figcaption{font-size:.875rem;margin-top:.5rem}
+.plots{display:grid;gap:1rem;align-items:start;grid-template-columns:repeat(auto-fit,minmax(min(26rem,100%),1fr))}
+.plot h3{margin:0 0 .5rem}
+.plot details{margin:.75rem 0 0}
+.plot td,.plot th{padding:.25rem .75rem .25rem 0}
+@media (max-width:30rem){.plot{padding:.5rem}}
+@media (min-width:60rem){.plot svg text{font-size:9.5px}}
 .key{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;background:currentColor;margin-right:.375rem}
 .steps{counter-reset:step}
 .steps h3::before{counter-increment:step;content:counter(step) ". ";color:var(--accent)}

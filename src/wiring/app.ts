@@ -23,6 +23,7 @@ import { previewSchedule } from '../usecases/preview-schedule.ts';
 import type { Slots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
+import { lagHistory } from './lag-history.ts';
 import { marketFacts } from './market.ts';
 import { offerOf, wirePayments } from './payments.ts';
 import { wireQuota } from './quota.ts';
@@ -71,6 +72,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     payer: config.mode === 'demo' ? 'demo' : null,
     market: marketFacts({ ...settings, models, clock }),
     offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
+    calendar: temporalCalendar(),
   };
   const look = stateLook({
     clock,
@@ -86,8 +88,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
     decide: (input) => decideWebhook(free, input),
     checkPolicy: ({ request }) => checkPolicy(free, request, free.payer),
     handOffBrowser: (request) => handOffBrowser(free, request),
-    previewSchedule: (request) => previewSchedule({ ...free, calendar: temporalCalendar() }, request),
-    progress: runner,
+    previewSchedule: (request) => previewSchedule(free, request),
+    progress: { ...runner, lagHistory: lagHistory(runner.lag, clock, ending) },
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner, payments),
     operators: { figures, tracer, detail, exposition: async () => figures.exposition(await look()) },

@@ -8,6 +8,7 @@ import {
   JOB,
   JWS,
   job,
+  noDurations,
   proofRecord,
   RECEIPT,
   receipt,
@@ -126,7 +127,7 @@ test('read models that are away are 503 read_models_unavailable everywhere', asy
       job: { find: away },
       receipt: { find: away, countUnverified: away },
       proof: { recent: away, recentFailures: away },
-      monitoring: { summary: away },
+      monitoring: { summary: away, series: away },
       trust: { receipts: away },
       store: { counts: away },
     },
@@ -226,16 +227,20 @@ test('recent proofs name what they leave out, and show nothing more', async () =
 test('monitoring: the summary, its attention, this process and the lag of the read models', async () => {
   const client = clientOf(fakeWorld({ progress: { lag: () => ({ lagEvents: null, lagMs: 30_001 }) } }));
   const { body } = await client.get(`${MONITORING}?windowMs=60000`);
-  const { process, redactionPolicy, ...shown } = body as {
+  const { process, redactionPolicy, series, history, ...shown } = body as {
     process: Record<string, number>;
     redactionPolicy: object;
+    series: unknown;
+    history: unknown;
   };
   assert.deepEqual(shown, {
     ok: false,
     status: 'attention',
     windowMs: 60_000,
+    attention: ['projection_lag'],
     failureRate: 0.25,
     stats,
+    durations: null,
     recentFailures: [{ ...proofRecord(), links: LINKS }],
     projection: { lagEvents: null, lagMs: 30_001 },
   });
@@ -245,6 +250,8 @@ test('monitoring: the summary, its attention, this process and the lag of the re
   const again = (await client.get(MONITORING)).body as { process: Record<string, number> };
   assert.deepEqual([again.process.requests, again.process.inFlight], [3, 1]);
   assert.ok('redactedFields' in redactionPolicy);
+  // Of what is in these, monitoring.test.ts speaks.
+  assert.ok(Array.isArray(series) && Array.isArray(history));
 });
 
 test('monitoring: windowMs 60000 to 30 days, default one day', async () => {
@@ -253,7 +260,7 @@ test('monitoring: windowMs 60000 to 30 days, default one day', async () => {
     asked.push(windowMs);
     return { stats, failureRate: 0, overdue: 0 };
   };
-  const client = clientOf(fakeWorld({ reads: { monitoring: { summary } } }));
+  const client = clientOf(fakeWorld({ reads: { monitoring: { summary, series: noDurations } } }));
   for (const query of ['', '?windowMs=60000', '?windowMs=2592000000']) {
     const { body } = await client.get(MONITORING + query);
     assert.equal((body as { ok: boolean }).ok, true);
@@ -271,9 +278,11 @@ test('attention has each of its reasons', async () => {
     overdue: 0,
   });
   const receipts = { find: async () => null, countUnverified: async () => 1 };
+  const summing = (summary: ReturnType<typeof counts>) =>
+    fakeWorld({ reads: { monitoring: { summary, series: noDurations } } });
   const cases = [
-    fakeWorld({ reads: { monitoring: { summary: counts({ recentSucceeded: 2, recentFailed: 2 }) } } }),
-    fakeWorld({ reads: { monitoring: { summary: async () => ({ stats, failureRate: 0, overdue: 1 }) } } }),
+    summing(counts({ recentSucceeded: 2, recentFailed: 2 })),
+    summing(async () => ({ stats, failureRate: 0, overdue: 1 })),
     fakeWorld({ reads: { receipt: receipts } }),
     fakeWorld({ progress: { lag: () => ({ lagEvents: 1, lagMs: 30_001 }) } }),
   ];

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { Buffer } from 'node:buffer';
 import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
+import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
 import {
   appendAll,
   decisionAppend,
@@ -16,7 +17,7 @@ import {
   recorded,
 } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { rowsAfter } from '#test/support/read-model-rows.ts';
+import { applyBatch, rowsAfter } from '#test/support/read-model-rows.ts';
 
 async function given(...plans: readonly Partial<JobPlan>[]): Promise<Rows> {
   const log = memoryLog();
@@ -186,6 +187,9 @@ test('proof: the public summary, and nothing but it', async () => {
   });
 });
 
+/** `count` in the class of durations `at`, nothing in those before. */
+const durations = (at: number, count: number) => [...Array(at).fill(0), count];
+
 test('monitoring: jobs are counted by the minute of their completion, and for ever', async () => {
   const minute = 60_000;
   const rows = await given(
@@ -198,14 +202,108 @@ test('monitoring: jobs are counted by the minute of their completion, and for ev
   const first = T(minute).slice(0, 16);
   const second = T(2 * minute).slice(0, 16);
   assert.deepEqual(keys(rows, 'monitoring_minutes'), [first, second]);
-  assert.deepEqual(row(rows, 'monitoring_minutes', first), { minute: first, succeeded: 2, failed: 1 });
-  assert.deepEqual(row(rows, 'monitoring_minutes', second), { minute: second, succeeded: 1, failed: 0 });
+  assert.deepEqual(row(rows, 'monitoring_minutes', first), {
+    minute: first,
+    succeeded: 2,
+    failed: 1,
+    durations: durations(DURATION_BOUNDS_MS.length - 1, 3),
+  });
+  assert.deepEqual(row(rows, 'monitoring_minutes', second), {
+    minute: second,
+    succeeded: 1,
+    failed: 0,
+    durations: durations(DURATION_BOUNDS_MS.length, 1),
+  });
   assert.deepEqual(row(rows, 'monitoring_totals', 'all'), {
     id: 'all',
     started: 5,
     succeeded: 3,
     failed: 1,
     lastUpdatedAt: T(2 * minute),
+  });
+});
+
+test('monitoring: the bounds of durations rise from 25 ms to a minute', () => {
+  assert.deepEqual([DURATION_BOUNDS_MS[0], DURATION_BOUNDS_MS.at(-1)], [25, 60_000]);
+  assert.ok(DURATION_BOUNDS_MS.every((bound, at) => bound > (DURATION_BOUNDS_MS[at - 1] ?? 0)));
+});
+
+test('monitoring: a duration is from the first attempt to the receipt, in the class that ends at it or above', async () => {
+  const minute = T(0).slice(0, 16);
+  const of = async (...plans: readonly Partial<JobPlan>[]) =>
+    row(await given(...plans), 'monitoring_minutes', minute)?.durations;
+  const classOf = (ms: number) => DURATION_BOUNDS_MS.indexOf(ms);
+  assert.deepEqual(await of({ attemptMs: 0 }), [1]);
+  assert.deepEqual(await of({ attemptMs: 25 }), [1]);
+  assert.deepEqual(await of({ attemptMs: 26 }), [0, 1]);
+  assert.deepEqual(await of({ attemptMs: 250 }), durations(classOf(250), 1));
+  assert.deepEqual(await of({ attemptMs: 251 }), durations(classOf(315), 1));
+  // Two attempts of 250 ms, and a job that failed: both took 500 ms.
+  const both = await of({ answers: [500, 200], attemptMs: 250 }, { seed: 2, answers: [500], attemptMs: 500 });
+  assert.deepEqual(both, durations(classOf(500), 2));
+});
+
+test('monitoring: without a duration are jobs that somebody else closed, or that were never sent', async () => {
+  const rows = await given(
+    { seed: 1, end: 'interrupted_unknown' },
+    { seed: 2, end: 'not_executed', answers: [500, 500] },
+  );
+  const minute = T(250).slice(0, 16);
+  const counted = { minute, succeeded: 0, failed: 2, durations: null };
+  assert.deepEqual(row(rows, 'monitoring_minutes', minute), counted);
+});
+
+test('monitoring: odd times and receipts that cannot be read are counted without a duration', async () => {
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const events = recorded(log);
+  const signed = events.find((event) => event.type === 'ReceiptSigned');
+  assert.ok(signed);
+  const [header, payload, signature] = String(signed.data.jws).split('.');
+  const claims = JSON.parse(Buffer.from(payload ?? '', 'base64url').toString());
+  const startedAt = (text: string) => {
+    const attempts = [{ ...claims.attempts[0], startedAt: text }];
+    const body = Buffer.from(JSON.stringify({ ...claims, attempts })).toString('base64url');
+    return { jws: `${header}.${body}.${signature}` };
+  };
+  const minuteAfter = async (data: object) => {
+    const changed = events.map((event) =>
+      event === signed ? { ...event, data: { ...event.data, ...data } } : event,
+    );
+    const rows = await rowsAfter(changed);
+    assert.equal(keys(rows, 'monitoring_minutes').length, 1);
+    return row(rows, 'monitoring_minutes', T(250).slice(0, 16));
+  };
+  const counted = { minute: T(250).slice(0, 16), succeeded: 1, failed: 0 };
+  assert.notEqual((await minuteAfter(startedAt(T(0))))?.durations, null);
+  for (const odd of [
+    startedAt(T(251)),
+    startedAt('yesterday'),
+    startedAt('2026-13-02T03:04:05.678Z'),
+    startedAt('2026-01-02T25:04:05.678Z'),
+    startedAt('2026-01-02 03:04:05'),
+    startedAt(''),
+    { jws: 'no receipt' },
+    { jws: '' },
+    { signedAt: '2026-99-99T99:99:99.999Z' },
+    { signedAt: '0000-00-00T00:00:00.000Z' },
+  ]) {
+    assert.deepEqual(await minuteAfter(odd), { ...counted, durations: null }, JSON.stringify(odd));
+  }
+});
+
+test('monitoring: rows that the first version told are gone on with', async () => {
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const minute = T(250).slice(0, 16);
+  const old = { minute, succeeded: 7, failed: 2, durations: null };
+  const rows: Rows = new Map([['monitoring_minutes', new Map([[minute, { row: old, position: '' }]])]]);
+  await applyBatch(rows, recorded(log));
+  const at = DURATION_BOUNDS_MS.indexOf(250);
+  assert.deepEqual(row(rows, 'monitoring_minutes', minute), {
+    ...old,
+    succeeded: 8,
+    durations: durations(at, 1),
   });
 });
 

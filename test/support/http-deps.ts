@@ -232,6 +232,16 @@ export const stats = {
   lastUpdatedAt: at(20),
 };
 
+/** The finished jobs of `stats` in the last bucket, and no duration known. */
+export const noDurations: HttpDeps['reads']['monitoring']['series'] = async (_, starts) => ({
+  buckets: starts.map((start, at) => {
+    const [succeeded, failed] =
+      at === starts.length - 1 ? [stats.recentSucceeded, stats.recentFailed] : [0, 0];
+    return { start, succeeded, failed, durationMs: null };
+  }),
+  durationMs: null,
+});
+
 /** Counts without end; `limit` changes that. */
 export function countingQuota(limit = Number.MAX_SAFE_INTEGER) {
   const taken = new Map<string, number>();
@@ -298,6 +308,8 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     log,
     decide: async () => decided(),
     checkPolicy: async () => policyCheck(),
+    handOffBrowser: async () => handoff(),
+    previewSchedule: async () => schedulePreview(),
     verifyJob: async (id) => (id === JOB ? report() : refused('job_not_found', 'no such job')),
     verifyReceipt: async (id) =>
       id === RECEIPT ? report() : refused('receipt_not_found', 'no such receipt'),
@@ -308,8 +320,6 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       projections: { ok: true },
       facilitator: null,
     }),
-    handOffBrowser: async () => handoff(),
-    previewSchedule: async () => schedulePreview(),
     payments: null,
     quota: countingQuota(),
     clock: systemClock(),
@@ -330,6 +340,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       caughtUp: async () => true,
       reachedHead: async () => true,
       lag: () => ({ lagEvents: 0, lagMs: 0 }),
+      lagHistory: () => [],
       ...changes.progress,
     },
     settings: { ...settings, ...changes.settings },
@@ -340,7 +351,7 @@ const reads: HttpDeps['reads'] = {
   job: { find: async (id) => (id === JOB ? job() : null) },
   receipt: { find: async (id) => (id === RECEIPT ? await receipt() : null), countUnverified: async () => 0 },
   proof: { recent: async () => [proofRecord()], recentFailures: async () => [proofRecord()] },
-  monitoring: { summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }) },
+  monitoring: { summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }), series: noDurations },
   trust: {
     receipts: async () => ({ receipts: 8, verified: 8, recentVerified: 4, latestVerifiedAt: at(20) }),
   },

@@ -42,6 +42,7 @@ export function replayContract(harness: ReadStoreHarness): void {
         () => models.proof.recent(5),
         () => models.proof.recentFailures('2026', 5),
         () => models.monitoring.summary(now, 3_600_000),
+        () => models.monitoring.series('2026-01-01T00:00', ['2026-01-01T00:00']),
         () => models.trust.receipts('2026'),
         () => models.store.counts(),
         () => models.receipt.countUnverified(),

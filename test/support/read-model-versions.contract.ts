@@ -20,7 +20,7 @@ import {
 } from './job-histories.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
-import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
+import { allRows, emptyRows, type ReadStoreHarness, runnerOver, silent } from './read-store.ts';
 
 /** Only a hanging test meets it. */
 const PATIENCE_MS = 20_000;
@@ -35,8 +35,9 @@ export async function projectWith(
   log: EventLog,
   store: ReadStore<Db>,
   batchSize = 200,
+  logger = silent,
 ): Promise<void> {
-  const runner = runnerOver(log, store, { models, batchSize });
+  const runner = runnerOver(log, store, { models, batchSize, logger });
   const head = await log.head();
   if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
   await runner.stop();

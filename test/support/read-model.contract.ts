@@ -1,6 +1,7 @@
 // One suite for the runner and the queries over every read store: an adapter's test file supplies the harness.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { readModels } from '#projections/read-models.ts';
 import { retention } from '#projections/retention.ts';
@@ -423,6 +424,49 @@ function queryContract(harness: ReadStoreHarness): void {
           owner: 'owner-1',
         },
       ]);
+    },
+  );
+
+  test(
+    `${name}: monitoring in buckets that say as much as the whole, durations among it`,
+    options(harness),
+    async () => {
+      const none = await given();
+      const minute = (ms: number) => new Date(PLAN.startedAtMs + ms).toISOString().slice(0, 16);
+      const starts = [-10, -5, 0, 5].map((minutes) => minute(minutes * 60_000));
+      const empty = starts.map((start) => ({ start, succeeded: 0, failed: 0, durationMs: null }));
+      assert.deepEqual(await none.models.monitoring.series(minute(-600_000), starts), {
+        buckets: empty,
+        durationMs: null,
+      });
+      const late = { startedAtMs: PLAN.startedAtMs + 120_000 };
+      const { models, store } = await given(
+        { attemptMs: 20 },
+        { answers: [500], attemptMs: 20 },
+        { ...late, attemptMs: 100_000 },
+        { startedAtMs: PLAN.startedAtMs + 86_400_000 },
+        { startedAtMs: PLAN.startedAtMs - 300_000, end: 'interrupted_unknown' },
+        // Before the window, though in its first bucket.
+        { startedAtMs: PLAN.startedAtMs - 600_000 },
+      );
+      const series = () => models.monitoring.series(minute(-540_000), starts);
+      // Two of the four durations are in the first class, from 0 to 25 ms; 250 ms end a class from 200 ms on.
+      const expected = {
+        buckets: [
+          empty[0],
+          { ...empty[1], failed: 1 },
+          { ...empty[2], succeeded: 2, failed: 1, durationMs: { p50: 19, p95: 60_000 } },
+          { ...empty[3], succeeded: 1, durationMs: { p50: 225, p95: 225 } },
+        ],
+        durationMs: { p50: 19, p95: 60_000 },
+      };
+      assert.deepEqual(await series(), expected);
+      // As version 1 of the model told them.
+      await (await store.open()).execute(sql`update monitoring_minutes set durations = null`);
+      assert.deepEqual(await series(), {
+        buckets: expected.buckets.map((bucket) => ({ ...bucket, durationMs: null })),
+        durationMs: null,
+      });
     },
   );
 

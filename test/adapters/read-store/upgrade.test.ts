@@ -10,12 +10,14 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { modelSet, writeBatch } from '#projections/checkpoint.ts';
+import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf, tableShapes, writeParts } from '#projections/rows.ts';
 import { readModelVersions } from '#projections/versions.ts';
 import { MIGRATIONS_FOLDER, schemaVersion } from '#src/adapters/read-store/migrations.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { recorded } from '#test/support/job-histories.ts';
 import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
@@ -34,6 +36,12 @@ function firstMigrations(): string {
   writeFileSync(path, JSON.stringify({ ...journal, entries: journal.entries.slice(0, 1) }));
   return folder;
 }
+
+/** Tables as the first release knew them: without what later migrations added. */
+const firstShapes = tableShapes(FIRST_MODELS).map((shape) => ({
+  ...shape,
+  columns: shape.columns.filter(([, column]) => column !== 'durations'),
+}));
 
 const tablesOf = async (db: Db) =>
   (
@@ -59,14 +67,31 @@ test(
       // Its runner knew nothing of what later migrations bring: its rows are written as they were.
       const [first] = recorded(log);
       const to = { position: (await log.head()) ?? '', origin: first?.id ?? '' };
-      const rows = writeParts(tableShapes(FIRST_MODELS), await rowsAfter(recorded(log)));
+      const rows = writeParts(firstShapes, await rowsAfter(recorded(log)));
       assert.ok(await writeBatch(db, modelSet(FIRST_MODELS), rows, null, to));
       assert.equal((await rowsOf(db, sql`select from checkpoints where id = 'live'`)).length, 1);
       await client.end({ timeout: 5 });
 
       const store = postgresReadStore({ url });
-      await projectWith(READ_MODELS, log, store);
-      assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+      const warned: unknown[] = [];
+      const logger: Logger = { ...silent, warn: (message, fields) => void warned.push([message, fields]) };
+      await projectWith(READ_MODELS, log, store, 200, logger);
+      const told = asStored(await rowsAfter(recorded(log)));
+      const minutes = (told.monitoring_minutes ?? []) as readonly { minute: string; succeeded: number }[];
+      assert.deepEqual(await allRows(await store.open()), {
+        ...told,
+        monitoring_minutes: minutes.map((row) => ({ ...row, durations: null })),
+      });
+      assert.deepEqual(warned, [
+        [
+          'rows of an older version of the read models: run `relay rebuild monitoring`',
+          { models: [{ model: 'monitoring', stored: 1, build: 2 }] },
+        ],
+      ]);
+      const [start = ''] = minutes.map(({ minute }) => minute);
+      const asked = readModels(store, systemClock(), async () => true).monitoring;
+      const unknown = { start, succeeded: 1, failed: 0, durationMs: null };
+      assert.deepEqual(await asked.series(start, [start]), { buckets: [unknown], durationMs: null });
       const stamped = await readModelVersions(await store.open());
       assert.deepEqual(
         [...stamped.keys()],

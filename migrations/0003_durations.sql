@@ -1,0 +1,1 @@
+ALTER TABLE "monitoring_minutes" ADD COLUMN "durations" integer[];
