@@ -27,7 +27,7 @@ export const MCP_TOOLS = [
       'Makes one outbound HTTPS request (POST, PUT, PATCH or DELETE, 1 to 3 attempts) to a public target and returns a ' +
       'signed receipt of the attempt and its outcome. Use it for one bounded side effect that needs proof. Give an ' +
       'idempotencyKey: a repeat with the same key returns the first result and sends and charges nothing. A target ' +
-      'that fails is a result with job.status "failed" and a receipt, and is charged; the target’s own answer body is ' +
+      'that fails is a result with job.status "failed" and a receipt, and is charged; the body of its answer is ' +
       'never returned. Not for private addresses, and not for several steps.',
   }),
   tool(ROUTES.executeGuided, {

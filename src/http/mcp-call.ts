@@ -47,7 +47,7 @@ function answered(tool: Known, message: McpMessage, outer: Request, route: Route
   if (via !== null) headers.set('via', via);
   if (tool.route.method === 'POST') {
     headers.set('content-type', 'application/json');
-    if (tool.paid) present(member(member(message.params, '_meta'), PAYMENT), headers);
+    present(member(member(message.params, '_meta'), PAYMENT), headers);
     const init = { method: 'POST', body: JSON.stringify(given), headers };
     return inner(new Request(urlOf(tool.route.path), init), outer, route);
   }
