@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { LINK_NAMES } from '#src/discovery/service-links.ts';
 import { WebhookRequest } from '#src/domain/webhook-request.ts';
 import { Closed, Instant, Link } from './schema-parts.ts';
-import { SnippetShown } from './snippets.ts';
+import { SnippetShown } from './snippet-schemas.ts';
 
 export const Texts = Type.Array(Type.String());
 export const Path = Type.String({

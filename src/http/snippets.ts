@@ -1,35 +1,21 @@
 // The snippets document on the wire.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { JSON_TYPE } from '#src/discovery/document-index.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { snippetsDocument } from '#src/discovery/snippets.ts';
 import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
+import { heading, Path, paymentTerms } from './document-schemas.ts';
 import { describe } from './operation.ts';
 import { publisher } from './publish.ts';
-import { Closed, Instant, Link } from './schema-parts.ts';
+import { Closed, Link } from './schema-parts.ts';
+import { SnippetShown } from './snippet-schemas.ts';
 
-export const SnippetShown = Closed({
-  id: Type.String(),
-  title: Type.String(),
-  language: Type.Union(['shell', 'typescript', 'python', 'json'].map((name) => Type.Literal(name))),
-  description: Type.String(),
-  code: Type.String(),
-});
-
-export const SnippetsDocument = Closed({
-  ok: Type.Literal(true),
-  service: Type.String(),
-  generatedAt: Instant,
+const SnippetsDocument = Closed({
+  ...heading,
   purpose: Type.String(),
-  payment: Closed({
-    required: Type.Boolean({ description: 'Whether payment is enforced now.' }),
-    route: Type.String(),
-    price: Type.String(),
-    network: Type.String({ description: 'CAIP-2.' }),
-    networkName: Type.String(),
-    scheme: Type.String(),
-  }),
+  payment: Closed({ ...paymentTerms, route: Path }),
   groups: Type.Array(
     Closed({
       id: Type.String(),
@@ -43,11 +29,10 @@ export const SnippetsDocument = Closed({
 
 export function snippetRoutes(deps: HttpDeps) {
   const facts = documentFacts(deps);
-  const publish = publisher(facts);
-  const served = publish('application/json', () => JSON.stringify(snippetsDocument(facts)));
+  const serve = publisher(facts)(JSON_TYPE, () => JSON.stringify(snippetsDocument(facts)));
   return new Elysia().get(
     ROUTES.snippets.path,
-    ({ request }) => served(request),
+    ({ request }) => serve(request),
     describe(ROUTES.snippets, {
       answers: { 200: ['The document.', SnippetsDocument], 304: ['It is as the caller has it.', null] },
     }),

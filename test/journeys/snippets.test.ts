@@ -8,19 +8,18 @@ import { needsAnvil } from '#test/support/local-payments.ts';
 import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
 import { needsProgram } from '#test/support/requirements.ts';
 import { get, type Report } from '#test/support/service-world.ts';
-import { allOf, PRICE, readSnippets, receiptIn, snippetWorld, TARGET } from '#test/support/snippet-world.ts';
+import { allOf, PRICE, receiptIn, snippetWorld, TARGET } from '#test/support/snippet-world.ts';
 
 const needs = {
   skip: [needsAnvil(), needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip),
 };
 
-const PAYING = ['typescript-execute', 'typescript-buyer-policy', 'typescript-guided', 'mcp-execute'];
 const BODY = { event: 'order.paid', order: 17 };
 
 describe('snippets', () => {
   const it = snippetWorld(needs);
 
-  for (const id of PAYING) {
+  for (const id of ['typescript-execute', 'typescript-buyer-policy', 'typescript-guided', 'mcp-execute']) {
     test(`${id}: pays once, executes once, and verifies`, needs, async () => {
       const [had, path, { env, spent }] = [await it.received(), `/paid-${id}`, await it.wallet()];
       const run = await it.run(it.snippet(id, path), { env });
@@ -44,23 +43,6 @@ describe('snippets', () => {
     assert.match(again.stdout, / replay$/m, again.output);
     assert.equal(receiptIn(again), receiptIn(first));
     assert.deepEqual([it.calls('/replayed').length, await spent()], [1, PRICE]);
-  });
-
-  test('those that pay: in demo mode they go through without payment', needs, async () => {
-    const demo = await it.paid.start({ X402_ENABLED: 'false', DATA_DIR: `${it.paid.folder}/demo` });
-    const document = await readSnippets(demo);
-    const { env, spent } = await it.wallet();
-    for (const id of PAYING) {
-      const run = await it.run(it.snippet(id, '/demo', document), { env });
-      assert.equal(run.code, 0, run.output);
-      assert.match(run.stdout, /^demo succeeded rcpt_/m, run.output);
-    }
-    // Everybody is the same payer there: one key, one call; the guided one has a key of its own.
-    assert.deepEqual([await spent(), it.calls('/demo').length], [0n, 2]);
-    const executed = await it.run(it.snippet('curl-execute', '/demo', document));
-    assert.match(executed.stdout, /^HTTP\/1\.1 200 .*"mode":"demo"/s, executed.output);
-    const asked = await it.run(it.snippet('python-buyer-policy', '/demo', document));
-    assert.deepEqual([asked.code, asked.stdout], [0, 'demo mode: nothing is asked for\n'], asked.output);
   });
 
   test('curl-execute: unpaid, it shows the 402', needs, async () => {
@@ -198,7 +180,7 @@ describe('snippets', () => {
   test('curl-handoff: a package, unpaid', needs, async () => {
     const { ok, handoff } = await it.jsonOf('curl-handoff');
     const { paid, actions } = handoff as { paid: boolean; actions: readonly unknown[] };
-    assert.deepEqual([ok, paid, actions.length], [true, false, 2]);
+    assert.deepEqual([ok, paid, actions.length], [true, false, 5]);
   });
 
   test('curl-schedule-preview: the next runs, and that none is executed', needs, async () => {

@@ -63,9 +63,9 @@ export function snippetWorld({ skip }: { readonly skip: boolean }) {
     /** Ids of the snippets that were asked for. */
     tried,
     /** As served, but for the target: `path` there. */
-    snippet(id: string, path: string, from = document): RunnableSnippet {
+    snippet(id: string, path: string): RunnableSnippet {
       tried.add(id);
-      const found = allOf(from).find((one) => one.id === id);
+      const found = allOf(document).find((one) => one.id === id);
       assert.ok(found, `there is no snippet ${id}`);
       return { ...found, code: found.code.replaceAll(TARGET, paid.target.url(path)) };
     },

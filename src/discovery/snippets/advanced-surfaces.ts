@@ -1,8 +1,10 @@
 // The free surfaces beside execution.
 import { addressOf } from '../document-parts.ts';
 import type { Facts } from '../facts.ts';
+import { HANDOFF_EXAMPLE } from '../handoff-capabilities.ts';
 import { ACTION } from '../paid-routes.ts';
 import { ROUTES } from '../routes.ts';
+import { SCHEDULE_EXAMPLES } from '../schedule-capabilities.ts';
 import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { pyLiteral, shellJson } from './literals.ts';
 import { NO_PYTHON_PAYMENT, PY_IMPORTS, PY_POST } from './python.ts';
@@ -62,25 +64,17 @@ const curlHandoff = (facts: Facts): Snippet => ({
   title: 'Package steps for a browser agent',
   language: 'shell',
   description: 'No step is executed here, and there is no receipt.',
-  code: post(facts, ROUTES.handoff, {
-    targetUrl: 'https://example.com/orders',
-    actions: [
-      { type: 'navigate', description: 'Open the orders page' },
-      { type: 'verify', text: 'Order 17' },
-    ],
-    idempotencyKey: 'handoff-17',
-  }),
+  code: post(facts, ROUTES.handoff, HANDOFF_EXAMPLE),
 });
+
+const DAILY = SCHEDULE_EXAMPLES.at(-1)?.request;
 
 const curlSchedulePreview = (facts: Facts): Snippet => ({
   id: 'curl-schedule-preview',
   title: 'Preview a schedule',
   language: 'shell',
   description: 'The next runs, across daylight saving. Nothing is scheduled.',
-  code: post(facts, ROUTES.schedulePreview, {
-    webhook: ACTION,
-    schedule: { type: 'daily', timeOfDay: '09:00', timezone: 'Europe/Berlin' },
-  }),
+  code: post(facts, ROUTES.schedulePreview, DAILY),
 });
 
 const curlCanary = (facts: Facts): Snippet => ({

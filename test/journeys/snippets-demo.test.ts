@@ -1,0 +1,54 @@
+// The snippets that pay, against a service in demo mode: they go through without payment, as their descriptions say.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { generatePrivateKey } from 'viem/accounts';
+import { needsProgram } from '#test/support/requirements.ts';
+import { runSnippet, type SnippetRun, snippetFolder } from '#test/support/run-snippet.ts';
+import { makeWorld, type World } from '#test/support/service-world.ts';
+import { allOf, readSnippets, type SnippetsDocument, TARGET } from '#test/support/snippet-world.ts';
+
+const needs = { skip: [needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip) };
+
+describe('snippets in demo mode', () => {
+  let world: World;
+  let folder: string;
+  let document: SnippetsDocument;
+  before(async () => {
+    if (needs.skip) return;
+    world = await makeWorld();
+    document = await readSnippets(await world.start());
+    folder = snippetFolder(world.folder);
+  });
+  after(() => world?.end());
+
+  /** With a wallet that has nothing in it. */
+  function run(id: string): Promise<SnippetRun> {
+    const found = allOf(document).find((one) => one.id === id);
+    assert.ok(found, `there is no snippet ${id}`);
+    const snippet = { ...found, code: found.code.replaceAll(TARGET, world.target.url(`/${id}`)) };
+    return runSnippet(folder, snippet, { env: { BUYER_PRIVATE_KEY: generatePrivateKey() } });
+  }
+
+  // One that executes by the classic route: everybody is the same payer in demo mode, and their keys are alike.
+  for (const id of ['typescript-buyer-policy', 'typescript-guided']) {
+    test(`${id}: executes once, pays nothing, and verifies`, needs, async () => {
+      const { code, stdout, output } = await run(id);
+      assert.equal(code, 0, output);
+      assert.match(stdout, /^demo succeeded rcpt_\S+ first time$/m, output);
+      assert.match(stdout, /^verified \[/m, output);
+      const calls = world.target.requests.filter(({ path }) => path === `/${id}`);
+      assert.equal(calls.length, 1, output);
+    });
+  }
+
+  test('python-buyer-policy: nothing is asked for', needs, async () => {
+    const { code, stdout, output } = await run('python-buyer-policy');
+    assert.deepEqual([code, stdout], [0, 'demo mode: nothing is asked for\n'], output);
+  });
+
+  test('curl-terms: prints nothing, and executes nothing', needs, async () => {
+    const { stdout, output } = await run('curl-terms');
+    assert.equal(stdout, '', output);
+    assert.ok(world.target.requests.every(({ path }) => path !== '/curl-terms'));
+  });
+});
