@@ -1,0 +1,266 @@
+// A stock agent that knows a base address and nothing else: llms.txt, the interface description, a free decision, a
+// paid execution of it, a verified receipt. Beside /llms.txt no address of the service stands here: each is read.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import type { Payer } from '#test/support/payer.ts';
+
+const needs = needsAnvil();
+
+type Json = Readonly<Record<string, unknown>>;
+type Schema = { readonly properties?: Readonly<Record<string, unknown>> };
+type Media = { readonly schema?: Schema; readonly example?: Json };
+type Content = { readonly content?: Readonly<Record<string, Media>> };
+type Operation = {
+  readonly parameters?: readonly { readonly in: string; readonly description?: string }[];
+  readonly requestBody?: Content;
+  readonly responses: Readonly<Record<string, Content>>;
+  readonly 'x-payment-info'?: { readonly price: { readonly amount: string; readonly currency: string } };
+};
+type Document = {
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+};
+type Found = Operation & { readonly method: string; readonly path: string; readonly url: string };
+
+/** What the agent finds out from the base address. */
+type Known = {
+  readonly decide: Found;
+  readonly execute: Found;
+  readonly verify: Found;
+  readonly keys: string;
+};
+
+async function read<T>(url: string, init?: RequestInit): Promise<T> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  assert.equal(response.status, 200, `${url}: ${text}`);
+  return JSON.parse(text);
+}
+
+const post = (body: unknown) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+});
+
+const json = (content: Content | undefined): Media => content?.content?.['application/json'] ?? {};
+const tells = (content: Content | undefined, ...names: readonly string[]) =>
+  names.every((name) => json(content).schema?.properties?.[name] !== undefined);
+
+const takesReceiptId = ({ parameters = [] }: Operation) =>
+  parameters.some((parameter) => parameter.in === 'path' && /receipt/i.test(parameter.description ?? ''));
+
+/** llmstxt.org: `- [name](address): notes`. */
+function linksOf(markdown: string): ReadonlyMap<string, string> {
+  const found = markdown.matchAll(/^- \[([^\]]+)\]\(([^)\s]+)\)/gm);
+  return new Map([...found].map(([, name = '', address = '']) => [name.toLowerCase(), address]));
+}
+
+async function discover(baseUrl: string): Promise<Known> {
+  const guide = await fetch(`${baseUrl}/llms.txt`);
+  assert.equal(guide.status, 200);
+  const markdown = await guide.text();
+  const linked = (word: string): string => {
+    const [, address] = [...linksOf(markdown)].find(([name]) => name.includes(word)) ?? [];
+    assert.ok(address, `llms.txt links no ${word}: ${markdown}`);
+    return address;
+  };
+  const document = await read<Document>(linked('openapi'));
+  const server = document.servers[0]?.url.replace(/\/$/, '');
+  const operations: Found[] = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path,
+      url: `${server}${path}`,
+    })),
+  );
+  const only = (what: string, is: (operation: Found) => boolean): Found => {
+    const [found, ...others] = operations.filter(is);
+    assert.ok(found && others.length === 0, `${what}: ${others.length + Number(found !== undefined)}`);
+    return found;
+  };
+  const isPaid = (operation: Found) => operation['x-payment-info'] !== undefined;
+  return {
+    decide: only(
+      'a free operation that takes an action and decides',
+      (operation) =>
+        !isPaid(operation) &&
+        tells(operation.requestBody, 'action', 'buyerPolicy') &&
+        tells(operation.responses[200], 'decisionId', 'recommendation'),
+    ),
+    execute: only(
+      'a paid operation that executes a decision',
+      (operation) => isPaid(operation) && tells(operation.requestBody, 'decisionId', 'action'),
+    ),
+    verify: only(
+      'an operation that reports on a receipt by its id',
+      (operation) =>
+        operation.method === 'GET' &&
+        takesReceiptId(operation) &&
+        tells(operation.responses[200], 'signatureVerified', 'checks'),
+    ),
+    keys: linked('keys'),
+  };
+}
+
+/** The example of the description with the agent's own in it: still what the description's schema wants. */
+function requestOf({ requestBody, path }: Found, own: Json): Json {
+  const { schema, example } = json(requestBody);
+  assert.ok(schema && example, `${path} has no example`);
+  const request = { ...example, ...own };
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  assert.ok(ajv.validate(schema, request), `${path}: ${ajv.errorsText()} ${JSON.stringify(request)}`);
+  return request;
+}
+
+type Decision = { readonly decisionId: string; readonly recommendation: string };
+type Executed = {
+  readonly job: { readonly id: string; readonly status: string };
+  readonly receipt: { readonly id: string };
+  readonly links: { readonly receipt: string; readonly verifyReceipt: string };
+};
+type Report = {
+  readonly ok: boolean;
+  readonly receiptId: string;
+  readonly jobId: string;
+  readonly signatureVerified: boolean;
+  readonly checks: readonly { readonly name: string; readonly ok: boolean }[];
+};
+
+/** What the agent's owner allows, told to it in advance. */
+type Policy = { readonly maxUsd: string; readonly network: string; readonly payTo: string };
+
+const MICRO = 1_000_000;
+
+describe('a stock agent', () => {
+  let paid: PaidWorld;
+  let baseUrl: string;
+  let known: Known;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    baseUrl = (await paid.start()).url;
+    known = await discover(baseUrl);
+  });
+  after(() => paid?.end());
+
+  const allowed = (): Policy => ({ maxUsd: '0.01', network: 'eip155:8453', payTo: paid.payTo });
+  const calls = (path: string) => paid.target.requests.filter((request) => request.path === path);
+
+  async function decide(action: Json, maxPriceUsd: string): Promise<Decision> {
+    return read<Decision>(
+      known.decide.url,
+      post(requestOf(known.decide, { action, buyerPolicy: { maxPriceUsd } })),
+    );
+  }
+
+  const actionAt = (path: string): Json => {
+    const { action } = json(known.decide.requestBody).example ?? {};
+    return { ...(action as Json), url: paid.target.url(path), idempotencyKey: `agent${path}` };
+  };
+
+  /** `asked`: what each 402 asked for, as it was judged. */
+  function payingFetch(signer: Payer, policy: Policy, asked: unknown[]) {
+    const client = registerExactEvmScheme(new x402Client(), { signer });
+    client.onBeforePaymentCreation(async ({ paymentRequired, selectedRequirements: terms }) => {
+      const { amount, network, payTo } = terms;
+      asked.push({ usd: Number(amount) / MICRO, network, payTo, resource: paymentRequired.resource?.url });
+      const fits =
+        Number(amount) <= Number(policy.maxUsd) * MICRO &&
+        network === policy.network &&
+        payTo === policy.payTo &&
+        paymentRequired.resource?.url === known.execute.url;
+      if (!fits) return { abort: true, reason: 'not what my owner allows' };
+    });
+    return wrapFetchWithPayment(fetch, client);
+  }
+
+  test('finds, decides, pays, executes and verifies, from the base address alone', needs, async () => {
+    const [payer] = await paid.payers(1);
+    assert.ok(payer);
+    const purse = await paid.chain.balanceOf(payer.address);
+    const asked: unknown[] = [];
+    const action = actionAt('/bought');
+    const decision = await decide(action, allowed().maxUsd);
+    assert.equal(decision.recommendation, 'pay_and_execute', JSON.stringify(decision));
+
+    const { decisionId } = decision;
+    const response = await payingFetch(
+      payer,
+      allowed(),
+      asked,
+    )(known.execute.url, post(requestOf(known.execute, { decisionId, action })));
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    const { job, receipt, links }: Executed = JSON.parse(text);
+    // The 402 asked for what the description says.
+    const { price } = known.execute['x-payment-info'] ?? {};
+    const usd = Number(price?.amount);
+    const { network, payTo } = allowed();
+    assert.deepEqual(asked, [{ usd, network, payTo, resource: known.execute.url }], text);
+    assert.equal(price?.currency, 'USD');
+    const sent = calls('/bought').map(({ body }) => JSON.parse(body.toString()));
+    assert.deepEqual([job.status, sent], ['succeeded', [action.body]], text);
+    assert.equal(purse - (await paid.chain.balanceOf(payer.address)), BigInt(usd * MICRO), text);
+
+    // Complete only by this report (specification, Authentication, 4).
+    assert.equal(links.verifyReceipt, known.verify.url.replace(/\{\w+\}/, receipt.id));
+    const report = await read<Report>(links.verifyReceipt);
+    const failed = report.checks.filter(({ ok }) => !ok);
+    assert.deepEqual([report.ok, report.signatureVerified, failed], [true, true, []], JSON.stringify(report));
+    assert.deepEqual([report.receiptId, report.jobId], [receipt.id, job.id]);
+    assert.ok(report.checks.length > 10, JSON.stringify(report));
+
+    // And once more without trusting any report.
+    const { jws } = await read<{ jws: string }>(links.receipt);
+    const keys = createLocalJWKSet(await read<JSONWebKeySet>(known.keys));
+    const { payload } = await compactVerify(jws, keys, { algorithms: ['EdDSA'] });
+    const signed = JSON.parse(new TextDecoder().decode(payload));
+    assert.deepEqual(
+      [signed.receiptId, signed.jobId, signed.decisionId, signed.outcome.status],
+      [receipt.id, job.id, decisionId, 'succeeded'],
+    );
+    const parties = [signed.payment.payer, signed.payment.payTo].map((address) => address.toLowerCase());
+    assert.deepEqual(parties, [payer.address.toLowerCase(), payTo.toLowerCase()]);
+  });
+
+  test('a price over its policy: it is told not to pay', needs, async () => {
+    const { recommendation } = await decide(actionAt('/too-dear'), '0.001');
+    assert.equal(recommendation, 'do_not_pay');
+  });
+
+  for (const [what, other] of [
+    ['price', { maxUsd: '0.001' }],
+    ['network', { network: 'eip155:1' }],
+    ['payee', { payTo: `0x${'1'.repeat(40)}` }],
+  ] as const) {
+    test(
+      `a 402 with another ${what} than its policy allows: nothing is signed, nothing sent`,
+      needs,
+      async () => {
+        const [payer] = await paid.payers(1);
+        assert.ok(payer);
+        const [purse, action] = [await paid.chain.balanceOf(payer.address), actionAt(`/other-${what}`)];
+        const { decisionId } = await decide(action, allowed().maxUsd);
+        const asked: unknown[] = [];
+        await assert.rejects(
+          payingFetch(
+            payer,
+            { ...allowed(), ...other },
+            asked,
+          )(known.execute.url, post(requestOf(known.execute, { decisionId, action }))),
+          /not what my owner allows/,
+        );
+        assert.deepEqual([asked.length, calls(`/other-${what}`).length], [1, 0]);
+        assert.equal(await paid.chain.balanceOf(payer.address), purse);
+      },
+    );
+  }
+});
