@@ -9,8 +9,9 @@ const UUID = /^[0-9a-f-]{36}$/;
 test('an unknown path is route_not_found, with any method', async () => {
   const client = clientOf(fakeWorld());
   for (const path of [
-    '/',
-    '/api',
+    '/api/',
+    '/docs/',
+    '/mcp/',
     '/api/jobs',
     '/api/jobs/',
     `/api/jobs/${JOB}/more`,
