@@ -1,0 +1,100 @@
+// The documents that tell of the others, against what they tell of.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { lab } from '#test/adapters/payments/lab.ts';
+import { type Client, clientOf } from '#test/support/http-client.ts';
+import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+
+const demo = () => clientOf(fakeWorld());
+const paid = async () =>
+  clientOf(fakeWorld({ payments: (await lab()).protocol, settings: { mode: 'x402' } }));
+const bodyOf = async (client: Client, path: string) => JSON.parse(await (await client.call(path)).text());
+
+type Listed = {
+  readonly id: string;
+  readonly address: string;
+  readonly mediaType: string;
+  readonly purpose: string;
+};
+
+test('every listed document answers with the media type it is listed with', async () => {
+  const client = await paid();
+  const { documents, wellKnown, pages } = await bodyOf(client, ROUTES.discovery.path);
+  const all: readonly Listed[] = [...documents, ...wellKnown, ...pages];
+  for (const { id, address, mediaType, purpose } of all) {
+    assert.ok(address.startsWith(BASE) && purpose.length > 3, id);
+    const { status, headers } = await client.call(address.slice(BASE.length));
+    assert.deepEqual([status, headers.get('content-type')], [200, mediaType], id);
+  }
+  assert.ok(all.length > 22, `${all.length}`);
+  assert.equal(new Set(all.map(({ address }) => address)).size, all.length);
+});
+
+test('every document, well-known file and page of the route table is listed, but those that are the same', async () => {
+  const { documents, wellKnown, pages } = await bodyOf(demo(), ROUTES.discovery.path);
+  const listed = new Set([...documents, ...wellKnown, ...pages].map(({ address }: Listed) => address));
+  const missing = Object.values(ROUTES)
+    .filter(({ path, tag }) => tag === 'discovery' || path.startsWith('/.well-known/'))
+    .map(({ path }) => path)
+    .filter((path) => !listed.has(BASE + path));
+  assert.deepEqual(missing, [ROUTES.discoveryMetadata.path]);
+});
+
+test('the index prices the paid operations alone, as configured, and says whether payment is enforced', async () => {
+  const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.01' };
+  const { operations, payment } = await bodyOf(
+    clientOf(fakeWorld({ settings: { offer } })),
+    ROUTES.index.path,
+  );
+  const priced = operations.filter(({ price }: { price?: string }) => price !== undefined);
+  assert.deepEqual(
+    priced.map(({ path, paid, price }: Record<string, unknown>) => [path, paid, price]),
+    [
+      [ROUTES.execute.path, true, '$0.01'],
+      [ROUTES.executeGuided.path, true, '$0.01'],
+    ],
+  );
+  assert.deepEqual(payment, { required: false, ...offer, networkName: 'Base Sepolia' });
+  const enforced = await bodyOf(await paid(), ROUTES.index.path);
+  assert.equal(enforced.payment.required, true);
+});
+
+test('the MCP manifest tells of the server’s own tools, and of versions that it speaks', async () => {
+  const client = await paid();
+  const manifest = await bodyOf(client, ROUTES.mcpManifest.path);
+  assert.equal(manifest.endpoint, `${BASE}${ROUTES.mcp.path}`);
+  const called = async (method: string, params: unknown) => {
+    const accept = { accept: 'application/json, text/event-stream' };
+    const response = await client.post(ROUTES.mcp.path, { jsonrpc: '2.0', id: 1, method, params }, accept);
+    return (await response.json()) as { result: Record<string, unknown> };
+  };
+  const { result } = await called('tools/list', {});
+  const names = (tools: unknown) =>
+    (tools as { name: string; title: string }[]).map(({ name, title }) => [name, title]);
+  assert.deepEqual(names(manifest.tools), names(result.tools));
+  assert.ok(manifest.protocolVersions.length > 1);
+  for (const protocolVersion of manifest.protocolVersions) {
+    const clientInfo = { name: 'test', version: '1' };
+    const { result } = await called('initialize', { protocolVersion, capabilities: {}, clientInfo });
+    assert.equal(result.protocolVersion, protocolVersion);
+  }
+});
+
+test('an unpaid tool call over MCP answers as the manifest says', async () => {
+  const client = await paid();
+  const { payment } = await bodyOf(client, ROUTES.mcpManifest.path);
+  assert.deepEqual([payment.requestMeta, payment.responseMeta], ['x402/payment', 'x402/payment-response']);
+  const params = { name: 'execute_webhook', arguments: { url: 'https://a.example/' } };
+  const response = await client.post(
+    ROUTES.mcp.path,
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+    { accept: 'application/json, text/event-stream' },
+  );
+  const { result } = (await response.json()) as {
+    result: { isError: boolean; structuredContent: unknown; content: { text: string }[] };
+  };
+  assert.equal(result.isError, true);
+  assert.deepEqual(JSON.parse(result.content[0]?.text ?? ''), result.structuredContent);
+  assert.equal((result.structuredContent as { x402Version: number }).x402Version, 2);
+});
