@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
+import { handOffBrowser } from '#src/usecases/hand-off-browser.ts';
+import { previewSchedule } from '#src/usecases/preview-schedule.ts';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
+import { world as usecaseWorld } from '#test/support/fakes-world.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import {
   DECISION,
@@ -89,6 +93,56 @@ const decideText = textOf(
     ),
   ),
 );
+const target = fc.oneof({ weight: 3, arbitrary: fc.webUrl({ validSchemes: ['https'] }) }, url, value);
+const handoffAction = fc.record(
+  {
+    type: fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom('instruction', 'navigate', 'click', 'type', 'verify') },
+      value,
+    ),
+    description: fc.oneof({ weight: 8, arbitrary: word }, value),
+    text: fc.oneof({ weight: 8, arbitrary: word }, value),
+    selector: fc.oneof({ weight: 8, arbitrary: word }, value),
+  },
+  { requiredKeys: ['type', 'text'] },
+);
+const handoffText = textOf(
+  fc.record(
+    {
+      targetUrl: target,
+      actions: fc.oneof({ weight: 8, arbitrary: fc.array(handoffAction, { maxLength: 4 }) }, value),
+      returnUrl: target,
+      idempotencyKey: fc.oneof({ weight: 4, arbitrary: word }, value),
+    },
+    { requiredKeys: ['targetUrl'] },
+  ),
+);
+const moment = fc.oneof(
+  fc
+    .date({ min: new Date('2200-01-01'), max: new Date('2999-01-01'), noInvalidDate: true })
+    .map((d) => d.toISOString()),
+  fc.stringMatching(
+    /^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9](Z|[+-][0-2][0-9]:[0-6][0-9])$/,
+  ),
+  word,
+  value,
+);
+const zone = fc.oneof(
+  fc.constantFrom('Europe/Berlin', 'utc', 'America/Santiago', '+02:00', 'Mars/Phobos', '__proto__'),
+  word,
+  value,
+);
+const schedule = fc.oneof(
+  fc.record({ type: fc.constant('once'), runAt: moment }),
+  fc.record({
+    type: fc.constant('daily'),
+    timeOfDay: fc.stringMatching(/^[0-2][0-9]:[0-5][0-9]$/),
+    timezone: zone,
+  }),
+  fc.record({ type: word, runAt: moment, timezone: zone }, { requiredKeys: [] }),
+  value,
+);
+const previewText = textOf(fc.record({ webhook: request, schedule }, { requiredKeys: ['webhook'] }));
 const type = fc.oneof(
   { weight: 8, arbitrary: fc.constant('application/json') },
   fc.constantFrom('', 'text/plain', 'application/json;charset=utf-16', ';'),
@@ -140,6 +194,41 @@ test('any body of executions, decisions and policy check: never 500, and every a
       [],
     );
   }
+});
+
+test('any body of a handoff, a schedule preview and the canary, to the real use cases: never 500, and every answer fits its schema', async () => {
+  const { deps } = usecaseWorld();
+  const real = { ...deps, calendar: temporalCalendar(), payer: null };
+  const client = clientOf(
+    fakeWorld({
+      handOffBrowser: (asked) => handOffBrowser(real, asked),
+      previewSchedule: (asked) => previewSchedule(real, asked),
+    }),
+  );
+  const free = fc.oneof(
+    fc.record({ to: fc.constant('/api/handoff/browser'), body: handoffText }),
+    fc.record({ to: fc.constant('/api/schedules/preview'), body: previewText }),
+    fc.record({ to: fc.constant('/api/canary/echo'), body: word }),
+  );
+  const seen = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(free, type, async ({ to, body }, contentType) => {
+      const { status } = await client.post(to, body, { 'content-type': contentType });
+      seen.set(`${to} ${status}`, (seen.get(`${to} ${status}`) ?? 0) + 1);
+      assert.ok(status < 500, `${to} ${status}`);
+    }),
+    { numRuns: 1500 },
+  );
+  for (const to of ['/api/handoff/browser', '/api/schedules/preview']) {
+    for (const status of [200, 400, 415]) {
+      const times = seen.get(`${to} ${status}`) ?? 0;
+      assert.ok(times >= 10, `${to} ${status}: ${times}`);
+    }
+  }
+  assert.deepEqual(
+    [...seen.keys()].filter((key) => key.startsWith('/api/canary')),
+    ['/api/canary/echo 200'],
+  );
 });
 
 test('any body with any payment header, paid for or not: never 500, and every answer fits its schema', async () => {

@@ -1,0 +1,151 @@
+// The free surfaces of the real service: a package for a browser, a schedule looked at, and the canary that the relay
+// itself may call, behind a TLS front as it stands in a deployment. What callers wrote there is kept nowhere.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { canaryFor, filesBelow, wordsIn } from '#test/support/canaries.ts';
+import type { Service } from '#test/support/service.ts';
+import { openAll, payloadOf } from '#test/support/service-receipts.ts';
+import {
+  type ErrorBody,
+  execute,
+  get,
+  makeWorld,
+  post,
+  type Report,
+  type World,
+} from '#test/support/service-world.ts';
+import type { RecordedRequest } from '#test/support/tls-target.ts';
+
+const WORDS = ['path', 'text', 'selector', 'key', 'header', 'body', 'canarybody'].map(canaryFor);
+const [PATH, TEXT, SELECTOR, KEY, HEADER, BODY, CANARY_BODY] = WORDS;
+
+let world: World;
+let service: Service;
+let base: string;
+/** What the service answered behind its front, in order. */
+const passed: string[] = [];
+
+/** The front: ends TLS and passes on. */
+async function passOn({ method, path, headers, body }: RecordedRequest) {
+  const { host: _, 'content-length': __, connection: ___, ...rest } = headers;
+  const answer = await fetch(`${service.url}${path}`, {
+    method,
+    headers: rest,
+    ...(method === 'GET' ? {} : { body: new Uint8Array(body) }),
+  });
+  const text = await answer.text();
+  passed.push(text);
+  return { status: answer.status, body: text };
+}
+
+type Verdict = { readonly ok: boolean; readonly allowed: boolean; readonly next: Record<string, string> };
+type Package = Verdict & {
+  readonly handoff: { readonly id: string; readonly target: { readonly url: string } } | null;
+};
+type Preview = Verdict & {
+  readonly preview: { readonly nextRuns: readonly string[]; readonly localTimes: readonly string[] };
+};
+
+describe('the free surfaces', () => {
+  before(async () => {
+    world = await makeWorld({ handler: passOn });
+    base = new URL(world.target.url('/', 'relay.target.test')).origin;
+    service = await world.start({ PUBLIC_BASE_URL: base, LOG_LEVEL: 'debug' });
+  });
+  after(() => world.end());
+
+  test('a package for a browser agent, and no more than that', async () => {
+    const { status, body } = await post<Package>(`${service.url}/api/handoff/browser`, {
+      targetUrl: `https://shop.target.test/${PATH}#cart`,
+      actions: [{ type: 'navigate' }, { type: 'type', text: TEXT, selector: SELECTOR }],
+      idempotencyKey: KEY,
+    });
+    assert.deepEqual([status, body.ok, body.allowed], [200, true, true]);
+    assert.match(body.handoff?.id ?? '', /^hnd_[0-9a-z]{26}$/);
+    assert.equal(body.handoff?.target.url, `https://shop.target.test/${PATH}#cart`);
+    for (const link of Object.values(body.next)) assert.ok(link.startsWith(`${base}/api/`), link);
+    assert.equal(world.target.requests.length, 0);
+  });
+
+  test('the next runs of a schedule, by the zones that this runtime knows', async () => {
+    const { status, body } = await post<Preview>(`${service.url}/api/schedules/preview`, {
+      webhook: {
+        url: `https://hook.target.test/${PATH}`,
+        headers: { 'x-own': HEADER },
+        body: BODY,
+        idempotencyKey: KEY,
+      },
+      schedule: { type: 'daily', timeOfDay: '02:30', timezone: 'europe/berlin' },
+    });
+    assert.deepEqual([status, body.ok, body.preview.nextRuns.length], [200, true, 3]);
+    for (const [at, run] of body.preview.nextRuns.entries()) {
+      assert.ok(Date.parse(run) > Date.now() - 60_000);
+      assert.equal(Date.parse(body.preview.localTimes[at] ?? ''), Date.parse(run));
+    }
+    assert.equal(world.target.requests.length, 0);
+  });
+
+  test('the same verdict as of the policy check on what may not be called', async () => {
+    const url = `${base}/api/jobs`;
+    type Refused = Verdict & ErrorBody;
+    const checked = await post<Refused>(`${service.url}/api/policy/check`, { url });
+    const handed = await post<Refused>(`${service.url}/api/handoff/browser`, {
+      targetUrl: url,
+      actions: [{ type: 'screenshot' }],
+    });
+    const schedule = { type: 'once', runAt: '2099-01-01T00:00:00Z' };
+    const previewed = await post<Refused>(`${service.url}/api/schedules/preview`, {
+      webhook: { url },
+      schedule,
+    });
+    for (const { status, body } of [checked, handed, previewed]) {
+      assert.deepEqual([status, body.ok, body.allowed], [200, false, false]);
+      assert.deepEqual(body.error, checked.body.error);
+    }
+    assert.equal(checked.body.error.code, 'unsafe_target');
+  });
+
+  test('the canary is the one address of ours that the relay calls, and its receipt proves what it answered', async () => {
+    const url = `${base}/api/canary/echo`;
+    const { status, body } = await execute(service, { url, body: { text: CANARY_BODY } });
+    assert.deepEqual([status, body.job.status, body.job.responseStatus], [200, 'succeeded', 200]);
+    const [request] = world.target.requests;
+    const [answer = ''] = passed;
+    assert.deepEqual([world.target.requests.length, passed.length], [1, 1]);
+    assert.ok(request);
+    const echo = JSON.parse(answer) as Record<string, unknown>;
+    assert.deepEqual(echo, {
+      ok: true,
+      service: 'webhook-relay',
+      method: 'POST',
+      receivedAt: echo.receivedAt,
+      requestId: echo.requestId,
+      bodyBytes: request.body.length,
+      bodySha256: createHash('sha256').update(request.body).digest('hex'),
+      contentType: 'application/json',
+      webhook: { id: body.job.id, timestamp: Number(request.headers['webhook-timestamp']), signed: true },
+    });
+    const opened = openAll(payloadOf(body.receipt.jws), body.disclosures);
+    assert.equal(opened.get('response_body_sha256'), createHash('sha256').update(answer).digest('hex'));
+    assert.equal(opened.get('request_body_sha256'), echo.bodySha256);
+    const report = await get<Report>(`${service.url}/api/verify/jobs/${body.job.id}`);
+    assert.equal(report.body.ok, true);
+  });
+
+  test('the capabilities are there for all', async () => {
+    for (const surface of ['handoff', 'schedules']) {
+      const { status, body } = await get<{ ok: boolean }>(`${service.url}/api/${surface}/capabilities`);
+      assert.deepEqual([status, body.ok], [200, true]);
+    }
+  });
+
+  test('nothing that was written into them is in a file or a line of the log', async () => {
+    const { code, stdout, stderr } = await service.stop();
+    assert.equal(code, 0);
+    const files = filesBelow(world.dataDir);
+    assert.ok(files.length > 3 && stdout.length > 500, `${files.length} files, ${stdout.length} characters`);
+    assert.deepEqual(wordsIn(WORDS, stdout + stderr), []);
+    for (const [path, bytes] of files) assert.deepEqual(wordsIn(WORDS, bytes), [], path);
+  });
+});
