@@ -63,6 +63,7 @@ footer{border-top-width:1px;margin-top:4rem;color:var(--muted);font-size:.875rem
 .brand svg{width:1.375rem;height:1.375rem}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;margin:0;padding:0}
 nav a{display:inline-block;padding:.25rem 0}
+main nav ul{margin:0 0 1rem}
 header nav a{text-decoration:none}
 header nav a:hover{text-decoration:underline}
 [aria-current=page]{color:var(--ink);font-weight:600}
@@ -101,7 +102,7 @@ time{white-space:nowrap;font-variant-numeric:tabular-nums}
 .card>:first-child{margin-top:0}
 .card>:last-child{margin-bottom:0}
 .card ul{padding-left:1.125rem}
-.tiles{grid-template-columns:repeat(auto-fit,minmax(min(10rem,100%),1fr))}
+.tiles{grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr))}
 .tiles dt{color:var(--muted);font-size:.875rem}
 .tiles dd{margin:.125rem 0 0;font-size:1.5rem;font-weight:600;line-height:1.25;font-variant-numeric:tabular-nums}
 .tiles .note{font-weight:400;margin:.25rem 0 0}
@@ -113,13 +114,13 @@ time{white-space:nowrap;font-variant-numeric:tabular-nums}
 .plot svg{display:block;width:100%;height:auto}
 .plot svg text{fill:var(--muted);font-size:12px;font-family:system-ui,sans-serif}
 figcaption{font-size:.875rem;margin-top:.5rem}
-.plots{display:grid;gap:1rem;align-items:start;grid-template-columns:repeat(auto-fit,minmax(min(26rem,100%),1fr))}
+.plots{display:grid;gap:1rem;align-items:start;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr))}
 .plot h3{margin:0 0 .5rem}
 .plot details{margin:.75rem 0 0}
 .plot td,.plot th{padding:.25rem .75rem .25rem 0}
 @media (max-width:30rem){.plot{padding:.5rem}}
-@media (min-width:60rem){.plot svg text{font-size:9.5px}}
-.key{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;background:currentColor;margin-right:.375rem}
+.key{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;background:currentColor;margin:0 .375rem 0 0}
+.key.accent{color:var(--accent)}
 .steps{counter-reset:step}
 .steps h3::before{counter-increment:step;content:counter(step) ". ";color:var(--accent)}
 .proofs{list-style:none;padding:0;border-top:1px solid var(--line)}

@@ -6,7 +6,7 @@ import { type Markup, markup } from './markup.ts';
 
 /** In units of the view box: narrow, so that text stays readable on a phone. */
 export const VIEW = { width: 360, height: 200 } as const;
-const INNER = { left: 46, right: 352, top: 12, bottom: 172 } as const;
+const INNER = { left: 56, right: 352, top: 12, bottom: 172 } as const;
 
 export type Scales = { readonly x: ScaleTime<number, number>; readonly y: ScaleLinear<number, number> };
 
@@ -61,7 +61,9 @@ function valueAxis({ y }: Scales, { unit, whole = false }: Pick<Plot, 'unit' | '
 }
 
 function timeAxis({ x }: Scales): Markup {
-  return markup`${x.ticks(TICKS).map((time) => {
+  // Whole minutes: seconds are not told.
+  const ticks = x.ticks(TICKS).filter((time) => time.getUTCSeconds() === 0);
+  return markup`${ticks.map((time) => {
     const at = short(x(time));
     // Words at the edges would stand out of the view.
     const anchor = at > INNER.right - 20 ? 'end' : 'middle';

@@ -13,7 +13,7 @@ import { type PageAnswer, pagesFrom } from './page.ts';
 import type { ProcessMeter } from './process-metrics.ts';
 import { readInteger } from './query-string.ts';
 import { processPlots, windowPlots } from './status-plots.ts';
-import { count, duration, percent, REASONS, WINDOWS, windowName } from './status-words.ts';
+import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-words.ts';
 
 const { path } = ROUTES.statusPage;
 const DESCRIPTION = 'How this relay does: executions, failures, durations and lag, drawn.';
@@ -48,7 +48,8 @@ function statusOf(summary: MonitoringResponse, nowMs: number): Markup {
     attention.length === 0
       ? markup`<p class="lead">Executions, receipts and records are as they should be.</p>`
       : markup`<ul class="lead">${attention.map((reason) => markup`<li>${REASONS[reason]}</li>`)}</ul>`;
-  const last = lastUpdatedAt === null ? 'No event is recorded yet.' : `Last event: ${lastUpdatedAt}.`;
+  const last =
+    lastUpdatedAt === null ? 'No event is recorded yet.' : `Last event: ${timeText(lastUpdatedAt)}.`;
   return markup`<h1>Status: <span class="${summary.status}">${summary.status}</span></h1>
 ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
@@ -66,8 +67,8 @@ function tiles({ stats, failureRate, durations, projection, process }: Monitorin
   const figures: readonly (readonly [string, string, string])[] = [
     ['Executions', String(finished), `${stats.recentSucceeded} succeeded, ${stats.recentFailed} failed`],
     ['Failure rate', finished === 0 ? 'none' : percent(failureRate), 'of those that finished'],
-    ['Median duration', p50Ms === null ? 'unknown' : duration(p50Ms), 'estimate'],
-    ['95th percentile', p95Ms === null ? 'unknown' : duration(p95Ms), 'estimate'],
+    ['Median duration', p50Ms === null ? 'none' : duration(p50Ms), 'estimate'],
+    ['95th percentile', p95Ms === null ? 'none' : duration(p95Ms), 'estimate'],
     ['Lag of the records', duration(projection.lagMs), 'behind the event log'],
     ['In flight', String(stats.running), 'executions, all processes'],
     ['Uptime', duration(process.uptimeMs), 'of this process'],
@@ -87,7 +88,7 @@ function failures({ recentFailures, windowMs: shown }: MonitoringResponse): Mark
 
 function windowLinks(shown: number | null): Markup {
   return markup`<nav aria-label="Window"><ul>${WINDOWS.map(([name, ms]) => {
-    const current = ms === shown ? { markup: ' aria-current="true"' } : '';
+    const current = ms === shown ? { markup: ' aria-current="page"' } : '';
     return markup`<li><a href="${path}?windowMs=${ms}"${current}>${name}</a></li>`;
   })}</ul></nav>`;
 }

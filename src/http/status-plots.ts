@@ -7,6 +7,8 @@ import { HISTORY_MINUTES } from './process-metrics.ts';
 import { count, duration, percent, timeText, windowName } from './status-words.ts';
 
 const MINUTE_MS = 60_000;
+/** Where an axis of times ends: at no less than its ticks can tell apart. */
+const axisEnd = (ms: number) => (ms === 0 ? 1000 : Math.max(1, ms));
 
 type Key = readonly [colour: Colour, words: string];
 
@@ -77,13 +79,13 @@ export function windowPlots({ windowMs, series }: MonitoringResponse): readonly 
     figure({
       ...span,
       id: 'durations',
-      title: `Duration of executions, per ${each}`,
+      title: `Duration, per ${each}`,
       description: `Median and 95th percentile ${over}; the highest is ${duration(slowest)}. Estimates from counted classes.`,
       keys: [
         ['accent', 'median'],
         ['warn', '95th percentile (dashed)'],
       ],
-      max: slowest,
+      max: axisEnd(slowest),
       unit: duration,
       nothing: timed.length === 0 ? 'No duration is known in this window.' : null,
       marks: (scales) => {
@@ -119,7 +121,7 @@ export function processPlots({ history }: MonitoringResponse, nowMs: number): re
       title: 'Lag of the records, per minute',
       description: `How far this process's read models were behind the event log: at most ${duration(lag)}.`,
       keys: [['accent', 'most in the minute']],
-      max: lag,
+      max: axisEnd(lag),
       unit: duration,
       nothing: looked.length === 0 ? 'Nothing was measured yet.' : null,
       marks: (scales) =>
@@ -134,13 +136,13 @@ export function processPlots({ history }: MonitoringResponse, nowMs: number): re
     figure({
       ...span,
       id: 'latency',
-      title: 'Time to answer requests, per minute',
+      title: 'Time to answer, per minute',
       description: `Median and 99th percentile of all requests to this process; the highest is ${duration(latency)}.`,
       keys: [
         ['accent', 'median'],
         ['warn', '99th percentile (dashed)'],
       ],
-      max: latency,
+      max: axisEnd(latency),
       unit: duration,
       nothing,
       marks: (scales) => {
@@ -175,7 +177,7 @@ export function processPlots({ history }: MonitoringResponse, nowMs: number): re
 }
 
 function figure({ keys, columns, rows, ...drawn }: Figure): Markup {
-  const key = keys.map(([colour, words]) => markup`<span class="key ${colour}"></span>${words} `);
+  const key = keys.map(([colour, words]) => markup`<span class="key ${colour}"></span>${words}&ensp; `);
   return markup`<figure class="plot"><h3>${drawn.title}</h3>${plot(drawn)}<figcaption>${key}</figcaption>
 <details><summary>Figures as a table</summary>${table(drawn.title, columns, rows)}</details></figure>`;
 }
