@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { rootPath } from '#test/support/runtime.ts';
+import { codeOf } from './scan-imports.ts';
 
 const read = (file: string) => readFileSync(`${rootPath}/${file}`, 'utf8');
 const PRODUCTION = globSync(['src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath }).sort();
@@ -34,7 +35,7 @@ test('house: names are in kebab-case and say something', () => {
 test('house: the environment is read in config.ts and nowhere else', () => {
   const said =
     /\bprocess\s*\.\s*env\b|\b(Bun|Deno)\s*\.\s*env\b|import\.meta\.env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/;
-  const readers = PRODUCTION.filter((file) => said.test(withoutComments(read(file))));
+  const readers = PRODUCTION.filter((file) => said.test(codeOf(read(file))));
   assert.deepEqual(readers, ['src/config.ts']);
 });
 

@@ -4,14 +4,15 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { rootPath } from '#test/support/runtime.ts';
+import { codeOf } from './scan-imports.ts';
 
 const filesOf = (...patterns: string[]) => globSync(patterns, { cwd: rootPath }).sort();
 
-/** Lines of code, comments left out, that say what no line may say. */
+/** Lines of code, comments and texts left out, that say what no line may say. */
 function linesThat(files: readonly string[], said: RegExp): string[] {
   return files.flatMap((file) => {
-    const source = readFileSync(`${rootPath}/${file}`, 'utf8').replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, '');
-    return source.split('\n').flatMap((line) => (said.test(line) ? [`${file}: ${line.trim()}`] : []));
+    const code = codeOf(readFileSync(`${rootPath}/${file}`, 'utf8'));
+    return code.split('\n').flatMap((line) => (said.test(line) ? [`${file}: ${line.trim()}`] : []));
   });
 }
 

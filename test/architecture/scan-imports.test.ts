@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { scanImports } from './scan-imports.ts';
+import { codeOf, scanImports } from './scan-imports.ts';
 
 const found = (source: string) =>
   scanImports(source).imports.map(({ specifier, typeOnly }) => (typeOnly ? `type ${specifier}` : specifier));
@@ -67,4 +67,10 @@ test('scan: an import whose target is computed is counted', () => {
   ];
   assert.equal(scanImports(source.join('\n')).computed, 4);
   assert.deepEqual(found(source.join('\n')), ['fine']);
+});
+
+test('scan: the text of a template is no code, what it computes is', () => {
+  const code = codeOf('const a = `process.env.A $' + '{process.env.B} fetch()`; // process.env.C');
+  assert.equal(code.match(/process\.env\.\w/g)?.join(), 'process.env.B');
+  assert.doesNotMatch(code, /fetch/);
 });

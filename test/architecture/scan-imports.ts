@@ -29,6 +29,9 @@ export function scanImports(source: string): Scan {
   return { imports, computed: [...code.matchAll(COMPUTED)].length };
 }
 
+/** The code alone: no comment, no text of a string or template (which may be code for somebody else to run). */
+export const codeOf = (source: string): string => withoutTexts(source).code;
+
 /** In `code` a string is its number between these. */
 const OPEN = '\u0001';
 const CLOSE = '\u0002';
