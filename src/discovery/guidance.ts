@@ -15,9 +15,9 @@ export function guidanceText(facts: Facts): string {
     PURPOSE,
     `When: ${USE_WHEN}`,
     `Not: ${AVOID_WHEN}`,
-    `Price: ${chargeInWords(facts)} A refusal (400, 402, 404, 409, 413, 429) and a replay are never charged.`,
+    `Price: ${chargeInWords(facts)} A refusal (any 4xx, 508) and a replay are never charged.`,
     `Order of calls:\n${steps.join('\n')}`,
-    `Payment: the 402 carries the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.`,
+    ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY}`]),
     `Repeats: ${REPEATS}`,
     `Verification: ${VERIFIED_WHEN} Receipts are JWS; ${facts.baseUrl}${ROUTES.jwks.path} has the keys to verify them offline.`,
     `Limits: ${limitsInWords(facts)}`,
@@ -43,6 +43,9 @@ export function callOrder(facts: Facts): readonly string[] {
 
 export const REPEATS =
   'a call that got lost is repeated with the same body and the same payment header: nothing is sent or charged twice. After 503 `payment_unconfirmed` repeat with that same header, never with a new payment. After 409 `idempotency_in_progress` or 429 wait as Retry-After says.';
+
+const HOW_TO_PAY =
+  'the 402 carries the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.';
 
 const VERIFIED_WHEN =
   'an execution counts as proven only when the report has ok true, signatureVerified true and every check ok.';

@@ -20,7 +20,7 @@ export function x402Manifest(facts: Facts) {
     name: SERVICE.name,
     description: `${PURPOSE} ${chargeInWords(facts)}`,
     resources: forSale(facts).map(([, { resource }]) => resource),
-    docs: addressOf(facts, ROUTES.openapi),
+    docs: addressOf(facts, ROUTES.docsPage),
     updated: facts.generatedAt,
   };
 }

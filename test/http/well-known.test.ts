@@ -63,7 +63,7 @@ test('the x402 manifest lists what a 402 asks to be paid for; in demo mode nothi
         async (path) => (await asked(client, path)).resource.url,
       ),
     ),
-    docs: `${BASE}/openapi.json`,
+    docs: `${BASE}/docs`,
   });
   assert.equal(new Date(updated).toISOString(), updated);
   assert.match(description, /Payment is enforced/);
