@@ -43,7 +43,7 @@ export async function decideWebhook(
   deps: DecideDeps,
   { action, buyerPolicy }: DecideInput,
 ): Promise<Decided | Refused> {
-  const read = readRequest(deps, action);
+  const read = readRequest(deps, action, '/action');
   if (isRefused(read)) return read;
   const [verdict, market] = await Promise.all([judgeRequest(deps, read.target, deps.payer), deps.market()]);
   if (verdict !== null && !isAboutTarget(verdict)) return verdict;

@@ -18,7 +18,7 @@ export async function executeGuidedWebhook(
   deps: ExecuteDeps,
   { decisionId, action, presented, payer, via }: GuidedInput,
 ): Promise<Guided | Refused> {
-  const read = readRequest(deps, action);
+  const read = readRequest(deps, action, '/action');
   if (isRefused(read)) return read;
   const again = presented === null ? '' : ' Repeat with the same payment header.';
   const message = `The event log is unavailable: the decision could not be read, nothing was sent.${again}`;

@@ -166,8 +166,8 @@ test('the quota looked at is that of whoever pays, where that is known; none is 
 test('invalid_request: an action that no schema can see through is refused, with its fault; nothing is asked or recorded', async () => {
   const it = world();
   for (const [action, path] of [
-    [plainAction({ url: 'https://' }), '/url'],
-    [plainAction({ headers: { 'a b': '1' } }), '/headers'],
+    [plainAction({ url: 'https://' }), '/action/url'],
+    [plainAction({ headers: { 'a b': '1' } }), '/action/headers'],
   ] as const) {
     const answer = await decide(it, { action });
     assert.ok(isRefused(answer));
