@@ -138,7 +138,8 @@ describe('snippets', () => {
     ],
     [
       'typescript-verify-offline',
-      (body: string) => body.replace(/("jws":"[^.]+\.)(.)/, (_, head) => `${head}A`),
+      (body: string) =>
+        body.replace(/("jws":"[^.]+\.[^.]+\.)(.)/, (_, head, first) => head + (first === 'A' ? 'B' : 'A')),
     ],
   ] as const) {
     test(`${id}: what does not verify ends with a failure`, needs, async () => {
@@ -231,15 +232,16 @@ describe('snippets', () => {
       `${id}: price, asset, network, payee or resource not as accepted: nothing is signed`,
       needs,
       async () => {
+        const path = `/other-terms-${id}`;
         const { env, spent } = await it.wallet();
-        const { code, ...rest } = it.snippet(id, '/other-terms');
+        const { code, ...rest } = it.snippet(id, path);
         for (const [term, [from, to]] of Object.entries(terms)) {
           assert.match(code, from);
           const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
           const told = run.output.includes(`not what this buyer accepts: ${term}\n`);
           assert.deepEqual([run.code, told], [1, true], run.output);
         }
-        assert.deepEqual([it.calls('/other-terms').length, await spent()], [0, 0n]);
+        assert.deepEqual([it.calls(path).length, await spent()], [0, 0n]);
       },
     );
   }
