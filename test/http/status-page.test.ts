@@ -197,10 +197,15 @@ test('status: read models that are away are a page with 503 that says what still
 });
 
 test('status: any other failure is the fault that it is everywhere', async () => {
-  const summary = () => Promise.reject(new Error('secret'));
-  const { status, text } = await asked(world({ reads: { monitoring: { summary, series: noDurations } } }));
-  assert.equal(status, 500);
-  assert.doesNotMatch(text, /secret/);
+  const failing = async (error: Error) => {
+    const summary = () => Promise.reject(error);
+    return asked(world({ reads: { monitoring: { summary, series: noDurations } } }));
+  };
+  const broken = await failing(new Error('secret'));
+  assert.equal(broken.status, 500);
+  assert.doesNotMatch(broken.text, /secret/);
+  const logless = await failing(new Fault('event_log_unavailable', 'no log'));
+  assert.deepEqual([logless.status, logless.headers.get('content-type')], [503, 'application/json']);
 });
 
 test('status: durations and shares in the units that matter', () => {

@@ -279,8 +279,8 @@ test('monitoring: odd times and receipts that cannot be read are counted without
   for (const odd of [
     startedAt(T(251)),
     startedAt('yesterday'),
-    startedAt('2026-13-02T03:04:05.678Z'),
-    startedAt('2026-01-02T25:04:05.678Z'),
+    startedAt('2025-13-02T03:04:05.678Z'),
+    startedAt('2026-01-01T27:04:05.678Z'),
     startedAt('2026-01-02 03:04:05'),
     startedAt(''),
     { jws: 'no receipt' },
