@@ -45,13 +45,9 @@ export const replayLines = ({ replay }: Pick<Story, 'replay'>): readonly string[
   row('at target', `${replay.requestsAtTarget} request in all`),
 ];
 
-export const conclusionLines = (
-  story: Pick<Story, 'facts' | 'links' | 'files' | 'ok'>,
-): readonly string[] => [
+export const conclusionLines = (story: Pick<Story, 'facts' | 'ok'>): readonly string[] => [
   heading('What this run has shown'),
   ...story.facts.map(factLine),
-  '',
-  ...lookLines(story),
   '',
   story.ok
     ? paint('green', 'All is as it should be.')
@@ -66,10 +62,16 @@ export const receivedLines = ({ received }: Pick<Story, 'received'>): readonly s
   ),
 ];
 
-const lookLines = ({ links, files }: Pick<Story, 'links' | 'files'>): readonly string[] => [
+/** While the service is up. */
+export const lookLines = ({
+  service,
+  links,
+  files,
+}: Pick<Story, 'service' | 'links' | 'files'>): readonly string[] => [
   heading('Look for yourself'),
+  row('front page', `${service}/`),
   ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
-  row('offline', `relay verify ${files.receipt} --keys ${files.keys}`),
+  row('offline', `npx bun src/cli/relay.ts verify ${files.receipt} --keys ${files.keys}`),
 ];
 
 /** What tells a target who calls, and that it may believe it. */

@@ -7,7 +7,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, readConfig } from '../config.ts';
 import { verifierPrimitives } from '../wiring/keys.ts';
 import { type PaidWorld, startPaidWorld } from './demo-paid.ts';
-import { storyLines } from './demo-print.ts';
+import { lookLines, storyLines } from './demo-print.ts';
 import { runStory, type StoryDeps } from './demo-story.ts';
 import { type DemoTarget, startDemoTarget } from './demo-target.ts';
 import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
@@ -136,7 +136,9 @@ async function tell({ options, dataDir, target, paid, baseUrl, stop }: Scene): P
   if (options.json) printJson(story);
   else print(...lines);
   if (options.once) return story.ok;
-  if (!options.json) print('', paint('bold', `The service stays up at ${baseUrl}. Ctrl-C stops it.`));
+  if (!options.json) {
+    print('', ...lookLines(story), '', paint('bold', `The service stays up at ${baseUrl}. Ctrl-C stops it.`));
+  }
   await stop.asked;
   return story.ok;
 }
