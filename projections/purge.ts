@@ -1,6 +1,6 @@
 // The purge: rows older than they are kept for go, oldest first, a few in each transaction under the projector's lock,
-// and the horizon moves with them: all that ended before it is gone. Rows by minute stay: one a minute is no burden, and
-// of those that no window reaches any more the totals would have to be told otherwise.
+// and the horizon moves with them: all that ended before it is gone. Rows by minute and by hour stay: one a minute is no
+// burden, and of those that no window reaches any more the totals would have to be told otherwise.
 import { sql } from 'drizzle-orm';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';

@@ -7,7 +7,7 @@ import { decisions } from './decision/table.ts';
 import { projectJob } from './job/project.ts';
 import { jobs } from './job/table.ts';
 import { projectMonitoring } from './monitoring/project.ts';
-import { monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
+import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
 import { projectProof } from './proof/project.ts';
 import { proofs } from './proof/table.ts';
 import { projectReceipt } from './receipt/project.ts';
@@ -51,7 +51,7 @@ export const READ_MODELS: readonly ReadModel[] = [
   {
     name: 'monitoring',
     version: 2,
-    tables: [monitoringMinutes, monitoringTotals, runningJobs],
+    tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
     project: projectMonitoring,
   },
   { name: 'trust', version: 1, tables: [trustTotals, trustMinutes], project: projectTrust },

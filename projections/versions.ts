@@ -54,3 +54,9 @@ export function noneNewer(models: readonly Pick<ReadModel, 'name' | 'version'>[]
   return sql`not exists (select 1 from ${modelVersions} v
     where v."version" > (${ours}::text::json ->> v."model")::integer)`;
 }
+
+/** A condition: the model's rows were told by `version` or a newer one; then no process of an older one adds to them. */
+export function toldSince(model: string, version: number): SQL {
+  return sql`exists (select 1 from ${modelVersions} v where v."model" = ${sql.raw(`'${model}'`)}
+    and v."version" >= ${sql.raw(String(version))})`;
+}

@@ -1,13 +1,24 @@
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { JobStarted, ReceiptSigned } from '#src/domain/job/events.ts';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
-import { DURATION_BOUNDS_MS, type MinuteRow, type RunningRow, type TotalsRow } from './table.ts';
+import {
+  DURATION_BOUNDS_MS,
+  type HourRow,
+  type MinuteRow,
+  type RunningRow,
+  type TotalsRow,
+} from './table.ts';
 
 export type MonitoringChange =
   | {
       readonly table: 'monitoring_minutes';
       readonly key: string;
       apply(row: MinuteRow | null): MinuteRow | null;
+    }
+  | {
+      readonly table: 'monitoring_hours';
+      readonly key: string;
+      apply(row: HourRow | null): HourRow | null;
     }
   | {
       readonly table: 'monitoring_totals';
@@ -19,6 +30,11 @@ export type MonitoringChange =
       readonly key: string;
       apply(row: RunningRow | null): RunningRow | null;
     };
+
+/** What a minute and an hour say alike. */
+type Finished = Omit<MinuteRow, 'minute'>;
+
+const NONE: Finished = { succeeded: 0, failed: 0, durations: null };
 
 export function projectMonitoring(event: DomainEvent): readonly MonitoringChange[] {
   switch (event.type) {
@@ -36,12 +52,12 @@ export function projectMonitoring(event: DomainEvent): readonly MonitoringChange
       return [
         { table: 'running_jobs', key: jobId, apply: () => null },
         total(completedAt, (row) => ({ ...row, [status]: row[status] + 1 })),
-        minuteOf(completedAt, (row) => ({ ...row, [status]: row[status] + 1 })),
+        ...finishedAt(completedAt, (row) => ({ ...row, [status]: row[status] + 1 })),
       ];
     }
     case 'ReceiptSigned': {
       const durationMs = durationOf(event.data);
-      return durationMs === null ? [] : [minuteOf(event.data.signedAt, (row) => took(row, durationMs))];
+      return durationMs === null ? [] : finishedAt(event.data.signedAt, (row) => took(row, durationMs));
     }
     default:
       return [];
@@ -60,16 +76,21 @@ function total(at: string, change: (row: TotalsRow) => TotalsRow): MonitoringCha
   };
 }
 
-function minuteOf(at: string, change: (row: MinuteRow) => MinuteRow): MonitoringChange {
+/** The minute and its hour change alike: an hour is the sum of its minutes. */
+function finishedAt(at: string, change: (row: Finished) => Finished): readonly MonitoringChange[] {
   const minute = at.slice(0, 16);
-  return {
-    table: 'monitoring_minutes',
-    key: minute,
-    apply: (row) => change(row ?? { minute, succeeded: 0, failed: 0, durations: null }),
-  };
+  const hour = at.slice(0, 13);
+  return [
+    {
+      table: 'monitoring_minutes',
+      key: minute,
+      apply: (row) => ({ minute, ...change(row ?? NONE) }),
+    },
+    { table: 'monitoring_hours', key: hour, apply: (row) => ({ hour, ...change(row ?? NONE) }) },
+  ];
 }
 
-function took(row: MinuteRow, durationMs: number): MinuteRow {
+function took(row: Finished, durationMs: number): Finished {
   const found = DURATION_BOUNDS_MS.findIndex((bound) => durationMs <= bound);
   const at = found === -1 ? DURATION_BOUNDS_MS.length : found;
   const before = row.durations ?? [];

@@ -1,8 +1,9 @@
-import { gte, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { failureRate } from '#src/domain/attention.ts';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
-import { DURATION_BOUNDS_MS, monitoringMinutes, monitoringTotals, runningJobs } from './table.ts';
+import { DURATION_BOUNDS_MS, monitoringTotals, runningJobs } from './table.ts';
+import { FINISHED, finishedSince, firstHour } from './window.ts';
 
 /** `stats` of the monitoring summary. Jobs that run now are recent ones. */
 export type ExecutionStats = {
@@ -57,7 +58,9 @@ export function windowStart(nowMs: number, windowMs: number): string {
   return new Date(nowMs - windowMs).toISOString().slice(0, 16);
 }
 
-export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
+/** `hoursTold`: a condition, that every hour holds what its minutes do. */
+export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>, hoursTold: SQL) {
+  const finished = finishedSince(hoursTold);
   const total = (column: 'started' | 'succeeded' | 'failed') =>
     sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t where t.id = 'all'), 0)`.mapWith(
       Number,
@@ -73,30 +76,27 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
       running: sql<number>`(select count(*) from ${runningJobs})`.mapWith(Number),
       overdue: sql<number>`(select count(*) from ${runningJobs} r
         where r.lease_ends_at < ${sql.placeholder('now')}::bigint)`.mapWith(Number),
-      recentSucceeded: sql<number>`coalesce(sum(${monitoringMinutes.succeeded}), 0)`.mapWith(Number),
-      recentFailed: sql<number>`coalesce(sum(${monitoringMinutes.failed}), 0)`.mapWith(Number),
+      recentSucceeded: sql<number>`coalesce(sum(${FINISHED.succeeded}), 0)`.mapWith(Number),
+      recentFailed: sql<number>`coalesce(sum(${FINISHED.failed}), 0)`.mapWith(Number),
     })
-    .from(monitoringMinutes)
-    .where(gte(monitoringMinutes.minute, sql.placeholder('since')))
+    .from(finished)
     .prepare('monitoring_summary');
   // Sorted into the buckets by the text of their starts: nothing that a row says can fail here. The first start is a
   // minute of the window or before it.
   const starts = sql`array(select json_array_elements_text(${sql.placeholder('starts')}::text::json))`;
   const sums = [...DURATION_BOUNDS_MS, Number.POSITIVE_INFINITY].map(
-    (_, at) => sql`sum(${monitoringMinutes.durations}[${sql.raw(String(at + 1))}])`,
+    (_, at) => sql`sum(${FINISHED.durations}[${sql.raw(String(at + 1))}])`,
   );
   const bucketed = db
     .select({
-      bucket:
-        sql<number>`width_bucket(${monitoringMinutes.minute} collate "C", ${starts} collate "C")`.mapWith(
-          Number,
-        ),
-      succeeded: sql<number>`sum(${monitoringMinutes.succeeded})`.mapWith(Number),
-      failed: sql<number>`sum(${monitoringMinutes.failed})`.mapWith(Number),
+      bucket: sql<number>`width_bucket(${FINISHED.minute} collate "C", ${starts} collate "C")`.mapWith(
+        Number,
+      ),
+      succeeded: sql<number>`sum(${FINISHED.succeeded})`.mapWith(Number),
+      failed: sql<number>`sum(${FINISHED.failed})`.mapWith(Number),
       durations: sql<readonly (number | null)[]>`json_build_array(${sql.join(sums, sql`, `)})`,
     })
-    .from(monitoringMinutes)
-    .where(gte(monitoringMinutes.minute, sql.placeholder('since')))
+    .from(finished)
     .groupBy(sql`1`)
     .prepare('monitoring_series');
   const running = db
@@ -113,12 +113,12 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
   return {
     async summary(nowMs: number, windowMs: number): Promise<ExecutionSummary> {
       const since = windowStart(nowMs, windowMs);
-      const [row] = await counted.execute({ since, now: Math.floor(nowMs) });
+      const [row] = await counted.execute({ since, hours: firstHour(since), now: Math.floor(nowMs) });
       if (row === undefined) throw new Error('an aggregate has one row');
       const { overdue, ...counts } = row;
-      const finished = counts.recentSucceeded + counts.recentFailed;
+      const ended = counts.recentSucceeded + counts.recentFailed;
       return {
-        stats: { ...counts, recentTotal: finished + counts.running, recentRunning: counts.running },
+        stats: { ...counts, recentTotal: ended + counts.running, recentRunning: counts.running },
         failureRate: failureRate(counts),
         overdue,
       };
@@ -128,7 +128,9 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
      * after `since`, all of them minutes. The last bucket has no end.
      */
     async series(since: string, starts: readonly string[]): Promise<ExecutionSeries> {
-      const rows = await bucketed.execute({ since, starts: JSON.stringify(starts) });
+      // Of an hour that lies in two buckets its minutes have to be read.
+      const hours = starts.every((start) => start.endsWith(':00')) ? firstHour(since) : null;
+      const rows = await bucketed.execute({ since, hours, starts: JSON.stringify(starts) });
       const found = new Map(rows.map((row) => [row.bucket, row]));
       const all = rows.reduce<readonly number[]>((sum, { durations }) => added(sum, durations), []);
       const buckets = starts.map((start, at) => {

@@ -1,4 +1,4 @@
-// The monitoring model: how many jobs ended how in which minute, how many ever, and which are running.
+// The monitoring model: how many jobs ended how in which minute and hour, how many ever, and which are running.
 // It leaves the failures' summaries to the proof model and the verdict on it all to attention.ts.
 import { bigint, integer, pgTable, text } from 'drizzle-orm/pg-core';
 
@@ -16,9 +16,7 @@ export const DURATION_BOUNDS_MS: readonly number[] = [
   ...[10_000, 12_500, 16_000, 20_000, 25_000, 31_500, 40_000, 50_000, 60_000],
 ];
 
-export const monitoringMinutes = pgTable('monitoring_minutes', {
-  /** The minute of completion, UTC: `YYYY-MM-DDTHH:MM`. */
-  minute: text().primaryKey(),
+const finished = () => ({
   succeeded: integer().notNull(),
   failed: integer().notNull(),
   position: text().notNull(),
@@ -27,6 +25,19 @@ export const monitoringMinutes = pgTable('monitoring_minutes', {
    * that version 1 of the model has told.
    */
   durations: integer().array(),
+});
+
+export const monitoringMinutes = pgTable('monitoring_minutes', {
+  /** The minute of completion, UTC: `YYYY-MM-DDTHH:MM`. */
+  minute: text().primaryKey(),
+  ...finished(),
+});
+
+/** What the hour's minutes add up to, where version 2 or a later one has told them from the beginning. */
+export const monitoringHours = pgTable('monitoring_hours', {
+  /** UTC: `YYYY-MM-DDTHH`. */
+  hour: text().primaryKey(),
+  ...finished(),
 });
 
 /** One row, `all`. */
@@ -51,5 +62,6 @@ export const runningJobs = pgTable('running_jobs', {
 });
 
 export type MinuteRow = Omit<typeof monitoringMinutes.$inferSelect, 'position'>;
+export type HourRow = Omit<typeof monitoringHours.$inferSelect, 'position'>;
 export type TotalsRow = Omit<typeof monitoringTotals.$inferSelect, 'position'>;
 export type RunningRow = Omit<typeof runningJobs.$inferSelect, 'position'>;

@@ -190,7 +190,7 @@ test('proof: the public summary, and nothing but it', async () => {
 /** `count` in the class of durations `at`, nothing in those before. */
 const durations = (at: number, count: number) => [...Array(at).fill(0), count];
 
-test('monitoring: jobs are counted by the minute of their completion, and for ever', async () => {
+test('monitoring: jobs are counted by the minute and the hour of their completion, and for ever', async () => {
   const minute = 60_000;
   const rows = await given(
     { seed: 1, attemptMs: minute },
@@ -213,6 +213,14 @@ test('monitoring: jobs are counted by the minute of their completion, and for ev
     succeeded: 1,
     failed: 0,
     durations: durations(DURATION_BOUNDS_MS.length, 1),
+  });
+  const hour = first.slice(0, 13);
+  assert.deepEqual(keys(rows, 'monitoring_hours'), [hour]);
+  assert.deepEqual(row(rows, 'monitoring_hours', hour), {
+    hour,
+    succeeded: 3,
+    failed: 1,
+    durations: [...durations(DURATION_BOUNDS_MS.length - 1, 3), 1],
   });
   assert.deepEqual(row(rows, 'monitoring_totals', 'all'), {
     id: 'all',

@@ -25,6 +25,7 @@ import {
 import { memoryLog } from './memory-log.ts';
 import { aheadContract } from './read-model-ahead.contract.ts';
 import { changedContract } from './read-model-changed.contract.ts';
+import { hoursContract } from './read-model-hours.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
@@ -43,6 +44,7 @@ export function readModelContract(harness: ReadStoreHarness): void {
   versionsContract(harness);
   changedContract(harness);
   purgeContract(harness);
+  hoursContract(harness);
   queryContract(harness);
 }
 

@@ -71,8 +71,8 @@ export function pgliteRebuilds(): RebuildHarness {
       held ??= pgliteRebuildStore({ directory, logger: silent });
       const kept = held;
       const db = await openOf(kept);
-      await db.execute(sql`truncate jobs, receipts, proofs, monitoring_minutes, monitoring_totals, running_jobs,
-        trust_totals, trust_minutes, decisions, checkpoints, retention, model_versions`);
+      await db.execute(sql`truncate jobs, receipts, proofs, monitoring_minutes, monitoring_hours, monitoring_totals,
+        running_jobs, trust_totals, trust_minutes, decisions, checkpoints, retention, model_versions`);
       return {
         store: storeOver(db),
         url: '',

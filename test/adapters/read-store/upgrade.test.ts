@@ -17,13 +17,15 @@ import { readModelVersions } from '#projections/versions.ts';
 import { MIGRATIONS_FOLDER, schemaVersion } from '#src/adapters/read-store/migrations.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
+import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { recorded } from '#test/support/job-histories.ts';
+import { appendAll, jobAppends, PLAN, recorded } from '#test/support/job-histories.ts';
 import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { decidedLog, FIRST_MODELS, projectWith } from '#test/support/read-model-versions.contract.ts';
 import { allRows, silent } from '#test/support/read-store.ts';
+import { rebuildWith } from '#test/support/rebuild-world.ts';
 
 const needs = { ...needsPostgres(), timeout: 120_000 };
 
@@ -38,10 +40,9 @@ function firstMigrations(): string {
 }
 
 /** Tables as the first release knew them: without what later migrations added. */
-const firstShapes = tableShapes(FIRST_MODELS).map((shape) => ({
-  ...shape,
-  columns: shape.columns.filter(([, column]) => column !== 'durations'),
-}));
+const firstShapes = tableShapes(FIRST_MODELS)
+  .filter(({ name }) => name !== 'monitoring_hours')
+  .map((shape) => ({ ...shape, columns: shape.columns.filter(([, column]) => column !== 'durations') }));
 
 const tablesOf = async (db: Db) =>
   (
@@ -81,6 +82,7 @@ test(
       assert.deepEqual(await allRows(await store.open()), {
         ...told,
         monitoring_minutes: minutes.map((row) => ({ ...row, durations: null })),
+        monitoring_hours: [],
       });
       assert.deepEqual(warned, [
         [
@@ -98,6 +100,19 @@ test(
         ['decision'],
         'the others were told by the version that wrote none',
       );
+      // Before the rebuild the hours hold only what came since; after it they hold all.
+      const startedAtMs = PLAN.startedAtMs + 86_400_000;
+      await appendAll(log, jobAppends({ ...PLAN, seed: 2, startedAtMs }));
+      await projectWith(READ_MODELS, log, store);
+      const finished = async () =>
+        (await asked.summary(startedAtMs + 3_600_000, 2 * 86_400_000)).stats.recentSucceeded;
+      assert.equal(((await allRows(await store.open())).monitoring_hours ?? []).length, 1);
+      assert.equal(await finished(), 2);
+      const monitoring = READ_MODELS.filter(({ name }) => name === 'monitoring');
+      await rebuildWith(postgresRebuildStore({ url }), log, { models: monitoring });
+      assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+      await (await store.open()).execute(sql`delete from monitoring_minutes`);
+      assert.equal(await finished(), 2, 'hours are read from now on');
       await store.close();
     } finally {
       rmSync(migrations, { recursive: true, force: true });

@@ -1,0 +1,38 @@
+// What finished in a window, row by row: minutes up to the first full hour, and hours from there on. Sums over these rows
+// are those over the window's minutes alone.
+import { type SQL, sql } from 'drizzle-orm';
+import { monitoringHours, monitoringMinutes } from './table.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** The first full hour of a window that begins with the minute `since`: its first minute, `YYYY-MM-DDTHH:MM`. */
+export function firstHour(since: string): string {
+  const hour = Math.ceil(Date.parse(`${since}:00.000Z`) / HOUR_MS);
+  return new Date(hour * HOUR_MS).toISOString().slice(0, 16);
+}
+
+/** Columns of `finishedSince`. `minute`: of an hour its first one. */
+export const FINISHED = {
+  minute: sql.raw('f."minute"'),
+  succeeded: sql.raw('f."succeeded"'),
+  failed: sql.raw('f."failed"'),
+  durations: sql.raw('f."durations"'),
+};
+
+const since = sql.placeholder('since');
+const hours = sql`${sql.placeholder('hours')}::text`;
+
+/**
+ * Takes the parameters `since`, the window's first minute, and `hours`, its first full hour; null: minutes alone are
+ * wanted. `told`: a condition, that all hours are told from the log's beginning; where it does not hold, minutes are read.
+ */
+export const finishedSince = (told: SQL): SQL => sql`(
+  select m."minute", m."succeeded", m."failed", m."durations" from ${monitoringMinutes} m
+    where m."minute" >= ${since} and m."minute" < coalesce(${hours}, ${since})
+  union all
+  select m."minute", m."succeeded", m."failed", m."durations" from ${monitoringMinutes} m
+    where m."minute" >= coalesce(${hours}, ${since}) and not (${hours} is not null and ${told})
+  union all
+  select h."hour" || ':00', h."succeeded", h."failed", h."durations" from ${monitoringHours} h
+    where h."hour" >= left(${hours}, 13) and ${told}
+) f`;
