@@ -56,10 +56,14 @@ export async function wireTargets(
       },
     },
   };
-  const isCallable = (addresses: readonly string[]) =>
+  // Of our own name only the canary is ever looked up: the URL's text has been judged before.
+  const isCallable = (name: string, addresses: readonly string[]) =>
     addresses
       .map(describeAddress)
-      .every((facts) => facts !== null && judgeAddress(facts, rules.addresses).allowed);
+      .every(
+        (facts) =>
+          facts !== null && judgeAddress(facts, rules.addresses, name === rules.url.own.hostname).allowed,
+      );
   const { maxInFlight } = config.rates;
   return {
     rules,

@@ -89,8 +89,8 @@ function combine(kinds: readonly Kind[]): Resolution {
 }
 
 export type MissOptions = {
-  /** Whether a name with these addresses may be called: one that may not is a miss too, told apart by nothing. */
-  readonly isCallable: (addresses: readonly string[]) => boolean;
+  /** Whether this name with these addresses may be called: if not, it is a miss too, told apart by nothing. */
+  readonly isCallable: (name: string, addresses: readonly string[]) => boolean;
   readonly keepMs?: number;
   readonly maxNames?: number;
 };
@@ -112,7 +112,7 @@ export function rememberingMisses(
       if (until !== undefined && clock.monotonic() < until) return { outcome: 'not_found' };
       misses.delete(name);
       const asked = await resolver.resolve(name, timeoutMs);
-      const refused = asked.outcome === 'addresses' && !isCallable(asked.addresses);
+      const refused = asked.outcome === 'addresses' && !isCallable(name, asked.addresses);
       const resolution: Resolution = refused ? { outcome: 'not_found' } : asked;
       if (resolution.outcome === 'not_found') {
         // A Map keeps the order of insertion: the first is the oldest.
