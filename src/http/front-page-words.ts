@@ -45,7 +45,7 @@ function steps(facts: Facts): Markup {
       ? 'takes the request. In demo mode no payment is asked for.'
       : `answers 402 with the terms. The agent signs a payment of ${offer.price} (x402) and sends the request again.`
   }</p></li>
-<li class="card"><h3>The relay calls</h3><p>One ${methods.join(', ')} request, ${attempts.min} to ${attempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
+<li class="card"><h3>The relay calls</h3><p>One ${methods.slice(0, -1).join(', ')} or ${methods.at(-1) ?? ''} request, ${attempts.min} to ${attempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
 <li class="card"><h3>Keep the receipt</h3><p>It verifies offline with the published keys, without us. Address and content stand in it only as commitments that the payer can open.</p></li>
 </ol>`;
 }
@@ -61,8 +61,8 @@ function cost(facts: Facts): Markup {
 <li><code>200</code>: the target answered 2xx</li>
 <li><code>502</code>: the target was called and failed; that too has its receipt</li></ul></div>
 <div class="card"><h3>Never charged</h3><ul>
-<li>refusals: whatever is answered with a <code>4xx</code></li>
-<li>repeats with the same <code>idempotencyKey</code> and request: answered from the record, nothing is sent</li>
+<li>refusals: whatever is answered with a <code>4xx</code> or <code>508</code></li>
+<li>replays, <code>200</code> and <code>502</code> too: the same request with the same <code>idempotencyKey</code> or payment is answered from the record, nothing is sent</li>
 <li>decisions, policy checks, reading and verifying</li></ul></div></div>
 <p class="note">After <code>503 payment_unconfirmed</code> repeat with the same payment: it is charged at most once. All rules: <a href="${ROUTES.pricing.path}">pricing</a>.</p>`;
 }
@@ -75,7 +75,7 @@ function tryIt(facts: Facts): Markup {
 const code = ({ title, description, code }: Snippet) =>
   markup`<h3>${title}</h3><p>${description}</p><pre tabindex="0" role="region" aria-label="${title}"><code>${code}</code></pre>`;
 
-const readers = markup`<h2>Where to go from here</h2><div class="cards">
+const readers = markup`<h2>Where to go from here</h2><div class="cards three">
 ${card('For agents', [
   ['Guide for language models', ROUTES.llms],
   ['Quickstart', ROUTES.quickstart],

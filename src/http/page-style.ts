@@ -94,10 +94,13 @@ th{font-weight:600}
 thead th{color:var(--muted);font-size:.8125rem}
 .num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 time{white-space:nowrap;font-variant-numeric:tabular-nums}
-.facts{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.375rem 1.5rem}
+.facts{display:grid;grid-template-columns:9rem minmax(0,1fr);gap:.375rem 1.5rem}
 .facts dt{color:var(--muted)}
 .facts dd{margin:0;min-width:0;overflow-wrap:anywhere}
+.facts code{font-size:.9375em}
+@media (max-width:30rem){.facts{display:block}.facts dd{margin-bottom:.5rem}}
 .cards,.tiles{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(15rem,100%),1fr));padding:0;margin:0 0 1rem;list-style:none}
+.three{grid-template-columns:repeat(auto-fit,minmax(min(12rem,100%),1fr))}
 .card,.tiles>div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem 1.125rem;margin:0;min-width:0}
 .card>:first-child{margin-top:0}
 .card>:last-child{margin-bottom:0}
@@ -124,12 +127,14 @@ figcaption{font-size:.875rem;margin-top:.5rem}
 .steps{counter-reset:step}
 .steps h3::before{counter-increment:step;content:counter(step) ". ";color:var(--accent)}
 .proofs{list-style:none;padding:0;border-top:1px solid var(--line)}
-.proofs li{display:flex;flex-wrap:wrap;gap:.125rem .75rem;align-items:baseline;margin:0;padding:.625rem 0;border-bottom:1px solid var(--line)}
-.proofs li>a{flex:1 1 19rem}
-.proofs li>span:not(.pill),.proofs time{color:var(--muted);font-size:.875rem}
-.proofs li>span:not(.pill){flex:1 1 16rem}
+.proofs li{display:grid;grid-template-columns:6.5rem 1fr;gap:.125rem .75rem;align-items:baseline;margin:0;padding:.75rem 0;border-bottom:1px solid var(--line)}
+.proofs .pill{justify-self:start}
+.proofs span:not(.pill),.proofs time{color:var(--muted);font-size:.875rem;grid-column:2}
+@media (min-width:40rem){.proofs li{grid-template-columns:6.5rem 1fr max-content}.proofs time{grid-column:3;grid-row:1}.proofs span:not(.pill){grid-column:2/4}}
 .docs{display:grid;gap:0 3rem}
 .contents{font-size:.875rem}
+.contents a{text-decoration:none}
+.contents a:hover{text-decoration:underline}
 .contents p{margin:1rem 0 .25rem;font-weight:600}
 .contents ul{display:block;margin:0}
 .docs section:first-child h2{margin-top:1rem}
