@@ -79,7 +79,7 @@ test('embedded: rebuilt and compared while no service has them; held by one, exi
   const rebuilt = await runCli(['rebuild'], { env });
   assert.deepEqual(
     [rebuilt.code, rebuilt.stdout, rebuilt.stderr],
-    [0, `✓ Rebuilt: 16 rows of 9 tables, told by ${events} events.\n`, ''],
+    [0, `✓ Rebuilt: 17 rows of 10 tables, told by ${events} events.\n`, ''],
   );
   const equal = await runCli(['rebuild', '--check', '--json'], { env });
   const { outcome, rows } = JSON.parse(equal.stdout);
@@ -198,7 +198,7 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     assert.deepEqual([code, stderr], [0, '']);
     const [equal, late] = stdout.split('\n');
     // Without two jobs and their proofs.
-    assert.match(equal ?? '', new RegExp(`^✓ Equal: \\d+ rows of 9 tables, told by ${events} events\\.$`));
+    assert.match(equal ?? '', new RegExp(`^✓ Equal: \\d+ rows of 10 tables, told by ${events} events\\.$`));
     assert.equal(
       late,
       '4 live rows are behind the horizon of the purge (jobs before 2099-01-01T00:00:00.000Z): the next purge or rebuild takes them away.',
