@@ -200,9 +200,9 @@ export function limitsTold({ rateLimitPerMinute, targetQuota }: Facts): readonly
         'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are counted apart, each.',
       beyond: '429 rate_limited, with Retry-After and RateLimit headers.',
     }),
-    upTo('canaryPerMinutePerClientAddress', rateLimitPerMinute * LIMITS.canaryRateFactor, {
+    upTo('canaryPerMinutePerClientAddress', rateLimitPerMinute * LIMITS.generousRateFactor, {
       unit: 'calls a minute',
-      meaning: 'Calls of one client address to the free test target.',
+      meaning: 'Calls of one client address to the free test target; messages to /mcp are counted apart, as many.',
       beyond: '429 rate_limited.',
     }),
     ...(targetQuota === null

@@ -45,8 +45,8 @@ export const LIMITS = {
   caughtUpWaitMs: 1000,
   handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3_600_000 },
   schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
-  /** How often one client address may call the canary, in calls of the other free routes. */
-  canaryRateFactor: 10,
+  /** How often one client address may call the canary, and how often MCP, in calls of the other free routes. */
+  generousRateFactor: 10,
 } as const;
 
 export const PRICE = {

@@ -39,7 +39,7 @@ const CanaryEcho = Closed({
 });
 
 export function canaryRoutes(deps: HttpDeps) {
-  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * LIMITS.canaryRateFactor)];
+  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
   const limits = { maxBytes: LIMITS.requestBodyBytes, arrivalMs: LIMITS.requestBodyArrivalMs };
   const echo =
     (method: 'GET' | 'POST') =>

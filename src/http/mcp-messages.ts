@@ -109,7 +109,7 @@ export function malformedCall({ id, method, params = {} }: McpMessage): Response
   return json(200, { jsonrpc: '2.0', id, error });
 }
 
-type EnvelopeRefused = BodyRefused | Refused<'body_too_large' | 'body_timeout'>;
+type EnvelopeRefused = BodyRefused | Refused<'body_too_large' | 'body_timeout' | 'rate_limited'>;
 
 const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
   invalid_json: PARSE_ERROR,
@@ -117,8 +117,10 @@ const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
 };
 
 /** Of a message that was not read: nobody knows its id. */
-export function envelopeRefusal({ refused: code, message, details }: EnvelopeRefused): Response {
+export function envelopeRefusal(refusal: EnvelopeRefused): Response {
+  const { refused: code, message, details, retryAfterSeconds } = refusal;
   const data = { code, ...(details === undefined ? {} : { details }) };
   const error = { code: RPC_CODES[code] ?? SERVER_ERROR, message, data };
-  return json(STATUS[code], { jsonrpc: '2.0', id: null, error });
+  const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
+  return json(STATUS[code], { jsonrpc: '2.0', id: null, error }, headers);
 }

@@ -30,6 +30,7 @@ import {
 } from './mcp-messages.ts';
 import { listedTools } from './mcp-tools.ts';
 import { describe } from './operation.ts';
+import { limitRate, rateRule } from './rate-limit.ts';
 import { readBody } from './read-body.ts';
 
 const { requestBodyBytes, requestBodyArrivalMs, jsonDepth, mcpEnvelope } = LIMITS;
@@ -39,10 +40,15 @@ const DEPTH = jsonDepth + mcpEnvelope.levels;
 /** `route`: the HTTP room's own routes, so that a tool does what its route does. */
 export function mcpRoutes(deps: HttpDeps, route: Routed) {
   const serverFor = servers(deps, route);
+  // To read a message costs, whatever is in it; a tool's own rate is its route's.
+  const rates = [rateRule('mcp', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
   return new Elysia().post(
     ROUTES.mcp.path,
     async ({ request }) => {
-      const bytes = await readBody(request, callOf(request), deps.clock, BODY);
+      const call = callOf(request);
+      const limited = await limitRate(deps.quota, rates, call);
+      if (limited !== null) return envelopeRefusal(limited);
+      const bytes = await readBody(request, call, deps.clock, BODY);
       if (!(bytes instanceof Uint8Array)) return envelopeRefusal(bytes);
       const message = readJson(bytes, request.headers, mcpMessage, DEPTH);
       if (isRefused(message)) return envelopeRefusal(message);
@@ -90,5 +96,6 @@ const operation = {
     408: ['The body did not arrive in time.', McpRefusal],
     413: ['The body is too large.', McpRefusal],
     415: ['The body is not application/json.', McpRefusal],
+    429: ['Too many messages from this address: see Retry-After.', McpRefusal],
   } as const,
 };

@@ -6,7 +6,15 @@ import { countedAs } from './client-address.ts';
 
 /** Each route counts for itself: free checks do not use up paid calls. */
 export function rateRule(
-  route: 'execute' | 'policy-check' | 'decide' | 'decide-daily' | 'handoff' | 'schedule-preview' | 'canary',
+  route:
+    | 'execute'
+    | 'policy-check'
+    | 'decide'
+    | 'decide-daily'
+    | 'handoff'
+    | 'schedule-preview'
+    | 'canary'
+    | 'mcp',
   maxRequests: number,
   windowMs = 60_000,
 ): QuotaRule {

@@ -194,7 +194,7 @@ test('every limit that a caller can meet stands in the capabilities as it is enf
       closedMs: Number(/for (\d+) ms/.exec(row('mismatchesPerPayment')?.meaning ?? '')?.[1]),
     },
     caughtUpWaitMs: max('answerWaitMs'),
-    canaryRateFactor: max('canaryPerMinutePerClientAddress') / max('perMinutePerClientAddress'),
+    generousRateFactor: max('canaryPerMinutePerClientAddress') / max('perMinutePerClientAddress'),
     // These have capability documents of their own.
     handoff: LIMITS.handoff,
     schedule: LIMITS.schedule,

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
 import { callMessage, MCP_HEADERS, rpcErrorOf, sendMessage } from '#test/support/mcp-client.ts';
 
 const PARSE_ERROR = -32700;
@@ -155,6 +155,46 @@ test('a message that does not arrive in time is refused', async () => {
   const { status, data } = await rpcErrorOf(await answering);
   assert.deepEqual([status, data?.code], [408, 'body_timeout']);
 });
+
+test('messages of one client are limited before a byte of them is read: rate_limited, and when to come again', async () => {
+  const counting = countingQuota(3);
+  const rules: [string, number, number][] = [];
+  const take: typeof counting.take = (rule, key) => {
+    rules.push([rule.name, rule.maxRequests, rule.windowMs]);
+    return counting.take(rule, key);
+  };
+  const world = fakeWorld({ quota: { ...counting, take }, settings: { rateLimitPerMinute: 7 } });
+  const http = clientOf(world);
+  const first = await sendMessage(http, PING);
+  assert.deepEqual(told(first), { limit: '3', remaining: '2', reset: '31', policy: '3;w=60', retry: null });
+  // Whatever it brings, a message counts; one client is not another.
+  assert.equal((await sendMessage(http, '{')).status, 400);
+  assert.equal((await sendMessage(http, PING, { accept: 'text/html' })).status, 406);
+  let read = 0;
+  const body = new ReadableStream({ pull: () => void read++ }, { highWaterMark: 0 });
+  const init = { method: 'POST', body, headers: MCP_HEADERS, duplex: 'half' } as RequestInit;
+  const response = await http.call('/mcp', init);
+  assert.deepEqual(told(response), {
+    limit: '3',
+    remaining: '0',
+    reset: '31',
+    policy: '3;w=60',
+    retry: '31',
+  });
+  const { status, id, code, data } = await rpcErrorOf(response);
+  assert.deepEqual([status, id, code, data], [429, null, SERVER_ERROR, { code: 'rate_limited' }]);
+  assert.equal(read, 0);
+  const other = { method: 'POST', body: JSON.stringify(PING), headers: MCP_HEADERS };
+  assert.equal((await http.call('/mcp', other, '203.0.113.9')).status, 200);
+  assert.deepEqual([...new Set(rules.map(String))], ['client-mcp,70,60000']);
+});
+
+function told({ headers }: Response) {
+  const [limit, remaining, reset, policy] = ['limit', 'remaining', 'reset', 'policy'].map((name) =>
+    headers.get(`ratelimit-${name}`),
+  );
+  return { limit, remaining, reset, policy, retry: headers.get('retry-after') };
+}
 
 test('GET and DELETE are method_not_allowed: there is no stream and no session', async () => {
   const { http } = untouched();

@@ -5,6 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { MCP_TOOLS } from '#src/discovery/mcp-tools.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
+import type { Quota } from '#src/ports/quota.ts';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import {
@@ -179,7 +180,11 @@ test('a fault is logged under the request id of the message', async () => {
 });
 
 test('a tool and its route share one rate per client address', async () => {
-  const quota = countingQuota(3);
+  const [limited, unlimited] = [countingQuota(3), countingQuota()];
+  const quota: Quota = {
+    ...limited,
+    take: (rule, key) => (rule.name === 'client-mcp' ? unlimited : limited).take(rule, key),
+  };
   const http = clientOf(fakeWorld({ quota }));
   const one = await connectInProcess(http, '198.51.100.7');
   const other = await connectInProcess(http, '203.0.113.9');
