@@ -41,7 +41,7 @@ export function operationSection(
 }
 
 function price({ 'x-payment-info': paid }: DescribedOperation, isDemo: boolean): Markup {
-  if (paid === undefined) return markup`<span class="pill ok">free</span>`;
+  if (paid === undefined) return markup``;
   const { amount, currency } = paid.price;
   return markup`<span class="pill warn">${amount} ${currency}</span>${isDemo ? ' not charged in demo mode' : ''}`;
 }

@@ -45,7 +45,7 @@ function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Mark
   const byTag = groupedByTag(paths);
   return markup`<h1>Interface</h1>
 <p class="lead">Every operation, rendered from the OpenAPI ${openapi} description that machines read: <a href="${ROUTES.openapi.path}">${ROUTES.openapi.path}</a>.</p>
-<p>Bodies are JSON, closed unless they say otherwise: an unknown member is refused. ${
+<p>Bodies are JSON, closed unless they say otherwise: an unknown member is refused. An operation is free unless a price stands beside it. ${
     isDemo
       ? 'This deployment runs in demo mode and charges nobody; prices hold where payment is enforced.'
       : markup`A paid operation answers 402 with its terms; <a href="${ROUTES.pricing.path}">pricing</a> tells when it is charged.`
@@ -69,7 +69,10 @@ function groupedByTag(paths: InterfaceDocument['paths']): ReadonlyMap<string, re
 const titleOf = (tag: string) => tag.charAt(0).toUpperCase() + tag.slice(1);
 
 function contents([tag, operations]: readonly [string, readonly Operation[]]): Markup {
-  const items = operations.map(({ is }) => markup`<li><a href="#${anchorOf(is)}">${is.summary}</a></li>`);
+  const items = operations.map(({ method, path, is }) => {
+    const isOnly = operations.filter((other) => other.is.summary === is.summary).length === 1;
+    return markup`<li><a href="#${anchorOf(is)}">${is.summary}${isOnly ? '' : ` (${method} ${path})`}</a></li>`;
+  });
   return markup`<p><a href="#tag-${tag}">${titleOf(tag)}</a></p><ul>${items}</ul>`;
 }
 

@@ -127,9 +127,8 @@ figcaption{font-size:.875rem;margin-top:.5rem}
 .steps{counter-reset:step}
 .steps h3::before{counter-increment:step;content:counter(step) ". ";color:var(--accent)}
 .proofs{list-style:none;padding:0;border-top:1px solid var(--line)}
-.proofs li{display:grid;grid-template-columns:6.5rem 1fr;gap:.125rem .75rem;align-items:baseline;margin:0;padding:.75rem 0;border-bottom:1px solid var(--line)}
-.proofs .pill{justify-self:start}
-.proofs span:not(.pill),.proofs time{color:var(--muted);font-size:.875rem;grid-column:2}
+.proofs li{display:grid;gap:.125rem .75rem;justify-items:start;align-items:baseline;margin:0;padding:.75rem 0;border-bottom:1px solid var(--line)}
+.proofs span:not(.pill),.proofs time{color:var(--muted);font-size:.875rem}
 @media (min-width:40rem){.proofs li{grid-template-columns:6.5rem 1fr max-content}.proofs time{grid-column:3;grid-row:1}.proofs span:not(.pill){grid-column:2/4}}
 .docs{display:grid;gap:0 3rem}
 .contents{font-size:.875rem}
