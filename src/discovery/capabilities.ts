@@ -3,18 +3,20 @@ import { RETRIED_CATEGORIES, RETRIED_STATUSES } from '../domain/job/retry.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { STRIPPED } from '../domain/target/headers.ts';
 import { limitsTold } from './capability-limits.ts';
-import { addressOf, heading, paymentTerms } from './document-parts.ts';
+import { DONE_WHEN, FAILED_VERIFIES } from './completion.ts';
+import { addressOf, heading, isOwnTarget, paymentTerms } from './document-parts.ts';
 import type { Facts } from './facts.ts';
 import { policyPreset } from './policy-modes.ts';
 import { pathTemplate, type RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
+import { testTarget } from './test-target.ts';
 
 export const capabilitiesDocument = (facts: Facts) => ({
   ...heading(facts),
   mode: facts.mode,
   payment: paymentTerms(facts),
   does: DOES,
-  doesNot: DOES_NOT,
+  doesNot: doesNot(facts),
   execution: EXECUTION,
   retries: {
     retriedStatuses: RETRIED_STATUSES,
@@ -58,16 +60,16 @@ const DOES = [
   'Speaks MCP: the same operations as tools, paid the same way.',
 ] as const;
 
-const DOES_NOT = [
+const doesNot = (facts: Facts): readonly string[] => [
   'Run several steps, conditions or any orchestration: one call is one request.',
   'Send GET, HEAD or OPTIONS, speak other protocols than HTTPS, or follow redirects.',
   'Return or keep the body or headers of the answer of the target: status, size and a commitment only.',
-  'Call localhost, private networks, cloud metadata or itself (but for its free test target).',
+  `Call localhost, private networks, cloud metadata or itself${isOwnTarget(facts) ? ', but for its test target' : ''}. ${testTarget(facts)}`,
   'Schedule or repeat paid calls later, or execute browser steps.',
   'Store long-lived secrets, or hold funds, accounts or API keys of callers.',
   'Send anything again after a crash or a lost answer: what was interrupted stays failed.',
   'Prove what the target did: a receipt says, under signature, what the relay sent and was answered.',
-] as const;
+];
 
 const EXECUTION = {
   methods: LIMITS.methods,
@@ -115,6 +117,7 @@ const DECISION_RULES = [
 ] as const;
 
 const RECEIPT_RULES = [
+  `An action counts as done only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
   'It names job, method, every attempt with phase, outcome and whether the request left, the outcome, the payment, and a hash chain over the recorded events.',
   'URL, header names, bodies and key stand in it as salted commitments; the disclosures of the paid answer open them.',
   'A receipt is made for every job that began, failed and interrupted ones too.',

@@ -1,38 +1,8 @@
 // Every limit that a caller can meet, with what happens beyond it. The numbers are the ones that are enforced.
 import { LIMITS } from '../domain/limits.ts';
+import { limitsPaced } from './capability-limits-paced.ts';
 import type { Facts } from './facts.ts';
-
-/** `value`: in `unit`; `default` where a caller may leave it out. */
-export type LimitTold = {
-  readonly name: string;
-  readonly unit: string;
-  readonly min: number | null;
-  readonly max: number;
-  readonly default: number | null;
-  readonly meaning: string;
-  /** What a caller gets who goes beyond it. */
-  readonly beyond: string;
-};
-
-type Range = { readonly min: number; readonly max: number; readonly default: number };
-type Told = Pick<LimitTold, 'unit' | 'meaning' | 'beyond'>;
-
-const upTo = (name: string, max: number, told: Told): LimitTold => ({
-  name,
-  ...told,
-  min: null,
-  max,
-  default: null,
-});
-const range = (name: string, { min, max, default: usual }: Range, told: Told): LimitTold => ({
-  name,
-  ...told,
-  min,
-  max,
-  default: usual,
-});
-
-const INVALID = '400 invalid_request; nothing is clamped.';
+import { INVALID, type LimitTold, range, upTo } from './limit-told.ts';
 
 const ASKED: readonly LimitTold[] = [
   upTo('urlLength', LIMITS.urlMaxLength, {
@@ -60,11 +30,11 @@ const ASKED: readonly LimitTold[] = [
     meaning: 'timeoutMs: one attempt from its look-up to the last byte read.',
     beyond: `${INVALID} A target that takes longer is errorCategory timeout.`,
   }),
-  upTo('idempotencyKeyLength', LIMITS.idempotencyKeyMaxLength, {
-    unit: 'characters',
-    meaning: 'idempotencyKey: at least 1 character.',
-    beyond: INVALID,
-  }),
+  range(
+    'idempotencyKeyLength',
+    { min: LIMITS.idempotencyKeyMinLength, max: LIMITS.idempotencyKeyMaxLength },
+    { unit: 'characters', meaning: 'Length of idempotencyKey.', beyond: INVALID },
+  ),
   upTo('requestBodyBytes', LIMITS.requestBodyBytes, {
     unit: 'bytes',
     meaning: 'The whole JSON body of a call to this service.',
@@ -150,69 +120,52 @@ const ANSWERED: readonly LimitTold[] = [
   }),
 ];
 
-const PACED: readonly LimitTold[] = [
-  upTo('inFlightPerPayer', LIMITS.jobsInFlightPerPayer, {
-    unit: 'calls',
-    meaning: 'Paid calls of one payer at the same time, unconfirmed payments among them.',
-    beyond: '429 too_many_in_flight.',
+const { handoff, schedule } = LIMITS;
+const INVALID_ACTIONS = '400 invalid_handoff_actions.';
+const INVALID_SCHEDULE = '400 invalid_schedule.';
+
+/** Of the free surfaces: their own documents say what they are limits of. */
+const PLANNED: readonly LimitTold[] = [
+  range('handoffActions', handoff.actions, {
+    unit: 'actions',
+    meaning: 'actions of a browser handoff.',
+    beyond: INVALID_ACTIONS,
   }),
-  upTo('perMinutePerPayer', LIMITS.jobsPerMinutePerPayer, {
-    unit: 'calls a minute',
-    meaning: 'Paid calls of one payer.',
-    beyond: '429 rate_limited.',
+  upTo('handoffTextLength', handoff.textMaxLength, {
+    unit: 'characters',
+    meaning: 'description and text of an action.',
+    beyond: INVALID_ACTIONS,
   }),
-  upTo('verifiesInFlight', LIMITS.verifiesInFlight, {
-    unit: 'payments',
-    meaning: 'Payments being verified at the same time by one process, over all payers.',
-    beyond: '429 too_many_in_flight.',
+  upTo('handoffSelectorLength', handoff.selectorMaxLength, {
+    unit: 'characters',
+    meaning: 'selector of an action.',
+    beyond: INVALID_ACTIONS,
   }),
-  upTo('contractWalletPerMinute', LIMITS.contractWalletPerMinute, {
-    unit: 'calls a minute',
-    meaning: 'Paid calls of one address whose signature only its contract can judge.',
-    beyond: '429 rate_limited.',
+  upTo('handoffValidMs', handoff.validMs, {
+    unit: 'ms',
+    meaning: 'From createdAt to expiresAt of a package.',
+    beyond: 'Ask for a new one: nothing is kept here.',
   }),
-  upTo('mismatchesPerPayment', LIMITS.mismatches.max, {
-    unit: 'requests',
-    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${LIMITS.mismatches.closedMs} ms.`,
-    beyond: '409 payment_reused.',
+  upTo('scheduleNextRuns', schedule.nextRuns, {
+    unit: 'runs',
+    meaning: 'nextRuns of a preview.',
+    beyond: 'Later ones are not shown.',
   }),
-  upTo('decisionsPerMinute', LIMITS.decidesPerMinute, {
-    unit: 'decisions a minute',
-    meaning: 'Decisions asked for by one client address.',
-    beyond: '429 rate_limited.',
+  upTo('scheduleTimezoneLength', schedule.timezoneMaxLength, {
+    unit: 'characters',
+    meaning: 'timezone of a schedule.',
+    beyond: INVALID_SCHEDULE,
   }),
-  upTo('decisionsPerDay', LIMITS.decidesPerDay, {
-    unit: 'decisions a day',
-    meaning: 'Decisions asked for by one client address.',
-    beyond: '429 rate_limited.',
+  upTo('scheduleRunAtLength', schedule.runAtMaxLength, {
+    unit: 'characters',
+    meaning: 'runAt of a schedule.',
+    beyond: INVALID_SCHEDULE,
   }),
 ];
 
-/** Those of this deployment's configuration come last. */
-export function limitsTold({ rateLimitPerMinute, targetQuota }: Facts): readonly LimitTold[] {
-  return [
-    ...ASKED,
-    ...ANSWERED,
-    ...PACED,
-    upTo('perMinutePerClientAddress', rateLimitPerMinute, {
-      unit: 'calls a minute',
-      meaning:
-        'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are counted apart, each.',
-      beyond: '429 rate_limited, with Retry-After and RateLimit headers.',
-    }),
-    upTo('canaryPerMinutePerClientAddress', rateLimitPerMinute * LIMITS.generousRateFactor, {
-      unit: 'calls a minute',
-      meaning: 'Calls of one client address to the free test target; messages to /mcp are counted apart, as many.',
-      beyond: '429 rate_limited.',
-    }),
-    ...(targetQuota === null
-      ? []
-      : [
-          upTo('perTargetHost', targetQuota.maxRequests, {
-            unit: `calls in ${targetQuota.windowMs} ms`,
-            meaning: 'Calls of one payer to one target host.',
-            beyond: '429 target_quota_exceeded.',
-          }),
-        ]),
-  ];
-}
+export const limitsTold = (facts: Facts): readonly LimitTold[] => [
+  ...ASKED,
+  ...ANSWERED,
+  ...PLANNED,
+  ...limitsPaced(facts),
+];

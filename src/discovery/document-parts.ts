@@ -9,6 +9,9 @@ export const heading = ({ generatedAt }: Facts) => ({ ok: true, service: SERVICE
 export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path }: RouteFacts): string =>
   `${baseUrl}${pathTemplate(path)}`;
 
+/** Whether the canary can be the target of an execution at all: targets are https. */
+export const isOwnTarget = ({ baseUrl }: Pick<Facts, 'baseUrl'>): boolean => baseUrl.startsWith('https://');
+
 /** `paid`: a paid route, charged where payment is enforced. */
 export const endpointOf = ({ method, path, paid }: RouteFacts) => ({
   method,

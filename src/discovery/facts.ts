@@ -19,6 +19,10 @@ export type Facts = {
   readonly targetQuota: { readonly windowMs: number; readonly maxRequests: number } | null;
   /** Calls a minute by one client address. */
   readonly rateLimitPerMinute: number;
+  /** Executions at the same time in one process. */
+  readonly maxInFlight: number;
+  /** The longest that one question to the facilitator takes; null where nobody is charged. */
+  readonly facilitatorTimeoutMs: number | null;
   /** Days after which reads show no jobs, and no receipts and decisions, any more. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
 };

@@ -1,22 +1,31 @@
 // The guide for language models: llmstxt.org's form, under 4 kB, so that it can be read whole before anything else.
+import { utf8 } from '../domain/bytes.ts';
 import { SERVICE } from '../domain/limits.ts';
 import { chargeInWords } from './document-parts.ts';
 import type { Facts } from './facts.ts';
 import { AVOID_WHEN, callOrder, PURPOSE, REPEATS, USE_WHEN } from './guidance.ts';
 import type { RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
+import { testTarget } from './test-target.ts';
 
+const MAX_BYTES = 3999;
+
+/** Its links are absolute where that fits, else relative to the base address, which stands in it once. */
 export function llmsText(facts: Facts): string {
-  const { baseUrl } = facts;
+  const absolute = guide(facts, facts.baseUrl);
+  return utf8(absolute).byteLength <= MAX_BYTES ? absolute : guide(facts, '');
+}
+
+function guide(facts: Facts, before: string): string {
   const link = (name: string, { path }: RouteFacts, notes: string) =>
-    `- [${name}](${baseUrl}${path}): ${notes}`;
+    `- [${name}](${before}${path}): ${notes}`;
   return `# ${SERVICE.name}
 
 > ${PURPOSE} ${chargeInWords(facts)}
 
 Use it for ${USE_WHEN} Not for ${AVOID_WHEN}
 
-Order of calls:
+Order of calls, below ${facts.baseUrl}:
 
 ${callOrder(facts)
   .map((step, i) => `${i + 1}. ${step}`)
@@ -24,12 +33,14 @@ ${callOrder(facts)
 
 Repeats: ${REPEATS}
 
+Tests: ${testTarget(facts)}
+
 ## Interface
 
 ${link('OpenAPI', ROUTES.openapi, 'every operation, with schemas')}
 ${link('Index', ROUTES.index, 'every operation with its address and price')}
 ${link('All documents', ROUTES.discovery, 'every document and well-known file')}
-${link('MCP', ROUTES.mcpManifest, `the same as tools; the server is POST ${baseUrl}${ROUTES.mcp.path}`)}
+${link('MCP', ROUTES.mcpManifest, `the same as tools; the server is POST ${ROUTES.mcp.path}`)}
 
 ## Guides
 
@@ -48,7 +59,6 @@ ${link('Verification keys', ROUTES.jwks, 'receipts verify offline with these')}
 
 ## Optional
 
-${link('Test target', ROUTES.canary, 'free, to try against')}
 ${link('For people', ROUTES.docsPage, 'the interface as a page')}
 `;
 }

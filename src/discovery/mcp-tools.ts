@@ -1,5 +1,6 @@
 // The tools of the MCP server, once: a call of a tool is a call of its route. The HTTP room serves these and no others,
 // the manifest tells of them. Names and descriptions are for a model that chooses between the tools of many servers.
+import { DONE_WHEN, FAILED_VERIFIES } from './completion.ts';
 import { type Facts, networkName } from './facts.ts';
 import type { RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
@@ -68,8 +69,8 @@ export const MCP_TOOLS = [
     name: 'verify_receipt',
     title: 'Verify a receipt',
     description:
-      'Checks the signature of a receipt and that it agrees with its job and the recorded events, check by check. An ' +
-      'execution counts as proven only when ok is true. Free.',
+      'Checks the signature of a receipt and that it agrees with its job and the recorded events, check by check. ' +
+      `An execution is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Free.`,
   }),
   tool(ROUTES.pricing, {
     name: 'get_pricing',
@@ -101,8 +102,7 @@ export function serverInstructions(facts: Facts): string {
       'it for one bounded side effect at a public HTTPS target that needs proof; not for private targets, for reading ' +
       'pages, or for several steps.',
     'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
-      'Or execute_webhook at once. The action has succeeded when job.status is "succeeded", and is proven when ' +
-      'verify_receipt says ok.',
+      `Or execute_webhook at once. The action is done only when ${DONE_WHEN}.`,
     `execute_webhook and execute_guided_webhook: ${priceWords(facts)}`,
     'Always give an idempotencyKey. After an unclear failure repeat the same call with the same payment, never with a ' +
       'new one: a finished call is not sent and not charged again.',

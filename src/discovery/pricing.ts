@@ -23,8 +23,9 @@ export function pricingDocument(facts: Facts) {
       paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
       paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
     ],
+    // Not the MCP server: some of its tools are paid.
     freeRoutes: Object.values<RouteFacts>(ROUTES)
-      .filter(({ paid, listed }) => listed && !paid)
+      .filter((route) => route.listed && !route.paid && route !== ROUTES.mcp)
       .map(({ method, path, summary }) => ({ method, path: pathTemplate(path), summary })),
     rules: RULES,
     charges: CHARGES,

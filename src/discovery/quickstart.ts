@@ -1,11 +1,14 @@
 // The quickstart: whether to use the service, the smallest request, and the order of calls.
 import { LIMITS } from '../domain/limits.ts';
 import type { WebhookRequest } from '../domain/webhook-request.ts';
-import { addressOf, chargeInWords, heading, paymentTerms } from './document-parts.ts';
+import { DONE_WHEN, FAILED_VERIFIES } from './completion.ts';
+import { addressOf, chargeInWords, heading, isOwnTarget, paymentTerms } from './document-parts.ts';
 import type { Facts } from './facts.ts';
+import { REPEATED_UNSAFELY } from './guidance.ts';
 import { pathTemplate, type RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 import { snippet } from './snippets.ts';
+import { testTarget } from './test-target.ts';
 
 export function quickstartDocument(facts: Facts) {
   const at = (route: RouteFacts) => addressOf(facts, route);
@@ -22,7 +25,7 @@ export function quickstartDocument(facts: Facts) {
       guidedRoute: ROUTES.executeGuided.path,
     },
     minimalRequest: minimalRequest(facts),
-    callFlow: CALL_FLOW,
+    callFlow: callFlow(facts),
     decisionRules: DECISION_RULES,
     limits: {
       allowedMethods: LIMITS.methods,
@@ -41,11 +44,10 @@ export function quickstartDocument(facts: Facts) {
   };
 }
 
-/** To our own free target where that can be one (it is https), so that it works as it stands. */
+/** To the canary where that can be a target, so that it works as it stands. */
 function minimalRequest(facts: Facts): WebhookRequest {
-  const own = facts.baseUrl.startsWith('https://');
   return {
-    url: own ? addressOf(facts, ROUTES.canaryPost) : 'https://example.com/hook',
+    url: isOwnTarget(facts) ? addressOf(facts, ROUTES.canaryPost) : 'https://example.com/hook',
     method: 'POST',
     body: { hello: 'world' },
     idempotencyKey: 'hello-1',
@@ -54,17 +56,17 @@ function minimalRequest(facts: Facts): WebhookRequest {
 
 const told = ({ method, path }: RouteFacts) => `${method} ${pathTemplate(path)}`;
 
-const CALL_FLOW = [
+const callFlow = (facts: Facts): readonly string[] => [
   `Read the discovery documents: ${told(ROUTES.catalog)}, ${told(ROUTES.pricing)} and ${told(ROUTES.capabilities)}; ${told(ROUTES.openapi)} has every schema.`,
-  'Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task.',
+  `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${testTarget(facts)}`,
   `${told(ROUTES.decide)} with the action and your buyerPolicy (free); keep decisionId and read recommendation.`,
   `Optional: ${told(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
   'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop where one differs.',
   `Where the recommendation is pay_and_execute, pay ${told(ROUTES.executeGuided)} with decisionId and the same action; or pay ${told(ROUTES.execute)} with the action alone.`,
   'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt says how.',
-  `Verify: ${told(ROUTES.verifyJob)} or ${told(ROUTES.verifyReceipt)}. The action is complete only when the paid answer was a success and ok, signatureVerified and every check are true.`,
+  `Verify: ${told(ROUTES.verifyJob)} or ${told(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
   'Store the receipt id with your task record. After a lost answer or a 503 repeat the same request with the same payment header and idempotencyKey: it is not charged or sent twice.',
-] as const;
+];
 
 const DECISION_RULES = {
   useWhen: [
@@ -76,7 +78,7 @@ const DECISION_RULES = {
     'The target is on localhost, in a private network, or not HTTPS.',
     'The task takes several steps, or needs the body of the target’s answer: only its status is returned.',
     'The price is not acceptable for the value of the call.',
-    'The target cannot safely receive a duplicate attempt and knows no idempotency key, and you would set retry.attempts above 1.',
+    `The target ${REPEATED_UNSAFELY}.`,
   ],
 } as const;
 

@@ -122,13 +122,17 @@ const FREE_SURFACES = {
   }),
   canary: get('/api/canary/echo', {
     tag: 'service',
-    summary: 'A free target to test against',
-    description: 'Answers 200 with what arrived: method, size and hash of the body. Stores nothing.',
+    summary: 'Test target, free to call directly',
+    description:
+      'Answers 200 with what arrived: method, size and hash of the body. Stores nothing. As the target of an execution ' +
+      'it costs what any call costs.',
   }),
   canaryPost: post('/api/canary/echo', {
     tag: 'service',
-    summary: 'A free target to test against',
-    description: 'Answers 200 with what arrived: method, size and hash of the body. Stores nothing.',
+    summary: 'Test target, free to call directly',
+    description:
+      'Answers 200 with what arrived: method, size and hash of the body. Stores nothing. As the target of an execution ' +
+      'it costs what any call costs.',
   }),
 };
 
@@ -193,9 +197,9 @@ const DOCUMENTS = {
 const SERVICE_ROUTES = {
   mcp: post('/mcp', {
     tag: 'service',
-    summary: 'MCP server',
+    summary: 'MCP server; its execution tools are paid',
     description:
-      'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools, paid ones paid for in `_meta`.',
+      'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
   }),
   health: get('/health', {
     tag: 'service',

@@ -1,5 +1,6 @@
 // Templates of the catalog: what a buyer sends for each typical kind of target, and what both sides gain by it.
 import type { WebhookRequest } from '../domain/webhook-request.ts';
+import { DONE_WHEN, FAILED_VERIFIES } from './completion.ts';
 import { pathTemplate } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 import { AUTOMATION } from './templates-automation.ts';
@@ -39,8 +40,8 @@ export function templates() {
     actionId: 'execute.webhook',
     paidRoute: ROUTES.execute.path,
     verification: [
-      'The answer is 200, job.status is succeeded and job.responseStatus is a 2xx.',
-      `GET ${pathTemplate(ROUTES.verifyReceipt.path)} answers ok true, signatureVerified true, and every check ok.`,
+      `Done only when ${DONE_WHEN}.`,
+      `The report is GET ${pathTemplate(ROUTES.verifyReceipt.path)}. ${FAILED_VERIFIES}`,
       evidence,
     ],
   }));

@@ -3,6 +3,7 @@
 export const LIMITS = {
   methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
   urlMaxLength: 4096,
+  idempotencyKeyMinLength: 1,
   idempotencyKeyMaxLength: 160,
   attempts: { min: 1, max: 3, default: 1 },
   backoffMs: { min: 0, max: 5000, default: 250 },
@@ -34,9 +35,18 @@ export const LIMITS = {
   leaseMarginMs: 15_000,
   /** A recoverer watches a stream unchanged for the lease plus this. */
   recoveryGraceMs: 30_000,
+  /** The longest that a caller waits for the answer to an execution; the job itself goes on. */
+  answerBudgetMs: 110_000,
   verifiesInFlight: 16,
   jobsInFlightPerPayer: 4,
   jobsPerMinutePerPayer: 30,
+  /** Per target host over all payers, in quotas of one payer: nobody can shut a host for the others with cents. */
+  targetQuotaAllPayersFactor: 10,
+  /**
+   * How far ahead of now an authorization ends. A facilitator refuses less (exact scheme, EVM); a longer one would hold
+   * an unknown settlement open for as long.
+   */
+  authorizationSeconds: { min: 6, max: 300 },
   /** Calls a minute of one address whose signature only its contract could judge. */
   contractWalletPerMinute: 5,
   /** After so many requests that a payment was not made for, it is not compared with any for so long. */

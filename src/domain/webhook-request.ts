@@ -38,7 +38,9 @@ export const WebhookRequest = Type.Object(
       }),
     ),
     body: Type.Optional(Type.Unknown({ description: 'Any JSON; forwarded to the target as the JSON body.' })),
-    idempotencyKey: Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.idempotencyKeyMaxLength })),
+    idempotencyKey: Type.Optional(
+      Type.String({ minLength: LIMITS.idempotencyKeyMinLength, maxLength: LIMITS.idempotencyKeyMaxLength }),
+    ),
     retry: Type.Optional(RetryOptions),
     timeoutMs: Type.Optional(
       Type.Integer({ minimum: timeoutMs.min, maximum: timeoutMs.max, default: timeoutMs.default }),

@@ -76,6 +76,10 @@ export type HttpSettings = {
   readonly rateLimitPerMinute: number;
   /** Of the read models; the log keeps all. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
+  /** Executions at the same time in this process. */
+  readonly maxInFlight: number;
+  /** The longest that one question to the facilitator takes; null where nobody is charged. */
+  readonly facilitatorTimeoutMs: number | null;
   readonly trustsProxy: TrustsProxy;
   /** EGRESS_ALLOW_CIDRS is set. */
   readonly egressExemption: boolean;

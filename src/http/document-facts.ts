@@ -3,7 +3,7 @@ import type { Facts } from '#src/discovery/facts.ts';
 import type { HttpDeps } from './deps.ts';
 
 export function documentFacts({ settings, payments, clock }: HttpDeps): Facts {
-  const { mode, offer, policyMode, targetQuota, rateLimitPerMinute, retentionDays } = settings;
+  const { mode, offer, policyMode, targetQuota, rateLimitPerMinute, maxInFlight } = settings;
   return {
     baseUrl: settings.baseUrl.replace(/\/+$/, ''),
     generatedAt: new Date(clock.now()).toISOString(),
@@ -13,6 +13,8 @@ export function documentFacts({ settings, payments, clock }: HttpDeps): Facts {
     policyMode,
     targetQuota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
     rateLimitPerMinute,
-    retentionDays,
+    maxInFlight,
+    facilitatorTimeoutMs: settings.facilitatorTimeoutMs,
+    retentionDays: settings.retentionDays,
   };
 }

@@ -20,7 +20,7 @@ const endpoint = {
   method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
   path: Type.String({ description: 'A parameter is written `{name}` (RFC 6570).' }),
   paid: Type.Boolean({ description: 'Charged where payment is enforced.' }),
-  price: Type.Optional(Type.String({ description: 'Of a paid one alone: US dollars, such as `$0.003`.' })),
+  price: Type.Optional(Type.String({ description: 'Of a paid one alone: US dollars, as in $1.50.' })),
 };
 
 const payment = {

@@ -11,7 +11,7 @@ import { json } from './answer.ts';
 import type { HttpDeps, HttpSettings } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
 import { refusalAnswer } from './errors.ts';
-import { type InputFault, type Invalid, invalid } from './input-fault.ts';
+import { type InputFault, type Invalid, invalid, MAX_FAULTS } from './input-fault.ts';
 import { takeIn } from './intake.ts';
 import { linksFrom } from './links.ts';
 import { describe } from './operation.ts';
@@ -22,10 +22,15 @@ import { ScheduleCapabilities, SchedulePreviewResponse } from './schedule-schema
 import { schemaCheck } from './schema-check.ts';
 import { Closed } from './schema-parts.ts';
 
-/** The schedule apart, as its faults have a code of their own. */
-const check = schemaCheck(
+/** The schedule apart, as its faults have a code of their own; where the rest has faults, they are listed with them. */
+const rest = schemaCheck(
   Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
 );
+const scheduleHolder = schemaCheck(Type.Object({ schedule: Type.Optional(Type.Unknown()) }));
+const check: typeof rest = {
+  ...rest,
+  faults: (given) => [...rest.faults(given), ...scheduleFaultsIn(given)].slice(0, MAX_FAULTS),
+};
 const typeCheck = schemaCheck(
   Type.Object({ type: Type.Union([OnceSchedule.properties.type, DailySchedule.properties.type]) }),
 );
@@ -62,14 +67,21 @@ export function scheduleRoutes(deps: HttpDeps) {
 
 /** By its type first: of a union a caller learns only that it fits none. */
 function readSchedule(given: unknown): Schedule | Invalid<'invalid_schedule'> {
-  if (onceCheck.matches(given) || dailyCheck.matches(given)) return given;
-  return invalid(
-    'invalid_schedule',
-    'The schedule does not match its schema: see details.',
-    faultsOf(given),
-    '/schedule',
-  );
+  if (isSchedule(given)) return given;
+  return invalid('invalid_schedule', 'The schedule does not match its schema: see details.', faultsAt(given));
 }
+
+/** None where there is no place for a schedule. */
+function scheduleFaultsIn(body: unknown): InputFault[] {
+  if (!scheduleHolder.matches(body) || isSchedule(body.schedule)) return [];
+  return faultsAt(body.schedule);
+}
+
+const isSchedule = (given: unknown): given is Schedule =>
+  onceCheck.matches(given) || dailyCheck.matches(given);
+
+const faultsAt = (given: unknown): InputFault[] =>
+  faultsOf(given).map(({ path, message }) => ({ path: `/schedule${path}`, message }));
 
 function faultsOf(given: unknown): InputFault[] {
   if (!typeCheck.matches(given)) return typeCheck.faults(given);

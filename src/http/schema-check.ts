@@ -1,6 +1,6 @@
 // A schema as a guard: true or the list of faults. Nothing is coerced, filled in or dropped.
 import { FormatRegistry, Kind, type Static, type TSchema } from '@sinclair/typebox';
-import { TypeCompiler, type ValueError } from '@sinclair/typebox/compiler';
+import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler';
 import { type InputFault, MAX_FAULTS } from './input-fault.ts';
 
 // The parser that the target policy uses, so that an international host passes; Elysia's own pattern knows ASCII only.
@@ -29,7 +29,9 @@ export function schemaCheck<S extends TSchema>(schema: S): SchemaCheck<S> {
   };
 }
 
-function messageOf({ schema, message }: ValueError): string {
+/** The pattern and format of a URL are told in words; any other fault of it, such as its length, as it is. */
+function messageOf({ type, schema, message }: ValueError): string {
+  if (type === ValueErrorType.StringMaxLength || type === ValueErrorType.StringMinLength) return message;
   const words = literalsOf(schema);
   if (words !== null) return `Expected one of ${words.join(', ')}`;
   if (schema.pattern === '^[hH][tT][tT][pP][sS]://' || schema.format === 'uri')

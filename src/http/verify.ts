@@ -1,6 +1,7 @@
 // Proof reports on the wire: every check that the one verifier made.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { DONE_WHEN } from '#src/discovery/completion.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
@@ -55,7 +56,7 @@ function answerOf(report: VerificationReport | Refused): Response {
   return isRefused(report) ? refusalAnswer(report) : json(200, report);
 }
 
-const report = ['The report; read `ok`.', VerificationResponse] as const;
+const report = [`The report. An action is done only when ${DONE_WHEN}.`, VerificationResponse] as const;
 const unavailable = 'The read models or the event log are unavailable.';
 
 const jobOperation = {

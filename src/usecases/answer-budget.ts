@@ -1,11 +1,9 @@
 // How long a caller waits for an answer while the work behind it goes on, whatever happens to the connection.
+import { LIMITS } from '../domain/limits.ts';
 import { Fault } from '../domain/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import type { Call } from './execution-call.ts';
-
-/** The longest that a caller's connection waits; the job itself goes on. */
-const ANSWER_BUDGET_MS = 110_000;
 
 /** The longest that a caller waits for an append before anything was sent or settled. */
 const APPEND_PATIENCE_MS = 2000;
@@ -45,7 +43,7 @@ export function startPatience(clock: Clock): Patience {
     return () => timer.abort();
   };
   const begin = () => loseAfter(APPEND_PATIENCE_MS, 'an append takes too long');
-  loseAfter(ANSWER_BUDGET_MS, 'the answer budget is over');
+  loseAfter(LIMITS.answerBudgetMs, 'the answer budget is over');
   return {
     over,
     begin,

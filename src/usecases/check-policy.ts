@@ -38,7 +38,7 @@ function warningsOf({ headers, request }: ReadRequest): PolicyCheck['warnings'] 
     warnings.push({ code: 'idempotency_key_missing', message });
   }
   if (headers.stripped.length > 0) {
-    const message = 'Some headers will not be forwarded: see normalized.strippedHeaders.';
+    const message = 'Some headers will not be forwarded: strippedHeaders names them.';
     warnings.push({ code: 'headers_stripped', message });
   }
   if (request.retry.attempts > 1) {

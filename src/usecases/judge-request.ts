@@ -99,8 +99,6 @@ export async function takeQuota(deps: JudgeDeps, target: Target, payer: string):
 }
 
 const WINDOW_MS = 60_000;
-/** Per host over all payers: nobody can shut a host for the others with cents. */
-const ALL_PAYERS_FACTOR = 10;
 
 export function targetQuota(deps: Pick<JudgeDeps, 'rules' | 'targetQuotaPerMinute'>): QuotaRule | null {
   if (deps.rules.mode !== 'blocklist-quota') return null;
@@ -110,7 +108,8 @@ export function targetQuota(deps: Pick<JudgeDeps, 'rules' | 'targetQuotaPerMinut
 function quotas(deps: JudgeDeps, target: Target, payer: string | null): [QuotaRule, string][] {
   const perPayer = targetQuota(deps);
   if (perPayer === null) return [];
-  const overall = { ...perPayer, name: 'target', maxRequests: perPayer.maxRequests * ALL_PAYERS_FACTOR };
+  const maxRequests = perPayer.maxRequests * LIMITS.targetQuotaAllPayersFactor;
+  const overall = { ...perPayer, name: 'target', maxRequests };
   const all: [QuotaRule, string] = [overall, target.hostname];
   return payer === null ? [all] : [[perPayer, `${payer} ${target.hostname}`], all];
 }

@@ -1,11 +1,16 @@
 // What a schedule would do: its next runs, and what an execution would make of its webhook. Nothing is scheduled, called
 // or kept.
 import { isRefused, type Refused, refused } from '../domain/refusal.ts';
-import { type Preview, previewOf, type SchedulePreviewRequest } from '../domain/schedule.ts';
+import {
+  type Preview,
+  previewOf,
+  type ScheduleFault,
+  type SchedulePreviewRequest,
+} from '../domain/schedule.ts';
 import type { Calendar } from '../ports/calendar.ts';
 import type { Clock } from '../ports/clock.ts';
 import { checkPolicy } from './check-policy.ts';
-import type { JudgeDeps } from './judge-request.ts';
+import { type JudgeDeps, readRequest } from './judge-request.ts';
 import type { PolicyCheck } from './policy-check.ts';
 
 /** `resolver`: the one for free look-ups. */
@@ -29,9 +34,7 @@ export async function previewSchedule(
 ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
   const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
   if ('fault' in preview) {
-    const { path, message } = preview.fault;
-    const details = [{ path: `/schedule${path}`, message }];
-    return refused('invalid_schedule', 'The schedule cannot be followed: see details.', { details });
+    return refuse(preview.fault, readRequest(deps, webhook, '/webhook'));
   }
   const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
   if (isRefused(checked)) return checked;
@@ -42,6 +45,16 @@ export async function previewSchedule(
     webhook: checked,
     warnings: [...checked.warnings, ...warningsOf(preview, checked)],
   };
+}
+
+/** What is wrong with the webhook is listed before it, under the code of its own. */
+function refuse(
+  { path, message }: ScheduleFault,
+  read: ReturnType<typeof readRequest>,
+): Refused<'invalid_request' | 'invalid_schedule'> {
+  const fault = { path: `/schedule${path}`, message };
+  if (isRefused(read) && Array.isArray(read.details)) return { ...read, details: [...read.details, fault] };
+  return refused('invalid_schedule', 'The schedule cannot be followed: see details.', { details: [fault] });
 }
 
 function warningsOf({ schedule, shifted }: Preview, { normalized }: PolicyCheck): PolicyCheck['warnings'] {

@@ -115,7 +115,7 @@ async function health(
 
 function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): HttpSettings {
   const proxies = cidrs(config.trustedProxies);
-  const { targetPerMinute, clientPerMinute } = config.rates;
+  const { targetPerMinute, clientPerMinute, maxInFlight } = config.rates;
   return {
     baseUrl,
     mode: config.mode,
@@ -124,6 +124,8 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     policyMode: config.policy.mode,
     targetQuota: targetQuota({ rules: targets.rules, targetQuotaPerMinute: targetPerMinute }),
     rateLimitPerMinute: clientPerMinute,
+    maxInFlight,
+    facilitatorTimeoutMs: config.x402?.facilitatorTimeoutMs ?? null,
     retentionDays: config.retentionDays,
     trustsProxy(address) {
       const facts = describeAddress(address);

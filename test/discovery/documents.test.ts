@@ -4,6 +4,8 @@ import { test } from 'node:test';
 import { capabilitiesDocument } from '#src/discovery/capabilities.ts';
 import { catalogDocument } from '#src/discovery/catalog.ts';
 import type { Facts } from '#src/discovery/facts.ts';
+import { guidanceText } from '#src/discovery/guidance.ts';
+import { llmsText } from '#src/discovery/llms.ts';
 import { quickstartDocument } from '#src/discovery/quickstart.ts';
 import { secretsPolicyDocument } from '#src/discovery/secrets-policy.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -153,13 +155,15 @@ test('the quickstart tells limits as enforced, and addresses whose ids are left 
 });
 
 test('every limit that a caller can meet stands in the capabilities as it is enforced', () => {
-  const { limits, execution, idempotency, decisions } = capabilitiesDocument(factsWith());
+  const targetQuota = { windowMs: 60_000, maxRequests: 23 };
+  const { limits, execution, idempotency, decisions } = capabilitiesDocument(factsWith({ targetQuota }));
   const row = (name: string) => limits.find((limit) => limit.name === name);
   const max = (name: string) => row(name)?.max ?? Number.NaN;
   const range = (name: string) => ({ min: row(name)?.min, max: row(name)?.max, default: row(name)?.default });
   const told: Readonly<Record<keyof typeof LIMITS, unknown>> = {
     methods: execution.methods,
     urlMaxLength: max('urlLength'),
+    idempotencyKeyMinLength: row('idempotencyKeyLength')?.min,
     idempotencyKeyMaxLength: max('idempotencyKeyLength'),
     attempts: range('retryAttempts'),
     backoffMs: range('retryBackoffMs'),
@@ -195,9 +199,20 @@ test('every limit that a caller can meet stands in the capabilities as it is enf
     },
     caughtUpWaitMs: max('answerWaitMs'),
     generousRateFactor: max('canaryPerMinutePerClientAddress') / max('perMinutePerClientAddress'),
-    // These have capability documents of their own.
-    handoff: LIMITS.handoff,
-    schedule: LIMITS.schedule,
+    answerBudgetMs: max('answerMs') - max('answerWaitMs'),
+    targetQuotaAllPayersFactor: max('perTargetHostOfAll') / max('perTargetHost'),
+    authorizationSeconds: { min: row('authorizationSeconds')?.min, max: max('authorizationSeconds') },
+    handoff: {
+      actions: { min: row('handoffActions')?.min, max: max('handoffActions') },
+      textMaxLength: max('handoffTextLength'),
+      selectorMaxLength: max('handoffSelectorLength'),
+      validMs: max('handoffValidMs'),
+    },
+    schedule: {
+      nextRuns: max('scheduleNextRuns'),
+      timezoneMaxLength: max('scheduleTimezoneLength'),
+      runAtMaxLength: max('scheduleRunAtLength'),
+    },
     // These are the service's own working.
     leaseMarginMs: LIMITS.leaseMarginMs,
     recoveryGraceMs: LIMITS.recoveryGraceMs,
@@ -205,17 +220,64 @@ test('every limit that a caller can meet stands in the capabilities as it is enf
   assert.deepEqual(told, LIMITS);
 });
 
+test('the longest call is every step at its longest, and no answer is later than its budget', () => {
+  const told = (facilitatorTimeoutMs: number | null) => {
+    const { limits } = capabilitiesDocument(factsWith({ facilitatorTimeoutMs }));
+    const max = (name: string) => limits.find((limit) => limit.name === name)?.max;
+    return [max('callMs'), max('answerMs')];
+  };
+  // Look-up 2 s, three attempts of 12 s, two waits of 5 s, the links 1 s; a payment is verified and settled.
+  const freeMs = 2000 + 3 * 12_000 + 2 * 5000 + 1000;
+  assert.deepEqual(told(null), [freeMs, 111_000]);
+  assert.deepEqual(told(20_000), [freeMs + 2 * 20_000, 111_000]);
+  assert.deepEqual(told(40_000), [111_000, 111_000]);
+});
+
+test('the canary: free to call directly; as a target told of only where it can be one, and at what cost', () => {
+  for (const [baseUrl, isTarget] of [
+    ['https://relay.example', true],
+    ['http://127.0.0.1:3402', false],
+  ] as const) {
+    const facts = factsWith({ baseUrl });
+    for (const text of [
+      capabilitiesDocument(facts).doesNot.join(),
+      quickstartDocument(facts).callFlow.join(),
+      guidanceText(facts),
+      llmsText(facts),
+    ]) {
+      assert.match(text, /POST \/api\/canary\/echo is free to call directly/);
+      const target =
+        /As the target of an execution.*EGRESS_DENY_CIDRS.*policy check.*costs what any call costs/;
+      assert.equal(target.test(text), isTarget, text);
+      assert.equal(/test target|one address of this service/.test(text), isTarget, text);
+    }
+  }
+});
+
+test('which targets must not get duplicates is told in one way', () => {
+  const rule = 'cannot safely receive duplicate attempts without idempotency (retry.attempts above 1';
+  const { avoidWhen } = quickstartDocument(factsWith()).decisionRules;
+  for (const text of [avoidWhen.join(), guidanceText(factsWith()), llmsText(factsWith())]) {
+    assert.equal(text.split(rule).length, 2, text);
+    assert.equal(text.match(/duplicate/g)?.length, 1, text);
+  }
+});
+
 test('the capabilities tell quota, rate and retention of this deployment', () => {
   const facts = factsWith({
     policyMode: 'blocklist-quota',
     targetQuota: { windowMs: 61_000, maxRequests: 23 },
     rateLimitPerMinute: 47,
+    maxInFlight: 19,
     retentionDays: { jobs: 3, receipts: 11 },
   });
   const { targetPolicy, limits, retention } = capabilitiesDocument(facts);
   assert.deepEqual(targetPolicy.quota, facts.targetQuota);
   const max = (name: string) => limits.find((limit) => limit.name === name)?.max;
-  assert.deepEqual([max('perTargetHost'), max('perMinutePerClientAddress')], [23, 47]);
+  assert.deepEqual(
+    [max('perTargetHost'), max('perTargetHostOfAll'), max('perMinutePerClientAddress'), max('inFlight')],
+    [23, 230, 47, 19],
+  );
   const { jobsDays, receiptsDays, decisionsDays } = retention;
   assert.deepEqual([jobsDays, receiptsDays, decisionsDays], [3, 11, 11]);
   const open = capabilitiesDocument(factsWith()).limits;

@@ -71,6 +71,24 @@ test('snippets: those that pay take the key from the environment and tell of bot
   }
 });
 
+test('snippets: in demo mode each that executes with the key of all examples says so', () => {
+  const told = (facts: Facts) =>
+    all(facts)
+      .filter(({ description }) =>
+        /all callers are one payer.*order-17.*409 idempotency_conflict/.test(description),
+      )
+      .map(({ id }) => id);
+  assert.deepEqual(told(demo), [
+    'curl-execute',
+    'typescript-execute',
+    'mcp-execute',
+    'typescript-buyer-policy',
+  ]);
+  assert.deepEqual(told(charged), []);
+  // The one other that executes draws a key.
+  assert.doesNotMatch(snippet(demo, 'typescript-guided').code, /order-17/);
+});
+
 test('snippets: those of buyer policy hold a 402 against the terms of this deployment', () => {
   const { snippets } = snippetGroups(charged).find(({ id }) => id === 'buyer-policy') ?? {};
   const checking = (snippets ?? []).filter(({ language }) => language !== 'shell');

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { serviceLinks } from '#src/discovery/service-links.ts';
 import { documentFacts } from '#src/http/document-facts.ts';
 import { STATUS } from '#src/http/errors.ts';
@@ -170,7 +171,10 @@ test('pricing and capabilities list the operations of the interface description,
     'POST /api/execute/guided-webhook',
   ]);
   assert.deepEqual(paidRoutes.map(told), ['POST /api/execute/webhook', 'POST /api/execute/guided-webhook']);
-  assert.deepEqual([...freeRoutes, ...paidRoutes].map(told).sort(), described.sort());
+  // Free to reach, but not free: two of its tools are paid.
+  const mixed = { ...ROUTES.mcp };
+  assert.deepEqual([...freeRoutes, ...paidRoutes, mixed].map(told).sort(), described.sort());
+  assert.match(mixed.summary, /execution tools are paid/);
 });
 
 test('every link of the documents answers', async () => {

@@ -189,6 +189,20 @@ test('invalid_request lists every fault by its JSON pointer, and nothing is clam
   }
 });
 
+test('what is wrong with an address is named: its length, or that it is no HTTPS URL', async () => {
+  const long = 'x'.repeat(4096);
+  for (const [url, said] of [
+    [`https://a.example/${long}`, /length.*4096/],
+    [`http://a.example/${long}`, /length.*4096/],
+    ['http://a.example/', /^Expected an absolute HTTPS URL$/],
+    ['https://', /^Expected an absolute HTTPS URL$/],
+  ] as const) {
+    const { details } = await errorOf(await clientOf(fakeWorld()).post('/api/policy/check', { url }));
+    const [fault] = details as { message: string }[];
+    assert.match(fault?.message ?? '', said);
+  }
+});
+
 test('JSON that readers would read differently is invalid_request', async () => {
   const client = clientOf(fakeWorld());
   const cases = [

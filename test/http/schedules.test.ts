@@ -123,14 +123,42 @@ test('invalid_request: anything wrong at the top or in the webhook, by its place
     [{ webhook: { ...WEBHOOK, url: 'http://a.example/' }, schedule: DAILY }, '/webhook/url'],
     [{ webhook: { ...WEBHOOK, headers: { 'a b': 'c' } }, schedule: DAILY }, '/webhook/headers'],
     [{ webhook: { ...WEBHOOK, retry: { attempts: 4 } }, schedule: DAILY }, '/webhook/retry/attempts'],
-    // What is wrong here comes before what is wrong in the schedule.
-    [{ webhook: { ...WEBHOOK, timeoutMs: 5 }, schedule: {} }, '/webhook/timeoutMs'],
     [[], ''],
   ] as const) {
     const { status, code, details } = await errorOf(await client.post(PATH, body));
     const paths = (details as { path: string }[]).map((fault) => fault.path);
     assert.deepEqual([status, code, paths], [400, 'invalid_request', [path]], JSON.stringify(body));
   }
+});
+
+test('faults in both webhook and schedule are listed together, those of the webhook first', async () => {
+  const client = clientOf(realWorld());
+  const [slow, unnamed] = [{ timeoutMs: 5 }, { headers: { 'a b': 'c' } }];
+  for (const [webhook, schedule, paths] of [
+    [slow, {}, ['/webhook/timeoutMs', '/schedule/type']],
+    [slow, undefined, ['/webhook/timeoutMs', '/schedule']],
+    [slow, { ...DAILY, timeOfDay: '9' }, ['/webhook/timeoutMs', '/schedule/timeOfDay']],
+    [slow, DAILY, ['/webhook/timeoutMs']],
+    // What no schema can say.
+    [unnamed, { ...DAILY, timezone: 'Mars/Phobos' }, ['/webhook/headers', '/schedule/timezone']],
+  ] as const) {
+    const body = { webhook: { ...WEBHOOK, ...webhook }, schedule };
+    const { status, code, details } = await errorOf(await client.post(PATH, body));
+    const found = (details as { path: string }[]).map(({ path }) => path);
+    assert.deepEqual([status, code, found], [400, 'invalid_request', paths], JSON.stringify(body));
+  }
+});
+
+test('a warning names what it warns of by where it stands in this answer, too', async () => {
+  const webhook = { ...WEBHOOK, headers: { via: 'x' } };
+  const answer = await clientOf(realWorld()).post(PATH, { webhook, schedule: DAILY });
+  const { warnings, preview } = (await answer.json()) as Answer & {
+    warnings: { code: string; message: string }[];
+  };
+  const { message = '' } = warnings.find(({ code }) => code === 'headers_stripped') ?? {};
+  const named = message.match(/[a-z]+[A-Z.]\w+/g) ?? [];
+  assert.deepEqual(named, ['strippedHeaders']);
+  assert.deepEqual(preview.webhook.strippedHeaders, ['via']);
 });
 
 test('invalid_schedule: anything wrong inside the schedule, each fault by its place', async () => {

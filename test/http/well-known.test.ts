@@ -34,10 +34,8 @@ test('llms.txt is in the form of llmstxt.org: a title, a summary, sections of li
   }
 });
 
-test('llms.txt stays under 4 kB, also at an address of 60 characters, and says what is charged now', async () => {
-  const long = `https://${'a'.repeat(52)}`;
-  const text = await textOf(await paid(long), ROUTES.llms.path);
-  assert.ok(new TextEncoder().encode(text).length < 4096, `${text.length}`);
+test('llms.txt says what is charged now', async () => {
+  const text = await textOf(await paid(), ROUTES.llms.path);
   assert.match(text, /both are charged, once/);
   const free = await textOf(demo(), ROUTES.llms.path);
   assert.match(free, /nobody is charged now/);

@@ -69,7 +69,7 @@ async function discover(baseUrl: string): Promise<Known> {
   const linked = (word: string): string => {
     const [, address] = [...linksOf(markdown)].find(([name]) => name.includes(word)) ?? [];
     assert.ok(address, `llms.txt links no ${word}: ${markdown}`);
-    return address;
+    return new URL(address, baseUrl).href;
   };
   const document = await read<Document>(linked('openapi'));
   const server = document.servers[0]?.url.replace(/\/$/, '');

@@ -29,6 +29,14 @@ describe('snippets in demo mode', () => {
     return runSnippet(folder, snippet, { env: { BUYER_PRIVATE_KEY: generatePrivateKey() } });
   }
 
+  for (const id of ['curl-verify', 'python-verify', 'typescript-verify-offline']) {
+    test(`${id}: says that nothing was executed yet`, needs, async () => {
+      const { code, stdout, output } = await run(id);
+      assert.deepEqual([code, stdout], [1, ''], output);
+      assert.match(output, /nothing was executed yet/);
+    });
+  }
+
   // One that executes by the classic route: everybody is the same payer in demo mode, and their keys are alike.
   for (const id of ['typescript-buyer-policy', 'typescript-guided']) {
     test(`${id}: executes once, pays nothing, and verifies`, needs, async () => {

@@ -106,7 +106,7 @@ describe('snippets', () => {
 
   for (const [id, verdict] of [
     ['curl-verify', /"ok":true,"receiptId":"(rcpt_[0-9a-z]+)".*"signatureVerified":true/],
-    ['python-verify', /^(rcpt_[0-9a-z]+) verified$/m],
+    ['python-verify', /^(rcpt_[0-9a-z]+) verified succeeded$/m],
     ['typescript-verify-offline', /^verified (rcpt_[0-9a-z]+) job_\S+ succeeded 200$/m],
   ] as const) {
     test(`${id}: verifies the receipt that it is given, or the newest`, needs, async () => {
@@ -131,11 +131,34 @@ describe('snippets', () => {
     });
   }
 
+  test(
+    'a failed job: its receipt verifies, and each snippet says that the action is not done',
+    needs,
+    async () => {
+      const { env } = await it.wallet();
+      it.paid.target.answer(() => ({ status: 500 }));
+      const failed = await it.run(it.snippet('typescript-execute', '/fails'), { env });
+      it.paid.target.answer(() => ({}));
+      assert.match(failed.stdout, /^x402 failed rcpt_/m, failed.output);
+      assert.deepEqual([failed.code, /^verified \[/m.test(failed.stdout)], [1, true], failed.output);
+      const receiptId = receiptIn(failed);
+      for (const [id, said] of [
+        ['curl-verify', /"ok":true,.*"signatureVerified":true/],
+        ['python-verify', / verified failed$/m],
+        ['typescript-verify-offline', /^verified \S+ \S+ failed 500$/m],
+      ] as const) {
+        const run = await it.run(it.snippet(id, ''), { args: [receiptId], env: { RECEIPT_ID: receiptId } });
+        assert.match(run.stdout, said, run.output);
+        assert.equal(run.code, 1, run.output);
+      }
+    },
+  );
+
+  const failedCheck = (body: string) =>
+    body.replace('"signature_valid","ok":true', '"signature_valid","ok":false');
   for (const [id, lie] of [
-    [
-      'python-verify',
-      (body: string) => body.replace('"signature_valid","ok":true', '"signature_valid","ok":false'),
-    ],
+    ['curl-verify', failedCheck],
+    ['python-verify', failedCheck],
     [
       'typescript-verify-offline',
       (body: string) =>

@@ -270,6 +270,8 @@ const settings: HttpSettings = {
   policyMode: 'open-public-https',
   targetQuota: null,
   rateLimitPerMinute: 60,
+  maxInFlight: 512,
+  facilitatorTimeoutMs: null,
   retentionDays: { jobs: 7, receipts: 30 },
   trustsProxy: () => false,
   egressExemption: false,

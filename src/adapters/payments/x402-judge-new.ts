@@ -1,14 +1,12 @@
 // Whether a payment that nobody knows yet is good for us now: what it pays and to whom, then its time window: not over,
 // not far ahead, already begun. Of a known one none of it is asked again.
+import { LIMITS } from '../../domain/limits.ts';
 import type { Refused } from '../../domain/refusal.ts';
 import type { Payments, PresentedPayment } from '../../ports/payments.ts';
 import { carriedOf, no } from './x402-present.ts';
 import type { Terms } from './x402-terms.ts';
 
-/** What a settlement may take: a facilitator refuses less (exact scheme, EVM). */
-const SHORTEST_SECONDS = 6;
-/** A longer one would hold an unknown settlement open for as long. */
-const LONGEST_SECONDS = 300;
+const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeconds;
 
 type Verdict = Refused<'payment_required'> | null;
 

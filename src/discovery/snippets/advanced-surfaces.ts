@@ -14,7 +14,7 @@ export function advancedSurfaces(facts: Facts): SnippetGroup {
     id: 'advanced-surfaces',
     title: 'Free surfaces',
     description:
-      'Look at a target before paying, package steps for a browser agent, preview a schedule, test against a canary. Nothing here is charged, and nothing is sent to the target.',
+      'Look at a target before paying, package steps for a browser agent, preview a schedule, call the canary. Nothing here is charged, and nothing is sent to your target.',
     snippets: [
       curlPolicyCheck(facts),
       pythonPolicyCheck(facts),
@@ -81,6 +81,6 @@ const curlCanary = (facts: Facts): Snippet => ({
   id: 'curl-canary',
   title: 'Send something to the canary',
   language: 'shell',
-  description: 'A free target to test against: it answers with method, size and hash of what arrived.',
+  description: 'Called directly, as here, it is free: it answers with method, size and hash of what arrived.',
   code: post(facts, ROUTES.canaryPost, ACTION.body),
 });

@@ -6,7 +6,7 @@ import { ROUTES } from '../routes.ts';
 import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { tsLiteral } from './literals.ts';
 import { checkedClient, PAYING_IMPORTS, payingNote, READ_RESULT, VERIFY_RESULT } from './paying.ts';
-import { termsOf } from './pieces.ts';
+import { sharedKey, termsOf } from './pieces.ts';
 import { NO_PYTHON_PAYMENT } from './python.ts';
 
 export function buyerPolicyGroup(facts: Facts): SnippetGroup {
@@ -90,7 +90,7 @@ const typescriptBuyerPolicy = (facts: Facts): Snippet => ({
   id: 'typescript-buyer-policy',
   title: 'Pay by your own terms with @x402/fetch',
   language: 'typescript',
-  description: `A hook of the stock client compares price, network, payee and resource before it signs. ${payingNote(facts)}`,
+  description: `A hook of the stock client compares price, network, payee and resource before it signs. ${payingNote(facts)}${sharedKey(facts)}`,
   code: `// npm install @x402/fetch @x402/evm viem
 ${PAYING_IMPORTS}
 

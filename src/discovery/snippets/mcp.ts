@@ -8,6 +8,7 @@ import { ROUTES } from '../routes.ts';
 import type { Snippet } from '../snippets.ts';
 import { tsLiteral } from './literals.ts';
 import { checkedClient, payingNote, RESULT_TYPE, VERIFY_RESULT } from './paying.ts';
+import { sharedKey } from './pieces.ts';
 
 /** The name of a tool, which must be one. */
 const tool = (name: ToolName): ToolName => name;
@@ -47,7 +48,7 @@ export const mcpExecute = (facts: Facts): Snippet => ({
   id: 'mcp-execute',
   title: 'Pay and execute over MCP',
   language: 'typescript',
-  description: `Calls ${tool('execute_webhook')}; unpaid, the tool answers with the terms; the payment goes into _meta of the same call. ${payingNote(facts)}`,
+  description: `Calls ${tool('execute_webhook')}; unpaid, the tool answers with the terms; the payment goes into _meta of the same call. ${payingNote(facts)}${sharedKey(facts)}`,
   code: `// npm install @modelcontextprotocol/sdk @x402/fetch @x402/evm viem
 import process from 'node:process';
 ${CLIENT_IMPORTS}

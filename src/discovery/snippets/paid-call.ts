@@ -7,6 +7,7 @@ import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { shellJson, tsLiteral } from './literals.ts';
 import { mcpExecute } from './mcp.ts';
 import { PAYING_IMPORTS, payingNote, READ_RESULT, VERIFY_RESULT } from './paying.ts';
+import { sharedKey } from './pieces.ts';
 
 export function paidCall(facts: Facts): SnippetGroup {
   return {
@@ -24,7 +25,7 @@ const curlExecute = (facts: Facts): Snippet => ({
   language: 'shell',
   description:
     facts.mode === 'demo'
-      ? `This service runs in demo mode: the call goes through without payment and answers with a receipt. Where payment is enforced it answers 402 with the terms (${facts.offer.price}).`
+      ? `This service runs in demo mode: the call goes through without payment and answers with a receipt. Where payment is enforced it answers 402 with the terms (${facts.offer.price}).${sharedKey(facts)}`
       : `Without a payment it answers 402 with the terms (${facts.offer.price}), and nothing is sent to the target; an x402 client pays and repeats the call. On a service in demo mode it goes through without payment.`,
   code: `curl -sS -i ${addressOf(facts, ROUTES.execute)} \\
   -H 'content-type: application/json' \\
@@ -36,7 +37,7 @@ const typescriptExecute = (facts: Facts): Snippet => ({
   id: 'typescript-execute',
   title: 'Pay and execute with @x402/fetch',
   language: 'typescript',
-  description: `The stock client reads the 402, pays up to the price on one network, and repeats the call. ${payingNote(facts)}`,
+  description: `The stock client reads the 402, pays up to the price on one network, and repeats the call. ${payingNote(facts)}${sharedKey(facts)}`,
   code: `// npm install @x402/fetch @x402/evm viem
 ${PAYING_IMPORTS}
 

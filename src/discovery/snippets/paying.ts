@@ -1,4 +1,5 @@
 // Parts of the TypeScript snippets that pay: the stock client of x402 with a buyer's own terms before each signature.
+import { DONE_WHEN } from '../completion.ts';
 import type { Facts } from '../facts.ts';
 import { charge, termsOf } from './pieces.ts';
 
@@ -59,7 +60,7 @@ const result = (await response.json()) as ${RESULT_TYPE};
 console.log(result.mode, result.job.status, result.receipt.id, result.idempotentReplay ? 'replay' : 'first time');`;
 
 /** Goes after `result`, an execution response: the completion rule. */
-export const VERIFY_RESULT = `// Done is what succeeded and is proven: the report is ok, the signature verified, every check ok.
+export const VERIFY_RESULT = `// Done only when ${DONE_WHEN}.
 const report = (await (await fetch(result.links.verifyReceipt)).json()) as {
   ok: boolean;
   signatureVerified: boolean;

@@ -1,6 +1,7 @@
 // What several snippets share: addresses, a buyer's terms, and what a call does to the buyer's money.
 import { microUsd } from '../../domain/money.ts';
 import { type Facts, networkName, usd } from '../facts.ts';
+import { ACTION } from '../paid-routes.ts';
 import type { RouteFacts } from '../route-facts.ts';
 
 /** What a buyer sends with an action to be judged. */
@@ -12,6 +13,12 @@ export const buyerPolicy = ({ offer }: Facts) => ({
 /** The address up to its parameter. */
 export const beforeParameter = ({ baseUrl }: Facts, { path }: RouteFacts): string =>
   baseUrl + path.slice(0, path.indexOf(':'));
+
+/** Where everybody is one payer, the examples' key is everybody's: a description's last sentence, or nothing. */
+export const sharedKey = ({ mode }: Facts): string =>
+  mode === 'demo'
+    ? ` In demo mode all callers are one payer: put a key of your own in place of ${ACTION.idempotencyKey}, or whoever used it before with another request makes the answer 409 idempotency_conflict.`
+    : '';
 
 export function charge({ mode, offer }: Facts): string {
   const price = `${offer.price} on ${networkName(offer.network)}`;

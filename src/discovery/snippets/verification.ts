@@ -1,4 +1,6 @@
 // Whether a receipt holds: by the service's report, and without trusting the service.
+
+import { DONE_WHEN, FAILED_VERIFIES } from '../completion.ts';
 import { addressOf } from '../document-parts.ts';
 import type { Facts } from '../facts.ts';
 import { ROUTES } from '../routes.ts';
@@ -9,13 +11,12 @@ export function verification(facts: Facts): SnippetGroup {
   return {
     id: 'verification',
     title: 'Verify',
-    description:
-      'A call counts as done when its report has ok and signatureVerified true and every check ok. Each snippet takes a receipt id, and the newest public proof where none is given.',
+    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each snippet judges both; it takes a receipt id, and the newest public proof where none is given.`,
     snippets: [curlVerify(facts), pythonVerify(facts), typescriptVerifyOffline(facts)],
   };
 }
 
-const newest = (facts: Facts) => `${addressOf(facts, ROUTES.recentProofs)}?limit=1`;
+const recent = (facts: Facts) => addressOf(facts, ROUTES.recentProofs);
 const receipts = (facts: Facts) => beforeParameter(facts, ROUTES.receipt);
 const reports = (facts: Facts) => beforeParameter(facts, ROUTES.verifyReceipt);
 
@@ -23,10 +24,24 @@ const curlVerify = (facts: Facts): Snippet => ({
   id: 'curl-verify',
   title: 'Read the report of a receipt with curl',
   language: 'shell',
-  description: 'Free. Takes the receipt id from RECEIPT_ID.',
-  code: `newest() { curl -sS '${newest(facts)}' | grep -o 'rcpt_[0-9a-z]*' | head -n 1; }
+  description:
+    'Free. Takes the receipt id from RECEIPT_ID; prints the report, and ends with a failure where the action is not done.',
+  code: `get() { curl -sS --fail-with-body "$1"; }
+stop() { printf '%s\\n' "$1" >&2; exit 1; }
 
-curl -sS --fail-with-body "${reports(facts)}\${RECEIPT_ID:-$(newest)}"
+if [ -z "$RECEIPT_ID" ]; then
+  proofs=$(get '${recent(facts)}') || stop "$proofs"
+  RECEIPT_ID=$(printf '%s' "$proofs" | grep -o 'rcpt_[0-9a-z]*' | head -n 1)
+fi
+[ -n "$RECEIPT_ID" ] || stop 'nothing was executed yet'
+
+report=$(get "${reports(facts)}$RECEIPT_ID") || stop "$report"
+receipt=$(get "${receipts(facts)}$RECEIPT_ID") || stop "$receipt"
+printf '%s\\n' "$report"
+# Done: no check failed, the signature verified, and the job that the receipt is of succeeded.
+case $report in *'"ok":false'*) stop 'NOT verified' ;; esac
+case $report in *'"signatureVerified":true'*) ;; *) stop 'NOT verified' ;; esac
+case $receipt in *'"status":"succeeded"'*) ;; *) stop 'the job failed: verified, and not done' ;; esac
 `,
 });
 
@@ -35,7 +50,7 @@ const pythonVerify = (facts: Facts): Snippet => ({
   title: 'Check a receipt with Python',
   language: 'python',
   description:
-    'Free, standard library only. Takes the receipt id as its argument; exits with 1 where a check fails.',
+    'Free, standard library only. Takes the receipt id as its argument; exits with 1 where a check or the job failed.',
   code: `import json
 import sys
 from urllib.request import urlopen
@@ -46,18 +61,23 @@ def get(url):
         return json.load(answer)
 
 
-if len(sys.argv) > 1:
-    receipt_id = sys.argv[1]
-else:
-    proofs = get("${newest(facts)}")["proofs"]
-    receipt_id = proofs[0]["receiptId"] if proofs else sys.exit("nothing was executed yet")
+def newest():
+    proofs = get("${recent(facts)}")["proofs"]
+    return next((proof["receiptId"] for proof in proofs if proof["receiptId"]), None)
+
+
+receipt_id = sys.argv[1] if len(sys.argv) > 1 else newest()
+if receipt_id is None:
+    sys.exit("nothing was executed yet")
 
 report = get("${reports(facts)}" + receipt_id)
 for check in report["checks"]:
     print("ok  " if check["ok"] else "FAIL", check["name"])
 proven = report["ok"] and report["signatureVerified"] and all(check["ok"] for check in report["checks"])
-print(receipt_id, "verified" if proven else "NOT verified")
-sys.exit(0 if proven else 1)
+# A failed job has a genuine receipt, too.
+status = get("${receipts(facts)}" + receipt_id)["payload"]["outcome"]["status"]
+print(receipt_id, "verified" if proven else "NOT verified", status)
+sys.exit(0 if proven and status == "succeeded" else 1)
 `,
 });
 
@@ -66,7 +86,7 @@ const typescriptVerifyOffline = (facts: Facts): Snippet => ({
   title: 'Verify the signature yourself with jose',
   language: 'typescript',
   description:
-    'Trusts no report: the receipt is a JWS, the keys are public. Keep both, and the receipt verifies without this service. Takes the receipt id as its argument.',
+    'Trusts no report: the receipt is a JWS, the keys are public. Keep both, and the receipt verifies without this service. Takes the receipt id as its argument; exits with 1 where the job failed.',
   code: `// npm install jose
 import process from 'node:process';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
@@ -78,8 +98,8 @@ async function get<T>(url: string): Promise<T> {
 }
 
 const newest = async () => {
-  const { proofs } = await get<{ proofs: { receiptId: string | null }[] }>('${newest(facts)}');
-  return proofs[0]?.receiptId;
+  const { proofs } = await get<{ proofs: { receiptId: string | null }[] }>('${recent(facts)}');
+  return proofs.find(({ receiptId }) => receiptId !== null)?.receiptId;
 };
 const receiptId = process.argv[2] ?? (await newest());
 if (!receiptId) throw new Error('nothing was executed yet');
@@ -96,5 +116,7 @@ const receipt = JSON.parse(new TextDecoder().decode(payload)) as {
 };
 if (receipt.receiptId !== receiptId) throw new Error('a receipt of something else');
 console.log('verified', receipt.receiptId, receipt.jobId, receipt.outcome.status, receipt.outcome.responseStatus);
+// A failed job has a genuine receipt, too.
+if (receipt.outcome.status !== 'succeeded') process.exitCode = 1;
 `,
 });

@@ -22,7 +22,7 @@ export const BuyerPolicyRequest = Type.Object(
     allowedNetworks: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
         maxItems: 32,
-        description: 'CAIP-2 ids, as in eip155:8453.',
+        description: 'CAIP-2 ids, as the network of the price has one.',
       }),
     ),
   },

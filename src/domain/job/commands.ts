@@ -3,6 +3,7 @@
 import type { EventOf } from '../events.ts';
 import { LIMITS } from '../limits.ts';
 import type { AttemptMade, JobCompleted, JobStarted } from './events.ts';
+import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt } from './state.ts';
 
 /** Why a command cannot be: a fault of the caller's program, not an answer to a client. */
@@ -20,12 +21,9 @@ export function isRefusedCommand(value: object): value is RefusedCommand {
   return 'refusedCommand' in value;
 }
 
-/**
- * How long a job may run at most, in ms: every attempt to its limit, every wait at its longest (a Retry-After may
- * ask for the longest wait whatever `backoffMs` is), and a margin for the log.
- */
+/** How long a job may hold its lease, in ms: its longest run and a margin for the log. */
 export function leaseMs(attempts: number, timeoutMs: number): number {
-  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMaxMs + LIMITS.leaseMarginMs;
+  return longestRunMs(attempts, timeoutMs) + LIMITS.leaseMarginMs;
 }
 
 export type StartFacts = Omit<JobStarted, 'v' | 'leaseMs'>;

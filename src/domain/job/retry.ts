@@ -46,6 +46,14 @@ export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan
   return { willRetry: true, waitMs: Math.max(Math.ceil(atLeast), Math.floor(facts.dice * ceiling)) };
 }
 
+/**
+ * In ms: every attempt to its limit, every wait at its longest. A Retry-After may ask for the longest wait whatever
+ * `backoffMs` is.
+ */
+export function longestRunMs(attempts: number, timeoutMs: number): number {
+  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMaxMs;
+}
+
 /** A failure that may pass by itself. A known status outweighs how its body ended. */
 function isPassing({ errorCategory, status }: AttemptOutcome): boolean {
   if (errorCategory === null) return false;

@@ -1,0 +1,116 @@
+// What holds for every document, page and MCP text of a deployment at once, whichever tells it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DONE_WHEN } from '#src/discovery/completion.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { lab } from '#test/adapters/payments/lab.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { fakeWorld } from '#test/support/http-deps.ts';
+
+type Settings = NonNullable<Parameters<typeof fakeWorld>[0]>['settings'];
+type Told = { readonly from: string; readonly text: string };
+
+/** Every string of a JSON value, names left out. */
+function stringsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
+}
+
+async function worldOf(mode: 'demo' | 'x402', settings: Settings = {}) {
+  const { network, price } = settings.offer ?? {};
+  const x402 = network === undefined || price === undefined ? {} : { network, priceUsd: price.slice(1) };
+  const payments = mode === 'x402' ? (await lab({ x402 })).protocol : null;
+  return clientOf(fakeWorld({ payments, settings: { mode, ...settings } }));
+}
+
+/** What is told, text by text; `whole`: the answers as they are. */
+async function everythingTold(mode: 'demo' | 'x402', settings: Settings = {}) {
+  const client = await worldOf(mode, settings);
+  const texts: Told[] = [];
+  const whole: Told[] = [];
+  const take = (from: string, text: string, isJson: boolean) => {
+    whole.push({ from, text });
+    const found = isJson ? stringsIn(JSON.parse(text)) : text.split('\n');
+    texts.push(...found.map((one) => ({ from, text: one })));
+  };
+  const { documents, wellKnown, pages } = (await client.get(ROUTES.discovery.path)).body as Record<
+    'documents' | 'wellKnown' | 'pages',
+    readonly { readonly id: string; readonly address: string; readonly mediaType: string }[]
+  >;
+  for (const { id, address, mediaType } of [...documents, ...wellKnown, ...pages]) {
+    if (mediaType.startsWith('image/')) continue;
+    const answer = await client.call(new URL(address).pathname);
+    assert.equal(answer.status, 200, id);
+    take(id, await answer.text(), mediaType.includes('json'));
+  }
+  const clientInfo = { name: 'test', version: '1' };
+  for (const [method, params] of [
+    ['initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }],
+    ['tools/list', {}],
+  ] as const) {
+    const accept = { accept: 'application/json, text/event-stream' };
+    const answer = await client.post(ROUTES.mcp.path, { jsonrpc: '2.0', id: 1, method, params }, accept);
+    take(`mcp ${method}`, await answer.text(), true);
+  }
+  assert.ok(whole.length > 20, `${whole.length}`);
+  return { texts, whole };
+}
+
+const MODES = ['demo', 'x402'] as const;
+const longBase = `https://${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}:65535`;
+
+for (const mode of MODES) {
+  test(`${mode}: no document tells half of when an action is done`, async () => {
+    const { texts } = await everythingTold(mode);
+    const told = texts.filter(({ text }) =>
+      /\b(done|complete|proven|succeeded)\b[^.]{0,20}\b(when|where|once|by)\b/i.test(text),
+    );
+    for (const { from, text } of told) assert.ok(text.includes(DONE_WHEN), `${from}: ${text}`);
+    // Whatever judges a report judges the job as well, code too.
+    const judging = texts.filter(({ text }) => /signatureVerified./.test(text));
+    for (const { from, text } of judging) assert.match(text, /succeeded/, `${from}: ${text}`);
+    const tellers = new Set(told.map(({ from }) => from));
+    for (const teller of ['llms', 'openapi', 'quickstart', 'catalog', 'capabilities', 'snippets'])
+      assert.ok(tellers.has(teller), teller);
+    assert.ok(tellers.has('mcp initialize') && tellers.has('mcp tools/list'));
+    assert.ok(judging.length >= 10, `${judging.length}`);
+  });
+
+  test(`${mode}: with another price and network the usual ones stand nowhere`, async () => {
+    const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.017' };
+    const { whole } = await everythingTold(mode, { offer });
+    for (const { from, text } of whole)
+      assert.doesNotMatch(text, /0\.003|\b3000\b|8453\b|on Base(?! Sepolia)/, from);
+    const priced = whole.filter(({ text }) => text.includes('0.017'));
+    assert.ok(priced.length > 10, `${priced.length}`);
+  });
+
+  test(`${mode}: guide and guidance are under 4 kB at the longest address there is, and still lead on`, async () => {
+    for (const baseUrl of [longBase, 'https://relay.example']) {
+      const client = await worldOf(mode, { baseUrl });
+      const guide = await (await client.call(ROUTES.llms.path)).text();
+      assert.ok(new TextEncoder().encode(guide).length < 4000, `${guide.length}`);
+      const links = [...guide.matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = '']) => link);
+      assert.ok(links.length > 10 && guide.includes(baseUrl));
+      for (const link of links) {
+        const { origin, pathname } = new URL(link, baseUrl);
+        assert.equal(origin, baseUrl);
+        assert.equal((await client.call(pathname)).status, 200, link);
+      }
+      assert.equal(links[0], baseUrl === longBase ? '/openapi.json' : 'https://relay.example/openapi.json');
+      const { info, servers } = (await client.get(ROUTES.openapi.path)).body as {
+        readonly info: { readonly 'x-guidance': string };
+        readonly servers: readonly { readonly url: string }[];
+      };
+      assert.ok(info['x-guidance'].length <= 4000, `${info['x-guidance'].length}`);
+      assert.deepEqual([info['x-guidance'].includes('://'), servers[0]?.url], [false, baseUrl]);
+    }
+  });
+}
+
+test('the front page names replays and every refusal that is never charged', async () => {
+  const page = await (await (await worldOf('x402')).call(ROUTES.frontPage.path)).text();
+  const [, never = ''] = page.split('Never charged');
+  for (const word of ['<code>4xx</code>', '<code>508</code>', 'replays'])
+    assert.ok(never.includes(word), word);
+});
