@@ -48,10 +48,16 @@ export const listenHost: Parse<string> = (text) => {
 export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 
-/** `https://relay.example`, without a slash at its end. */
+/**
+ * `https://relay.example`, without a slash at its end. A parser takes quotes and dollar signs for a host's letters;
+ * here they are none, as people paste what stands on it into a shell.
+ */
 export const origin: Parse<string> = (text) => {
   const url = httpUrl(text);
   if (`${url.origin}/` !== url.href) throw new Problem('must be an origin, as in https://relay.example');
+  if (!/^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/.test(url.hostname)) {
+    throw new Problem('must have a host of letters, digits, dots and hyphens, or an address');
+  }
   return url.origin;
 };
 

@@ -145,6 +145,16 @@ const WRONG: Record<string, readonly string[]> = {
     'https://u:p@r.example',
     'https://r.example?q',
     'https://r.example/#f',
+    "http://a'b",
+    'http://a"b',
+    'http://a$(id)',
+    'http://a`id`',
+    'http://a;b',
+    'http://a&b',
+    'http://a!b',
+    'http://{a,b}',
+    'http://*.example',
+    'http://a~b',
   ],
   EVENTSTORE_URL: ['http://log:2113', 'esdb://', 'esdb:log', 'log:2113', 'esdb://a b'],
   DATABASE_URL: [
@@ -295,7 +305,14 @@ test('config: machines that share a log share their keys and their read models',
 test('config: the base of links is PUBLIC_BASE_URL, or else where the service listens', () => {
   assert.equal(baseUrl(readConfig({}), 3402), 'http://127.0.0.1:3402');
   assert.equal(baseUrl(readConfig({ PORT: '0', HOST: '::1' }), 40123), 'http://[::1]:40123');
-  assert.equal(baseUrl(readConfig({ PUBLIC_BASE_URL: 'https://relay.example' }), 1), 'https://relay.example');
+  for (const [text, base = text] of [
+    ['https://relay.example'],
+    ['http://my_relay-2.example.:8443'],
+    ['http://127.0.0.1:3402'],
+    ['https://[2001:db8::1]:8443'],
+    ['https://bücher.example/', 'https://xn--bcher-kva.example'],
+  ] as const)
+    assert.equal(baseUrl(readConfig({ PUBLIC_BASE_URL: text }), 1), base);
 });
 
 test('config: the key of a buyer is its own variable, and a fault never shows it', () => {
