@@ -20,7 +20,7 @@ export function frontDoor(deps: HttpDeps, route: Routed): Observable {
     seen.requestId = id;
     const headers = new Headers();
     try {
-      if (!isHost(request.headers.get('host'))) {
+      if (!hasReadableHost(request)) {
         return finished(refusalAnswer(refused('invalid_request', 'The Host header is malformed.')), {
           id,
           headers,
@@ -53,9 +53,14 @@ function routableRequest(request: Request): Request {
 
 const SHORTEST_PATH_START = 11;
 
-/** RFC 9112 §3.2: with such a Host the path that is routed is not the one that was asked for. */
-function isHost(host: string | null): boolean {
-  return host === null || /^[^\s/?#@\\]*$/.test(host);
+/**
+ * RFC 9112 §3.2. With any other the path that is routed is not the one that was asked for, or no route could read the
+ * URL, which the runtimes make of it. None, and an empty one, are nobody's to misread.
+ */
+function hasReadableHost({ headers, url }: Request): boolean {
+  const host = headers.get('host') ?? '';
+  if (host !== '' && !(/^[^\s/?#@\\]+$/.test(host) && URL.canParse(`http://${host}/`))) return false;
+  return url.startsWith('/') || URL.canParse(url);
 }
 
 function finished(response: Response, call: Pick<Call, 'id' | 'headers'>): Response {

@@ -13,7 +13,7 @@ export type IntegerParameter = {
 /** Parameters of other names are nobody's: they are passed over. */
 export function readInteger(url: string, parameter: IntegerParameter): number | Refused<'invalid_request'> {
   const { name, min, max } = parameter;
-  const given = new URL(url).searchParams.getAll(name);
+  const given = new URLSearchParams(queryOf(url)).getAll(name);
   const [text] = given;
   if (text === undefined) return parameter.default;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : null;
@@ -21,3 +21,6 @@ export function readInteger(url: string, parameter: IntegerParameter): number | 
   const fault: InputFault = { path: `/${name}`, message: `Expected one integer from ${min} to ${max}` };
   return invalidRequest([fault]);
 }
+
+/** By the text alone: whether the host before it can be read is not asked here. */
+const queryOf = (url: string) => /^[^?#]*\?([^#]*)/.exec(url)?.[1] ?? '';

@@ -143,6 +143,27 @@ test('a Host that would move the path is refused', async () => {
   }
 });
 
+test('a Host that no URL can have is refused on every route, and nothing is logged', async () => {
+  const world = fakeWorld();
+  const client = clientOf(world);
+  for (const host of ['a:99999', 'a:abc', 'a:b:c', 'a%00b', '1.2.3.256', 'xn--', '[::1', 'a:65536']) {
+    for (const path of ['/health/live', '/api/proofs/recent?limit=1', '/status', '/nowhere']) {
+      const { status, code } = await errorOf(await client.call(path, { headers: { host } }));
+      assert.deepEqual([status, code], [400, 'invalid_request'], `${host} ${path}`);
+    }
+  }
+  assert.deepEqual(world.log.lines, []);
+  for (const host of [
+    'xn--bcher-kva.example:8080',
+    'my_relay',
+    'a.',
+    '1.2.3.255',
+    'a:65535',
+    '[2001:db8::1]:443',
+  ])
+    assert.equal((await client.call('/api/proofs/recent?limit=1', { headers: { host } })).status, 200, host);
+});
+
 test('any Host gets its route, also one of a single letter', async () => {
   const app = createApp(fakeWorld());
   for (const host of ['a', 'ab', 'abc', 'relay.example:8080', '[::1]:80']) {

@@ -237,6 +237,40 @@ test('requests without a Host, with a short one and with a broken one', async ()
   });
 });
 
+test('a Host that no URL can have is refused, in the header and in the request line; none and an odd one pass', async () => {
+  const world = await served({}, async (_, open) => {
+    const asked = async (text: string) => {
+      const client = await open();
+      client.send(text);
+      return client.answer();
+    };
+    const get = (host: string) => asked(`GET /api/proofs/recent?limit=1 HTTP/1.1\r\n${host}\r\n`);
+    const mcp = (host: string) =>
+      asked(post('m').replace('/api/execute/webhook', '/mcp').replace('relay', host));
+    for (const host of ['evil:99999', 'evil:abc', 'a:b:c', 'a%00b', '1.2.3.256', 'xn--', '[::1', 'a:65536']) {
+      for (const answer of [await get(`Host: ${host}\r\n`), await mcp(host)]) {
+        assert.equal(answer.status, 400, host);
+        assert.match(answer.body, /"code":"invalid_request","message":"The Host header is malformed."/);
+      }
+    }
+    for (const host of [
+      'Host:\r\n',
+      'Host: [::1]:80\r\n',
+      'Host: xn--bcher-kva.test\r\n',
+      'Host: my_relay:80\r\n',
+    ])
+      assert.equal((await get(host)).status, 200, host);
+    assert.equal((await asked('GET /api/proofs/recent?limit=1 HTTP/1.0\r\n\r\n')).status, 200);
+    // Bun goes by the header alone.
+    const status = runtimeName === 'bun' ? 200 : 400;
+    for (const target of ['http://evil:99999', 'http://[::1', 'http://xn--']) {
+      const text = `GET ${target}/api/proofs/recent?limit=1 HTTP/1.1\r\nHost: a\r\n\r\n`;
+      assert.equal((await asked(text)).status, status, target);
+    }
+  });
+  assert.deepEqual(world.log.lines, []);
+});
+
 test('the client’s address is the socket’s', async () => {
   const keys: string[] = [];
   const state = { allowed: true, limit: 60, remaining: 59, resetMs: 1 };
