@@ -2,7 +2,9 @@
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { callOf } from './call.ts';
 import type { HttpDeps } from './deps.ts';
+import { failureLog } from './failures.ts';
 import { markup } from './markup.ts';
 import { unlisted } from './operation.ts';
 import { type Standing, standingOf } from './standing.ts';
@@ -10,26 +12,33 @@ import { type Standing, standingOf } from './standing.ts';
 const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
 
 export function badgeRoutes(deps: HttpDeps) {
+  const tell = failureLog(deps, 'badge without records');
   return new Elysia().get(
     ROUTES.proofBadge.path,
-    async ({ params }) =>
-      new Response(badge(await stateOf(deps, params.jobOrReceiptId)), {
+    async ({ params, request }) => {
+      const state = await stateOf(deps, params.jobOrReceiptId, (cause) => tell(callOf(request).id, cause));
+      return new Response(badge(state), {
         headers: {
           'content-type': 'image/svg+xml',
           'cache-control': 'public, max-age=30',
           'content-security-policy': "default-src 'none'",
         },
-      }),
+      });
+    },
     unlisted,
   );
 }
 
-async function stateOf(deps: HttpDeps, id: string): Promise<Standing['state'] | 'unknown'> {
+async function stateOf(
+  deps: HttpDeps,
+  id: string,
+  tell: (cause: unknown) => void,
+): Promise<Standing['state'] | 'unknown'> {
   try {
     const standing = await standingOf(deps, id);
     return isRefused(standing) ? 'unknown' : standing.state;
   } catch (cause) {
-    deps.logger.warn('badge without records', { cause });
+    tell(cause);
     return 'unknown';
   }
 }

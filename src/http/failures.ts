@@ -11,8 +11,14 @@ const CAUSES_TOLD_ELSEWHERE: ReadonlySet<string> = new Set([
   'facilitator_unavailable',
 ]);
 
-/** A foreseen fault is one line by its code, its cause with the first of a minute; all else is told whole. */
-export function failureLog({ logger, clock }: Pick<HttpDeps, 'logger' | 'clock'>) {
+/**
+ * A foreseen fault is one line by its code, its cause with the first of a minute; all else is told whole. `words`: of
+ * the line, where the request was served all the same.
+ */
+export function failureLog(
+  { logger, clock }: Pick<HttpDeps, 'logger' | 'clock'>,
+  words = 'a request could not be served now',
+) {
   const toldAt = new Map<string, number>();
   return (requestId: string, error: unknown): void => {
     if (!(error instanceof Fault)) {
@@ -25,7 +31,7 @@ export function failureLog({ logger, clock }: Pick<HttpDeps, 'logger' | 'clock'>
       !CAUSES_TOLD_ELSEWHERE.has(code) &&
       now - (toldAt.get(code) ?? Number.NEGATIVE_INFINITY) >= CAUSE_EVERY_MS;
     if (isNews) toldAt.set(code, now);
-    logger.warn('a request could not be served now', {
+    logger.warn(words, {
       requestId,
       code,
       ...(isNews && { cause: cause ?? error }),

@@ -3,8 +3,10 @@ import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { callOf } from './call.ts';
 import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
+import { failureLog } from './failures.ts';
 import { frontPageWords } from './front-page-words.ts';
 import { type Markup, markup } from './markup.ts';
 import { unlisted } from './operation.ts';
@@ -16,16 +18,17 @@ const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 export function frontPageRoutes(deps: HttpDeps) {
   const page = pagesFrom(deps.settings.baseUrl);
   const words = frontPageWords(documentFacts(deps));
+  const tell = failureLog(deps, 'front page without proofs');
   return new Elysia().get(
     ROUTES.frontPage.path,
-    async () =>
+    async ({ request }) =>
       page(
         200,
         {
           title: `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`,
           description: words.description,
           path: ROUTES.frontPage.path,
-          content: markup`${words.opening}${recentProofs(await newest(deps))}${words.closing}`,
+          content: markup`${words.opening}${recentProofs(await newest(deps, (cause) => tell(callOf(request).id, cause)))}${words.closing}`,
         },
         CACHE_BRIEFLY,
       ),
@@ -34,11 +37,14 @@ export function frontPageRoutes(deps: HttpDeps) {
 }
 
 /** null: the read models are away, which the rest of the page does not need. */
-async function newest({ reads, logger }: HttpDeps): Promise<readonly ProofRecord[] | null> {
+async function newest(
+  { reads }: HttpDeps,
+  tell: (cause: unknown) => void,
+): Promise<readonly ProofRecord[] | null> {
   try {
     return await reads.proof.recent(LIMITS.proofs.default);
   } catch (cause) {
-    logger.warn('front page without proofs', { cause });
+    tell(cause);
     return null;
   }
 }

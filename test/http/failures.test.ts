@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { failureLog } from '#src/http/failures.ts';
+import { manualClock } from '#test/support/fakes.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { fakeWorld, JOB } from '#test/support/http-deps.ts';
 
 function told() {
   const lines: [string, string, Readonly<Record<string, unknown>> | undefined][] = [];
@@ -59,3 +62,39 @@ test('failures: what nobody foresaw is told whole, each time', () => {
     ]),
   );
 });
+
+for (const [path, words] of [
+  ['/', 'front page without proofs'],
+  [`/proof/${JOB}/badge.svg`, 'badge without records'],
+] as const) {
+  test(`failures: ${path} without the read models is served, and told as an outage of any other route is`, async () => {
+    const causes: unknown[] = [
+      new Fault('read_models_unavailable', 'the rows are away'),
+      new TypeError('a bug'),
+    ];
+    for (const cause of causes) {
+      const away = () => Promise.reject(cause);
+      const world = fakeWorld({
+        clock: manualClock(),
+        reads: { proof: { recent: away }, job: { find: away } },
+      });
+      const client = clientOf(world);
+      for (const id of ['one', 'two'])
+        assert.equal((await client.call(path, { headers: { 'x-request-id': id } })).status, 200);
+      const code = 'read_models_unavailable';
+      assert.deepEqual(
+        world.log.lines.map(({ level, message, fields }) => [level, message, fields]),
+        cause instanceof Fault
+          ? [
+              ['warn', words, { requestId: 'one', code, cause }],
+              ['warn', words, { requestId: 'two', code }],
+            ]
+          : ['one', 'two'].map((requestId) => [
+              'error',
+              'a request failed',
+              { requestId, code: 'internal_error', cause },
+            ]),
+      );
+    }
+  });
+}
