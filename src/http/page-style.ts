@@ -113,13 +113,13 @@ time{white-space:nowrap;font-variant-numeric:tabular-nums}
 .verified,.succeeded,.ok{color:var(--ok)}
 .failed,.bad{color:var(--bad)}
 .running,.attention,.warn{color:var(--warn)}
-.plot{border:1px solid var(--line);border-radius:8px;padding:1rem}
+.plot{border:1px solid var(--line);border-radius:8px;padding:1rem;min-width:0}
 .plot svg{display:block;width:100%;height:auto}
 .plot svg text{fill:var(--muted);font-size:12px;font-family:system-ui,sans-serif}
 figcaption{font-size:.875rem;margin-top:.5rem}
 .plots{display:grid;gap:1rem;align-items:start;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr))}
 .plot h3{margin:0 0 .5rem}
-.plot details{margin:.75rem 0 0}
+.plot details{margin:.75rem 0 0;overflow-x:auto}
 .plot td,.plot th{padding:.25rem .75rem .25rem 0}
 @media (max-width:30rem){.plot{padding:.5rem}}
 .key{display:inline-block;width:.75rem;height:.75rem;border-radius:2px;background:currentColor;margin:0 .375rem 0 0}
