@@ -88,6 +88,6 @@ const RULES = [
   'The target is judged by the policy that executions go by; a refused one is answered with 200, allowed false and no package.',
   'needs lists what a type cannot do without: of each list one field at least.',
   'Unknown fields, types and empty texts are refused with 400 invalid_handoff_actions and the list of faults.',
-  'returnUrl is an absolute HTTPS URL; it is judged by its text and never called.',
+  'returnUrl is an absolute HTTPS URL; it is judged as a target is, and never called; one that is refused is a 400 invalid_request.',
   'Nothing is executed, stored or charged here. Text of type actions may be a secret: send none that lives long.',
 ];

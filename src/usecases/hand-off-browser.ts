@@ -10,10 +10,9 @@ import {
 import { makeId } from '../domain/ids.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isRefused, type Refused, refused } from '../domain/refusal.ts';
-import { judgeTarget } from '../domain/target/policy.ts';
 import { readTarget, type Target } from '../domain/target/url.ts';
 import type { Clock, Entropy } from '../ports/clock.ts';
-import { type JudgeDeps, judgeRequest, type TargetRefused } from './judge-request.ts';
+import { type JudgeDeps, judgePlace, judgeRequest, type TargetRefused } from './judge-request.ts';
 import type { PolicyCheck } from './policy-check.ts';
 
 /** `resolver`: the one for free look-ups. */
@@ -43,11 +42,13 @@ export async function handOffBrowser(
   }
   const page = readPage(deps, targetUrl, '/targetUrl');
   if (isRefused(page)) return page;
-  const back = readReturn(deps, returnUrl);
+  const back = returnUrl === undefined ? null : readPage(deps, returnUrl, '/returnUrl');
   if (back !== null && isRefused(back)) return back;
+  const notBack = back === null ? null : await judgePlace(deps, back.target);
+  if (notBack !== null && notBack.refused !== 'too_many_in_flight') return badReturn(notBack);
   const idempotencyKey = key ?? null;
   const warnings = handoffWarnings(actions, idempotencyKey);
-  const refusal = await judgeRequest(deps, page.target, deps.payer);
+  const refusal = notBack ?? (await judgeRequest(deps, page.target, deps.payer));
   if (refusal !== null) return { verdict: { allowed: false, refusal }, warnings };
   const now = deps.clock.now();
   const { url, pathname } = page;
@@ -74,14 +75,9 @@ function readPage({ readers }: HandoffDeps, text: string, place: string): Page |
   return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
 }
 
-/** Nobody here calls it, so its name is not looked up. */
-function readReturn(deps: HandoffDeps, text: string | undefined): Page | Refused<'invalid_request'> | null {
-  if (text === undefined) return null;
-  const page = readPage(deps, text, '/returnUrl');
-  if (isRefused(page)) return page;
-  const refusal = judgeTarget(page.target, deps.readers.describe, deps.rules);
-  if (refusal === null) return page;
-  const details = [{ path: '/returnUrl', message: refusal.message }];
+/** A slip of the request, not of the target: there is no package to say it in. */
+function badReturn({ message }: TargetRefused): Refused<'invalid_request'> {
+  const details = [{ path: '/returnUrl', message }];
   return refused('invalid_request', 'The returnUrl is not one that this service hands on: see details.', {
     details,
   });

@@ -72,18 +72,25 @@ export async function judgeRequest(
   target: Target,
   payer: string | null,
 ): Promise<TargetRefused | null> {
-  const refusal = judgeTarget(target, deps.readers.describe, deps.rules);
+  const refusal = await judgePlace(deps, target);
   if (refusal !== null) return refusal;
-  if (!target.literal) {
-    const answer = await deps.resolver.resolve(target.hostname, LIMITS.policyDnsMs);
-    if (answer.outcome === 'busy') return tooManyInFlight();
-    const dial = judgeAnswer(target, answer, deps.readers.describe, deps.rules);
-    if ('refused' in dial) return dial;
-  }
   const states = await Promise.all(
     quotas(deps, target, payer).map(([rule, key]) => deps.quota.look(rule, key)),
   );
   return quotaRefusal(states);
+}
+
+/** Whether a request may go there at all, however many have: text, name, mode, DNS. */
+export async function judgePlace(
+  { readers, rules, resolver }: Pick<JudgeDeps, 'readers' | 'rules' | 'resolver'>,
+  target: Target,
+): Promise<TargetRefused | null> {
+  const refusal = judgeTarget(target, readers.describe, rules);
+  if (refusal !== null || target.literal) return refusal;
+  const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs);
+  if (answer.outcome === 'busy') return tooManyInFlight();
+  const dial = judgeAnswer(target, answer, readers.describe, rules);
+  return 'refused' in dial ? dial : null;
 }
 
 /**

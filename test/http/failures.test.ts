@@ -76,7 +76,7 @@ for (const [path, words] of [
       const away = () => Promise.reject(cause);
       const world = fakeWorld({
         clock: manualClock(),
-        reads: { proof: { recent: away }, job: { find: away } },
+        reads: { proof: { recent: away, recentFailures: away }, job: { find: away } },
       });
       const client = clientOf(world);
       for (const id of ['one', 'two'])

@@ -1,9 +1,11 @@
 // A package for a browser agent: the target judged by the one verdict, nothing called, kept or told.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { HandoffRequest } from '#src/domain/handoff.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import type { Resolution } from '#src/ports/resolver.ts';
 import { checkPolicy } from '#src/usecases/check-policy.ts';
 import type { ExecuteDeps } from '#src/usecases/execute-webhook.ts';
 import { type Handoff, handOffBrowser } from '#src/usecases/hand-off-browser.ts';
@@ -144,17 +146,68 @@ test('the quota that is looked at is the payer’s, where it is known', async ()
   assert.equal((await given(it)).verdict.allowed, true);
 });
 
-test('the target is looked up once, its returnUrl never, and nothing where the request is refused', async () => {
+test('target and returnUrl are looked up once each, and nothing where the request is refused by its text', async () => {
   const it = world();
   await packageOf(it, { returnUrl: 'https://back.example/' });
   assert.deepEqual(
     it.resolver.asked.map(([name]) => name),
-    ['target.example'],
+    ['back.example', 'target.example'],
   );
   await ask(it, { targetUrl: 'https://' });
   await ask(it, { returnUrl: 'https://10.0.0.1/' });
   await ask(it, { actions: [{ type: 'type' }] });
-  assert.equal(it.resolver.asked.length, 1);
+  assert.equal(it.resolver.asked.length, 2);
+});
+
+/** A world where names but that of the returnUrl have their address. */
+const withBack = (answer: Resolution, changes: Partial<ExecuteDeps> = {}) => {
+  const addresses = ['203.0.114.7'];
+  const resolver: ExecuteDeps['resolver'] = {
+    resolve: async (name) => (name === 'back.example' ? answer : { outcome: 'addresses', addresses }),
+  };
+  return world(shared(), { resolver, ...changes });
+};
+const RETURN = { returnUrl: 'https://back.example/done' };
+
+test('a returnUrl whose name has no public address is invalid_request, in one text whether it is private or missing', async () => {
+  const own = { own: [describeAddress('93.184.216.40') ?? assert.fail()] };
+  const rules = { ...targetRules, addresses: { ...targetRules.addresses, ...own } };
+  const answers = await Promise.all(
+    [
+      { outcome: 'not_found' } as const,
+      ...[['10.0.0.1'], ['169.254.169.254'], ['203.0.114.7', '127.0.0.1'], ['::1'], ['93.184.216.40']].map(
+        (addresses) => ({ outcome: 'addresses', addresses }) as const,
+      ),
+    ].map((answer) => ask(withBack(answer, { rules }), RETURN)),
+  );
+  for (const answer of answers) {
+    assert.ok(isRefused(answer));
+    assert.deepEqual(answer, {
+      refused: 'invalid_request',
+      message: 'The returnUrl is not one that this service hands on: see details.',
+      details: [{ path: '/returnUrl', message: 'The target host has no public address.' }],
+    });
+  }
+});
+
+test('a returnUrl that the mode does not let through, or that cannot be looked up now, is no package either', async () => {
+  const good: Resolution = { outcome: 'addresses', addresses: ['203.0.114.7'] };
+  const rules = { ...blocking, blockHosts: ['back.example'] };
+  assert.equal((await refusalOf(withBack(good, { rules }), RETURN))[0], 'invalid_request');
+  const failed: Resolution = { outcome: 'failed', timedOut: true };
+  assert.deepEqual(await refusalOf(withBack(failed), RETURN), ['invalid_request', '/returnUrl', 0]);
+  const { verdict } = await given(withBack({ outcome: 'busy' }), RETURN);
+  assert.ok(!verdict.allowed);
+  assert.equal(verdict.refusal.refused, 'too_many_in_flight');
+});
+
+test('the share of a host is the target’s: a returnUrl takes and needs none of it', async () => {
+  const it = withBack({ outcome: 'addresses', addresses: ['203.0.114.7'] }, { rules: counting });
+  await packageOf(it, RETURN);
+  assert.deepEqual(
+    it.quota.calls.map(({ key }) => key),
+    ['target.example'],
+  );
 });
 
 test('invalid_handoff_actions: each action that lacks what its type needs, by its place', async () => {
