@@ -26,7 +26,7 @@ import { keyRoutes } from './keys.ts';
 import { mcpRoutes } from './mcp.ts';
 import { methodRoutes, type RouteMethods } from './methods.ts';
 import { metricsRoutes } from './metrics.ts';
-import { monitoringRoutes } from './monitoring.ts';
+import { monitoringRoutes, monitoringSummaries } from './monitoring.ts';
 import { observed } from './observed.ts';
 import { openapiRoutes, openapiText } from './openapi.ts';
 import { policyRoutes } from './policy.ts';
@@ -68,6 +68,7 @@ export function createApp(deps: HttpDeps): App {
 }
 
 function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
+  const summaries = monitoringSummaries(deps, meter);
   let made: Promise<string> | undefined;
   const document = () => {
     made ??= openapiText(groups, documentFacts(deps));
@@ -84,7 +85,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     proofRoutes(deps),
     proofPageRoutes(deps),
     badgeRoutes(deps),
-    monitoringRoutes(deps, meter),
+    monitoringRoutes(summaries),
     trustRoutes(deps),
     healthRoutes(deps),
     metricsRoutes(deps),
@@ -99,7 +100,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     wellKnownRoutes(deps),
     mcpRoutes(deps, route),
     frontPageRoutes(deps),
-    statusPageRoutes(deps, meter),
+    statusPageRoutes(deps, summaries),
     docsPageRoutes(deps, document),
     openapiRoutes(deps, document),
   ];

@@ -43,6 +43,8 @@ export type Reads = {
 
 /** How far the read models are; none of these throws. */
 export type Progress = {
+  /** Of the last event whose rows can be read; null: none, or not known yet. */
+  position(): string | null;
   /** Whether they have reached `position`; waits for it up to `timeoutMs`. */
   caughtUp(position: string, timeoutMs: number): Promise<boolean>;
   /** Whether they have reached the log's head as it is now, waiting up to 1 s: only then is a miss a miss. */
@@ -74,12 +76,12 @@ export type HttpSettings = {
   /** The quota of one payer per target host; null where the mode has none. */
   readonly targetQuota: QuotaRule | null;
   readonly rateLimitPerMinute: number;
-  /** Of the read models; the log keeps all. */
-  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
   /** Executions at the same time in this process. */
   readonly maxInFlight: number;
   /** The longest that one question to the facilitator takes; null where nobody is charged. */
   readonly facilitatorTimeoutMs: number | null;
+  /** Of the read models; the log keeps all. */
+  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
   readonly trustsProxy: TrustsProxy;
   /** EGRESS_ALLOW_CIDRS is set. */
   readonly egressExemption: boolean;

@@ -11,6 +11,7 @@ import type { HttpDeps } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
 import { type Links, linksFrom } from './links.ts';
 import { bucketMs, bucketStarts, Durations, Series, seriesOf } from './monitoring-series.ts';
+import { ofTheMoment } from './of-the-moment.ts';
 import { describe } from './operation.ts';
 import { ProcessHistory, type ProcessMeter, ProcessMetrics } from './process-metrics.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
@@ -63,14 +64,13 @@ export const windowMs: IntegerParameter = {
   description: 'Milliseconds back from now; counted in whole minutes.',
 };
 
-export function monitoringRoutes(deps: HttpDeps, meter: ProcessMeter) {
-  const links = linksFrom(deps.settings.baseUrl);
+export function monitoringRoutes(summaries: Summaries) {
   return new Elysia().get(
     ROUTES.monitoring.path,
     async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return refusalAnswer(wanted);
-      return json(200, await monitoringSummary(deps, meter, links, wanted));
+      return json(200, await summaries(wanted));
     },
     describe(ROUTES.monitoring, operation),
   );
@@ -95,13 +95,22 @@ export async function measure({ reads, progress, clock }: HttpDeps, windowMs: nu
   };
 }
 
-/** The same for machines and on the page for people. */
-export async function monitoringSummary(
-  deps: HttpDeps,
-  meter: ProcessMeter,
-  links: Links,
-  windowMs: number,
-): Promise<MonitoringResponse> {
+export type Summaries = (windowMs: number) => Promise<MonitoringResponse>;
+
+/** The same for machines and on the page for people. What this process does is told as of now. */
+export function monitoringSummaries(deps: HttpDeps, meter: ProcessMeter): Summaries {
+  const links = linksFrom(deps.settings.baseUrl);
+  const counted = ofTheMoment(deps, (windowMs: number) => countedOf(deps, links, windowMs));
+  return async (windowMs) => ({
+    ...(await counted(windowMs)),
+    process: meter.read(),
+    history: meter.history(deps.progress.lagHistory()),
+  });
+}
+
+type Counted = Omit<MonitoringResponse, 'process' | 'history'>;
+
+async function countedOf(deps: HttpDeps, links: Links, windowMs: number): Promise<Counted> {
   const nowMs = deps.clock.now();
   const since = windowStart(nowMs, windowMs);
   const [{ attention, ...measured }, counted, failures] = await Promise.all([
@@ -117,8 +126,6 @@ export async function monitoringSummary(
     ...seriesOf(counted),
     recentFailures: failures.map((proof) => proofSummary(proof, links)),
     redactionPolicy: REDACTION_POLICY,
-    process: meter.read(),
-    history: meter.history(deps.progress.lagHistory()),
   };
 }
 

@@ -5,12 +5,11 @@ import { Fault } from '#src/domain/refusal.ts';
 import type { HttpDeps } from './deps.ts';
 import { STATUS } from './errors.ts';
 import { proofItem } from './front-page.ts';
-import { linksFrom } from './links.ts';
 import { type Markup, markup } from './markup.ts';
-import { type MonitoringResponse, monitoringSummary, windowMs } from './monitoring.ts';
+import { type MonitoringResponse, type Summaries, windowMs } from './monitoring.ts';
+import { ofTheMoment } from './of-the-moment.ts';
 import { unlisted } from './operation.ts';
 import { type PageAnswer, pagesFrom } from './page.ts';
-import type { ProcessMeter } from './process-metrics.ts';
 import { readInteger } from './query-string.ts';
 import { processPlots, windowPlots } from './status-plots.ts';
 import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-words.ts';
@@ -20,8 +19,14 @@ const DESCRIPTION = 'How this relay does: executions, failures, durations and la
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export function statusPageRoutes(deps: HttpDeps, meter: ProcessMeter) {
-  const links = linksFrom(deps.settings.baseUrl);
+export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
+  const drawn = ofTheMoment(deps, async (windowMs: number) => {
+    const summary = await summaries(windowMs);
+    return {
+      title: summary.ok ? 'Status: ok' : 'Status: attention',
+      content: statusOf(summary, deps.clock.now()),
+    };
+  });
   const page = pagesFrom(deps.settings.baseUrl);
   return new Elysia().get(
     path,
@@ -29,10 +34,8 @@ export function statusPageRoutes(deps: HttpDeps, meter: ProcessMeter) {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return wrongWindow(page);
       try {
-        const summary = await monitoringSummary(deps, meter, links, wanted);
-        const title = summary.ok ? 'Status: ok' : 'Status: attention';
-        const content = statusOf(summary, deps.clock.now());
-        return page(200, { title, description: DESCRIPTION, path, wide: true, content }, CACHE_BRIEFLY);
+        const content = await drawn(wanted);
+        return page(200, { ...content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY);
       } catch (error) {
         if (error instanceof Fault && error.code === 'read_models_unavailable') return away(page, error);
         throw error;

@@ -8,6 +8,7 @@ import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/doma
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
 import { JobStats, measure, Status } from './monitoring.ts';
+import { ofTheMoment } from './of-the-moment.ts';
 import { describe } from './operation.ts';
 import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
@@ -40,9 +41,10 @@ export const TrustResponse = Closed({
 });
 
 export function trustRoutes(deps: HttpDeps) {
+  const summary = ofTheMoment(deps, (_: 'trust') => summaryOf(deps));
   return new Elysia().get(
     ROUTES.trust.path,
-    async () => json(200, await summaryOf(deps)),
+    async () => json(200, await summary('trust')),
     describe(ROUTES.trust, operation),
   );
 }

@@ -342,6 +342,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       caughtUp: async () => true,
       reachedHead: async () => true,
       lag: () => ({ lagEvents: 0, lagMs: 0 }),
+      position: () => null,
       lagHistory: () => [],
       ...changes.progress,
     },
