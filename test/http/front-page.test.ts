@@ -3,11 +3,13 @@ import { test } from 'node:test';
 import { pricingDocument } from '#src/discovery/pricing.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { documentFacts } from '#src/http/document-facts.ts';
-import { clientOf } from '#test/support/http-client.ts';
+import { type Client, clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, proofRecord } from '#test/support/http-deps.ts';
 
-const shown = async (world: HttpDeps = fakeWorld()) => {
-  const { status, headers, body } = await clientOf(world).get('/');
+const shown = (world: HttpDeps = fakeWorld()) => shownBy(clientOf(world));
+
+const shownBy = async (client: Client) => {
+  const { status, headers, body } = await client.get('/');
   return { status, headers, text: String(body) };
 };
 
@@ -25,8 +27,8 @@ test('the front page is small, kept only shortly and has no script', async () =>
 
 test('it lists the newest proofs as they are at each request, each linked to its page', async () => {
   let proofs = [proofRecord()];
-  const world = withProofs(async () => proofs);
-  const { text } = await shown(world);
+  const client = clientOf(withProofs(async () => proofs));
+  const { text } = await shownBy(client);
   for (const part of [
     `href="/proof/${JOB}"`,
     'pill failed',
@@ -36,7 +38,7 @@ test('it lists the newest proofs as they are at each request, each linked to its
     assert.ok(text.includes(part), part);
   }
   proofs = [];
-  const later = await shown(world);
+  const later = await shownBy(client);
   assert.match(later.text, /No call has been made yet/);
   assert.ok(!later.text.includes(JOB));
 });
