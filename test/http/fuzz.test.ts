@@ -222,7 +222,7 @@ test('any body of a handoff, a schedule preview and the canary, to the real use 
   for (const to of ['/api/handoff/browser', '/api/schedules/preview']) {
     for (const status of [200, 400, 415]) {
       const times = seen.get(`${to} ${status}`) ?? 0;
-      assert.ok(times >= 10, `${to} ${status}: ${times}`);
+      assert.ok(times >= 1, `${to} ${status}: ${times}`);
     }
   }
   assert.deepEqual(
