@@ -11,6 +11,7 @@ import { invalidRequest } from './input-fault.ts';
 import type { McpMessage } from './mcp-messages.ts';
 import { TOOL_FORMS } from './mcp-tools.ts';
 import { schemaCheck } from './schema-check.ts';
+import { memberText } from './strict-json.ts';
 
 const PAYMENT = 'x402/payment';
 const PAYMENT_RESPONSE = 'x402/payment-response';
@@ -23,16 +24,19 @@ const record = schemaCheck(Type.Record(Type.String(), Type.Unknown()));
 const errorBody = schemaCheck(ErrorBody);
 const checks = new Map(MCP_TOOLS.map(({ name }) => [name, schemaCheck(TOOL_FORMS[name].input)]));
 
-/** `outer`: the request that brought `message`. Never throws: `tell` hears of what should not happen. */
+/** `text`: of the message as it was written. */
+export type Incoming = { readonly message: McpMessage; readonly text: string };
+
+/** `outer`: the request that brought it. Never throws: `tell` hears of what should not happen. */
 export async function callTool(
   tool: Known,
-  message: McpMessage,
+  incoming: Incoming,
   outer: Request,
   route: Routed,
   tell: (cause: unknown) => void,
 ): Promise<CallToolResult> {
   try {
-    return await resultOf(tool, await answered(tool, message, outer, route));
+    return await resultOf(tool, await answered(tool, incoming, outer, route));
   } catch (cause) {
     tell(cause);
     return resultOf(tool, faultAnswer(cause));
@@ -40,23 +44,34 @@ export async function callTool(
 }
 
 /** The parameters are read as they came: the SDK's copy of them leaves out a property `__proto__`. */
-function answered(tool: Known, message: McpMessage, outer: Request, route: Routed): Promise<Response> {
-  const given = member(message.params, 'arguments') ?? {};
+function answered(
+  tool: Known,
+  { message, text }: Incoming,
+  outer: Request,
+  route: Routed,
+): Promise<Response> {
   const headers = new Headers();
   const via = outer.headers.get('via');
   if (via !== null) headers.set('via', via);
   if (tool.route.method === 'POST') {
     headers.set('content-type', 'application/json');
     present(member(member(message.params, '_meta'), PAYMENT), headers);
-    const init = { method: 'POST', body: JSON.stringify(given), headers };
+    const init = { method: 'POST', body: argumentsText(text), headers };
     return inner(new Request(urlOf(tool.route.path), init), outer, route);
   }
+  const given = member(message.params, 'arguments') ?? {};
   const faults = checks.get(tool.name)?.faults(given) ?? [];
   if (faults.length > 0) return Promise.resolve(refusalAnswer(invalidRequest(faults)));
   const path = tool.route.path.replace(/:([A-Za-z]+)/g, (_, name) =>
     encodeURIComponent(String(member(given, name))),
   );
   return inner(new Request(urlOf(path), { headers }), outer, route);
+}
+
+/** As they were written: a route counts the bytes of its body, and other spellings of a value have others. */
+function argumentsText(text: string): string {
+  const params = memberText(text, 'params');
+  return (params === null ? null : memberText(params, 'arguments')) ?? '{}';
 }
 
 /** The same caller under the same id; the headers and what operators see are the outer request's. */

@@ -19,7 +19,7 @@ import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
 import type { Routed } from './front-door.ts';
 import { readJson } from './json-body.ts';
-import { callTool, findTool } from './mcp-call.ts';
+import { callTool, findTool, type Incoming } from './mcp-call.ts';
 import {
   envelopeRefusal,
   McpAnswer,
@@ -55,7 +55,8 @@ export function mcpRoutes(deps: HttpDeps, route: Routed) {
       const malformed = malformedCall(message.value);
       if (malformed !== null) return malformed;
       const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-      await serverFor(request, message.value).connect(transport);
+      const text = new TextDecoder().decode(bytes);
+      await serverFor(request, { message: message.value, text }).connect(transport);
       return transport.handleRequest(request, { parsedBody: message.value });
     },
     { parse: 'none', ...describe(ROUTES.mcp, operation) },
@@ -72,7 +73,7 @@ function servers(deps: HttpDeps, route: Routed) {
     // One for all: to make one costs more than to answer, and no tool of ours asks for it.
     jsonSchemaValidator: new AjvJsonSchemaValidator(),
   };
-  return (request: Request, message: McpMessage): Server => {
+  return (request: Request, incoming: Incoming): Server => {
     const server = new Server(SERVICE, options);
     const tell = (cause: unknown) =>
       deps.logger.error('a tool failed outside its route', { requestId: callOf(request).id, cause });
@@ -80,7 +81,7 @@ function servers(deps: HttpDeps, route: Routed) {
     server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
       const tool = findTool(params.name);
       if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool: see tools/list');
-      return callTool(tool, message, request, route, tell);
+      return callTool(tool, incoming, request, route, tell);
     });
     return server;
   };

@@ -112,3 +112,29 @@ function endOfNumber(text: string, start: number): number {
   while (end < text.length && /[-+.\deE]/.test(text.charAt(end))) end++;
   return end;
 }
+
+/**
+ * The value of a member as it was written, without blanks around it; null: there is none. `object`: the text of an
+ * object that has passed `parseStrictJson`.
+ */
+export function memberText(object: string, name: string): string | null {
+  let depth = 0;
+  let [isName, found, start] = [false, false, 0];
+  for (let at = 0; at < object.length; at++) {
+    const char = object.charAt(at);
+    if (char === '"') {
+      const end = endOfString(object, at);
+      if (depth === 1 && isName) found = JSON.parse(object.slice(at, end)) === name;
+      at = end - 1;
+    } else if (depth === 1 && char === ':') {
+      [isName, start] = [false, at + 1];
+    } else if (depth === 1 && /[,}]/.test(char)) {
+      if (found) return object.slice(start, at).trim();
+      isName = true;
+    } else if (/[{[]/.test(char)) {
+      depth += 1;
+      if (depth === 1) isName = true;
+    } else if (/[}\]]/.test(char)) depth -= 1;
+  }
+  return null;
+}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { isExactNumber } from '#src/http/exact-number.ts';
-import { parseStrictJson } from '#src/http/strict-json.ts';
+import { memberText, parseStrictJson } from '#src/http/strict-json.ts';
 
 const faultsOf = (text: string) => {
   const parsed = parseStrictJson(text);
@@ -129,5 +129,41 @@ test('any text is read, faulted or called a syntax error, never thrown at', () =
       }
       assert.equal(outcome === 'syntax', !valid, text);
     }),
+  );
+});
+
+test('the text of a member is what stands between its colon and its end, whatever the name and its spelling', () => {
+  const text =
+    '{ "a" : {"b":[1,"}",{"c":2}]} ,"b":"\\"a\\":1","c":[ 1e20 , -0 ], "\\u0064":1.0\n,"__proto__":{"e": 3}}';
+  const wanted = {
+    a: '{"b":[1,"}",{"c":2}]}',
+    b: '"\\"a\\":1"',
+    c: '[ 1e20 , -0 ]',
+    d: '1.0',
+    e: null,
+    __proto: null,
+    '': null,
+  };
+  for (const [name, part] of Object.entries(wanted)) assert.equal(memberText(text, name), part, name);
+  assert.equal(memberText(text, '__proto__'), '{"e": 3}');
+  assert.equal(memberText('{}', 'a'), null);
+});
+
+test('property: every member of an object is found, as written', () => {
+  fc.assert(
+    fc.property(
+      fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()),
+      fc.constantFrom(0, 1, '\t\n'),
+      (object, space) => {
+        const text = JSON.stringify(object, null, space);
+        for (const name of Object.keys(object)) {
+          const found = memberText(text, name) ?? assert.fail(name);
+          assert.ok(text.includes(found));
+          assert.equal(JSON.stringify(JSON.parse(found)), JSON.stringify(object[name]));
+        }
+        for (const name of ['nobody’s', 'key'])
+          if (!Object.hasOwn(object, name)) assert.equal(memberText(text, name), null);
+      },
+    ),
   );
 });
