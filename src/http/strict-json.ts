@@ -124,7 +124,7 @@ export function memberText(object: string, name: string): string | null {
     const char = object.charAt(at);
     if (char === '"') {
       const end = endOfString(object, at);
-      if (depth === 1 && isName) found = JSON.parse(object.slice(at, end)) === name;
+      if (isName) found = JSON.parse(object.slice(at, end)) === name;
       at = end - 1;
     } else if (depth === 1 && char === ':') {
       [isName, start] = [false, at + 1];
