@@ -9,6 +9,7 @@ import { json } from './answer.ts';
 import { callOf } from './call.ts';
 import type { HttpDeps } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
+import { INTAKE_ERRORS } from './intake.ts';
 import { describe } from './operation.ts';
 import { limitRate, rateRule } from './rate-limit.ts';
 import { readBody } from './read-body.ts';
@@ -85,9 +86,6 @@ function webhook(headers: Headers): (typeof CanaryEcho.static)['webhook'] {
 }
 
 const answers = { 200: ['What arrived.', CanaryEcho] } as const;
-const errors = { 429: 'Rate limited.', 503: 'A part of the service is unavailable: see error.code.' };
-const bodyErrors = {
-  400: 'The body broke off.',
-  408: 'The body did not arrive in time.',
-  413: 'The body is too large.',
-};
+const { 408: late, 413: large, 429: limited } = INTAKE_ERRORS;
+const errors = { 429: limited, 503: 'A part of the service is unavailable: see error.code.' };
+const bodyErrors = { 400: 'The body broke off.', 408: late, 413: large };

@@ -13,7 +13,7 @@ import { json } from './answer.ts';
 import { DecisionResponse, decisionShown } from './decisions.ts';
 import type { HttpDeps } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
-import { takeIn } from './intake.ts';
+import { INTAKE_ERRORS, takeIn } from './intake.ts';
 import { linksFrom } from './links.ts';
 import { describe } from './operation.ts';
 import { rateRule } from './rate-limit.ts';
@@ -65,11 +65,8 @@ const operation = {
   body: DecideRequest,
   answers: { 200: ['The decision, whatever it recommends.', DecisionResponse] } as const,
   errors: {
+    ...INTAKE_ERRORS,
     400: 'The request is malformed.',
-    408: 'The body did not arrive in time.',
-    413: 'The body is too large.',
-    415: 'The body is not application/json.',
-    429: 'Rate limited.',
     503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
   },
 };

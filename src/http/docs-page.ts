@@ -33,7 +33,7 @@ export function docsPageRoutes(deps: HttpDeps, document: () => Promise<string>) 
   return new Elysia().get(
     ROUTES.docsPage.path,
     async ({ request }) => {
-      const answer = await serve(request);
+      const answer = await serve({ request });
       for (const [name, value] of Object.entries(await pagePolicy())) answer.headers.set(name, value);
       return answer;
     },

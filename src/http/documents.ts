@@ -1,8 +1,8 @@
 // The main documents for agents, on the wire: each made once, from the facts of this deployment.
-import type { TSchema } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { capabilitiesDocument } from '#src/discovery/capabilities.ts';
 import { catalogDocument } from '#src/discovery/catalog.ts';
+import { JSON_TYPE } from '#src/discovery/document-index.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { pricingDocument } from '#src/discovery/pricing.ts';
 import { quickstartDocument } from '#src/discovery/quickstart.ts';
@@ -13,43 +13,37 @@ import { documentFacts } from './document-facts.ts';
 import { CatalogDocument, QuickstartDocument } from './document-schemas.ts';
 import { CapabilitiesDocument, PricingDocument, SecretsPolicyDocument } from './document-schemas-rules.ts';
 import { describe } from './operation.ts';
-import { publisher } from './publish.ts';
+import { documentAnswers, publisher } from './publish.ts';
 
 export function documentRoutes(deps: HttpDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
-  const serve = (document: (facts: Facts) => object) => {
-    const answer = publish('application/json', () => JSON.stringify(document(facts)));
-    return ({ request }: { request: Request }) => answer(request);
-  };
+  const serve = (document: (facts: Facts) => object) =>
+    publish(JSON_TYPE, () => JSON.stringify(document(facts)));
   return new Elysia()
     .get(
       ROUTES.catalog.path,
       serve(catalogDocument),
-      describe(ROUTES.catalog, told('The catalog.', CatalogDocument)),
+      describe(ROUTES.catalog, { answers: documentAnswers('The catalog.', CatalogDocument) }),
     )
     .get(
       ROUTES.quickstart.path,
       serve(quickstartDocument),
-      describe(ROUTES.quickstart, told('The quickstart.', QuickstartDocument)),
+      describe(ROUTES.quickstart, { answers: documentAnswers('The quickstart.', QuickstartDocument) }),
     )
     .get(
       ROUTES.pricing.path,
       serve(pricingDocument),
-      describe(ROUTES.pricing, told('The pricing.', PricingDocument)),
+      describe(ROUTES.pricing, { answers: documentAnswers('The pricing.', PricingDocument) }),
     )
     .get(
       ROUTES.capabilities.path,
       serve(capabilitiesDocument),
-      describe(ROUTES.capabilities, told('The capabilities.', CapabilitiesDocument)),
+      describe(ROUTES.capabilities, { answers: documentAnswers('The capabilities.', CapabilitiesDocument) }),
     )
     .get(
       ROUTES.secretsPolicy.path,
       serve(secretsPolicyDocument),
-      describe(ROUTES.secretsPolicy, told('The policy.', SecretsPolicyDocument)),
+      describe(ROUTES.secretsPolicy, { answers: documentAnswers('The policy.', SecretsPolicyDocument) }),
     );
 }
-
-const told = (text: string, schema: TSchema) => ({
-  answers: { 200: [text, schema], 304: ['Not changed.', null] } as const,
-});

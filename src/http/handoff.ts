@@ -13,11 +13,11 @@ import { documentFacts } from './document-facts.ts';
 import { refusalAnswer } from './errors.ts';
 import { HandoffCapabilities, HandoffResponse } from './handoff-schemas.ts';
 import { type Invalid, invalid } from './input-fault.ts';
-import { takeIn } from './intake.ts';
+import { INTAKE_ERRORS, takeIn } from './intake.ts';
 import { linksFrom } from './links.ts';
 import { describe } from './operation.ts';
 import { policyOf, verdictShown } from './policy.ts';
-import { publisher } from './publish.ts';
+import { documentAnswers, publisher } from './publish.ts';
 import { rateRule } from './rate-limit.ts';
 import { schemaCheck } from './schema-check.ts';
 import { Closed } from './schema-parts.ts';
@@ -47,7 +47,7 @@ export function handoffRoutes(deps: HttpDeps) {
     )
     .get(
       ROUTES.handoffCapabilities.path,
-      ({ request }) => capabilities(request),
+      capabilities,
       describe(ROUTES.handoffCapabilities, capabilitiesOperation),
     );
 }
@@ -79,15 +79,12 @@ const operation = {
   body: HandoffRequest,
   answers: { 200: ['The package, or why the target is refused.', HandoffResponse] } as const,
   errors: {
+    ...INTAKE_ERRORS,
     400: 'The request is malformed, or an action is: see error.code.',
-    408: 'The body did not arrive in time.',
-    413: 'The body is too large.',
-    415: 'The body is not application/json.',
-    429: 'Rate limited.',
     503: 'A part of the service is unavailable: see error.code.',
   },
 };
 
 const capabilitiesOperation = {
-  answers: { 200: ['The capabilities.', HandoffCapabilities], 304: ['Not changed.', null] } as const,
+  answers: documentAnswers('The capabilities.', HandoffCapabilities),
 };

@@ -8,27 +8,16 @@ import { mcpManifest } from '#src/discovery/mcp-manifest.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
+import { heading, paymentTerms } from './document-schemas.ts';
 import { describe, unlisted } from './operation.ts';
-import { publisher } from './publish.ts';
-import { Closed, Instant, Link } from './schema-parts.ts';
-
-const KNOWN = ['It is as the caller has it.', null] as const;
-
-const heading = { ok: Type.Literal(true), service: Type.String(), generatedAt: Instant };
+import { documentAnswers, publisher } from './publish.ts';
+import { Closed, Link } from './schema-parts.ts';
 
 const endpoint = {
   method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
   path: Type.String({ description: 'A parameter is written `{name}` (RFC 6570).' }),
   paid: Type.Boolean({ description: 'Charged where payment is enforced.' }),
   price: Type.Optional(Type.String({ description: 'Of a paid one alone: US dollars, as in $1.50.' })),
-};
-
-const payment = {
-  required: Type.Boolean({ description: 'Whether payment is enforced now.' }),
-  scheme: Type.String(),
-  network: Type.String({ description: 'CAIP-2.' }),
-  networkName: Type.String(),
-  price: Type.String(),
 };
 
 const Listed = Type.Array(
@@ -39,7 +28,7 @@ const ApiIndex = Closed({
   ...heading,
   version: Type.String(),
   description: Type.String(),
-  payment: Closed(payment),
+  payment: Closed(paymentTerms),
   operations: Type.Array(
     Closed({
       id: Type.String({ description: '`operationId` of the OpenAPI document.' }),
@@ -75,7 +64,7 @@ const McpManifest = Closed({
     ),
   ),
   payment: Closed({
-    ...payment,
+    ...paymentTerms,
     requestMeta: Type.String({ description: 'Member of `_meta` that carries the payment.' }),
     responseMeta: Type.String({ description: 'Member of `_meta` that carries the settlement.' }),
     unpaidCall: Type.String(),
@@ -87,32 +76,29 @@ const McpManifest = Closed({
 export function indexDocumentRoutes(deps: HttpDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
-  const published = (document: () => unknown) => {
-    const serve = publish(JSON_TYPE, () => JSON.stringify(document()));
-    return ({ request }: { readonly request: Request }) => serve(request);
-  };
+  const published = (document: () => unknown) => publish(JSON_TYPE, () => JSON.stringify(document()));
   const documents = published(() => documentIndex(facts));
   const manifest = published(() => mcpManifest(facts, SUPPORTED_PROTOCOL_VERSIONS));
   return new Elysia()
     .get(
       ROUTES.index.path,
       published(() => apiIndex(facts)),
-      describe(ROUTES.index, { answers: { 200: ['The index.', ApiIndex], 304: KNOWN } }),
+      describe(ROUTES.index, { answers: documentAnswers('The index.', ApiIndex) }),
     )
     .get(
       ROUTES.discovery.path,
       documents,
-      describe(ROUTES.discovery, { answers: { 200: ['The index.', DocumentIndex], 304: KNOWN } }),
+      describe(ROUTES.discovery, { answers: documentAnswers('The index.', DocumentIndex) }),
     )
     .get(
       ROUTES.discoveryMetadata.path,
       documents,
-      describe(ROUTES.discoveryMetadata, { answers: { 200: ['The index.', DocumentIndex], 304: KNOWN } }),
+      describe(ROUTES.discoveryMetadata, { answers: documentAnswers('The index.', DocumentIndex) }),
     )
     .get(
       ROUTES.mcpManifest.path,
       manifest,
-      describe(ROUTES.mcpManifest, { answers: { 200: ['The manifest.', McpManifest], 304: KNOWN } }),
+      describe(ROUTES.mcpManifest, { answers: documentAnswers('The manifest.', McpManifest) }),
     )
     .get(ROUTES.mcpWellKnown.path, manifest, unlisted);
 }

@@ -23,6 +23,14 @@ export type IntakeRules<S extends TSchema> = {
   readonly maxBytes?: number;
 };
 
+/** What can be refused of any body before it is judged, for the interface description. */
+export const INTAKE_ERRORS = {
+  408: 'The body did not arrive in time.',
+  413: 'The body is too large.',
+  415: 'The body is not application/json.',
+  429: 'Rate limited.',
+} as const;
+
 export type Taken<T> = { readonly body: T };
 
 export async function takeIn<S extends TSchema>(

@@ -15,19 +15,16 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
 import { describe } from './operation.ts';
-import { publisher } from './publish.ts';
+import { documentAnswers, publisher } from './publish.ts';
 
 /** `document`: of all groups, this one among them, so it is made when it is first asked for. */
 export function openapiRoutes(deps: HttpDeps, document: () => Promise<string>) {
   const serve = publisher(documentFacts(deps))(JSON_TYPE, document);
   return new Elysia().get(
     ROUTES.openapi.path,
-    ({ request }) => serve(request),
+    serve,
     describe(ROUTES.openapi, {
-      answers: {
-        200: ['The document.', Type.Object({ openapi: Type.Literal('3.1.0') })],
-        304: ['It is as the caller has it.', null],
-      },
+      answers: documentAnswers('The document.', Type.Object({ openapi: Type.Literal('3.1.0') })),
     }),
   );
 }

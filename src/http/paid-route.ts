@@ -2,6 +2,7 @@
 // work at once. What is executed, and what the body says of it, is each route's own.
 import type { Static, TSchema } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { usd } from '#src/discovery/facts.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
@@ -10,7 +11,7 @@ import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import { json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
 import { faultWithJobLink, statusOf, withJobLink } from './execution-answer.ts';
-import { takeInPaid } from './intake.ts';
+import { INTAKE_ERRORS, takeInPaid } from './intake.ts';
 import { type Links, linksFrom } from './links.ts';
 import { describe, type Operation } from './operation.ts';
 import { paymentGate } from './payment-gate.ts';
@@ -61,12 +62,10 @@ function operationOf({ settings }: HttpDeps, { route, operation }: PaidRoute<TSc
   return {
     ...operation,
     body: inputSchema,
-    paidUsd: settings.offer.price.replace(/^\$/, ''),
+    paidUsd: usd(settings.offer),
     errors: {
+      ...INTAKE_ERRORS,
       400: 'The request is invalid or its target is refused: nothing was sent.',
-      408: 'The body did not arrive in time.',
-      413: 'The body is too large.',
-      415: 'The body is not application/json.',
       429: 'Rate limited, or too many calls in flight.',
       503: 'A part of the service is unavailable, or the payment is unconfirmed: see error.code.',
       508: 'The request came through this relay already.',

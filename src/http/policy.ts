@@ -9,7 +9,7 @@ import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import { json } from './answer.ts';
 import type { HttpDeps, HttpSettings } from './deps.ts';
 import { ErrorBody, refusalAnswer } from './errors.ts';
-import { takeIn } from './intake.ts';
+import { INTAKE_ERRORS, takeIn } from './intake.ts';
 import { linksFrom } from './links.ts';
 import { describe } from './operation.ts';
 import { rateRule } from './rate-limit.ts';
@@ -137,11 +137,8 @@ const operation = {
   body: WebhookRequest,
   answers: { 200: ['The verdict, allowed or not.', PolicyCheckResponse] } as const,
   errors: {
+    ...INTAKE_ERRORS,
     400: 'The request is malformed.',
-    408: 'The body did not arrive in time.',
-    413: 'The body is too large.',
-    415: 'The body is not application/json.',
-    429: 'Rate limited.',
     503: 'A part of the service is unavailable: see error.code.',
   },
 };

@@ -1,12 +1,17 @@
 // A document that changes only with a release or the configuration: made once, served with an entity tag (RFC 9110).
+import type { TSchema } from '@sinclair/typebox';
 import type { Facts } from '#src/discovery/facts.ts';
 import { linkHeader } from '#src/discovery/link-header.ts';
 import { CACHE_SHORTLY } from './answer.ts';
 
-export type Publisher = (
-  mediaType: string,
-  text: () => string | Promise<string>,
-) => (request: Request) => Promise<Response>;
+/** As a route's handler. */
+export type Published = (context: { readonly request: Request }) => Promise<Response>;
+
+export type Publisher = (mediaType: string, text: () => string | Promise<string>) => Published;
+
+/** The answers of one that is described. */
+export const documentAnswers = <S extends TSchema | string>(text: string, body: S) =>
+  ({ 200: [text, body], 304: ['It is as the caller has it.', null] }) as const;
 
 type Made = { readonly text: string; readonly etag: string };
 
@@ -18,7 +23,7 @@ export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'gen
       const whole = await text();
       return { text: whole, etag: await weakTag(whole.replaceAll(generatedAt, '')) };
     };
-    return async (request) => {
+    return async ({ request }) => {
       made ??= make();
       const document = await made;
       const headers = { etag: document.etag, link, ...CACHE_SHORTLY };

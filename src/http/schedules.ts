@@ -12,11 +12,11 @@ import type { HttpDeps, HttpSettings } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
 import { refusalAnswer } from './errors.ts';
 import { type InputFault, type Invalid, invalid, MAX_FAULTS } from './input-fault.ts';
-import { takeIn } from './intake.ts';
+import { INTAKE_ERRORS, takeIn } from './intake.ts';
 import { linksFrom } from './links.ts';
 import { describe } from './operation.ts';
 import { requestShown, verdictShown } from './policy.ts';
-import { publisher } from './publish.ts';
+import { documentAnswers, publisher } from './publish.ts';
 import { rateRule } from './rate-limit.ts';
 import { ScheduleCapabilities, SchedulePreviewResponse } from './schedule-schemas.ts';
 import { schemaCheck } from './schema-check.ts';
@@ -60,7 +60,7 @@ export function scheduleRoutes(deps: HttpDeps) {
     )
     .get(
       ROUTES.scheduleCapabilities.path,
-      ({ request }) => capabilities(request),
+      capabilities,
       describe(ROUTES.scheduleCapabilities, capabilitiesOperation),
     );
 }
@@ -120,15 +120,12 @@ const operation = {
   body: SchedulePreviewRequest,
   answers: { 200: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse] } as const,
   errors: {
+    ...INTAKE_ERRORS,
     400: 'The request is malformed, or the schedule is: see error.code.',
-    408: 'The body did not arrive in time.',
-    413: 'The body is too large.',
-    415: 'The body is not application/json.',
-    429: 'Rate limited.',
     503: 'A part of the service is unavailable: see error.code.',
   },
 };
 
 const capabilitiesOperation = {
-  answers: { 200: ['The capabilities.', ScheduleCapabilities], 304: ['Not changed.', null] } as const,
+  answers: documentAnswers('The capabilities.', ScheduleCapabilities),
 };

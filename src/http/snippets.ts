@@ -8,7 +8,7 @@ import type { HttpDeps } from './deps.ts';
 import { documentFacts } from './document-facts.ts';
 import { heading, Path, paymentTerms } from './document-schemas.ts';
 import { describe } from './operation.ts';
-import { publisher } from './publish.ts';
+import { documentAnswers, publisher } from './publish.ts';
 import { Closed, Link } from './schema-parts.ts';
 import { SnippetShown } from './snippet-schemas.ts';
 
@@ -32,9 +32,7 @@ export function snippetRoutes(deps: HttpDeps) {
   const serve = publisher(facts)(JSON_TYPE, () => JSON.stringify(snippetsDocument(facts)));
   return new Elysia().get(
     ROUTES.snippets.path,
-    ({ request }) => serve(request),
-    describe(ROUTES.snippets, {
-      answers: { 200: ['The document.', SnippetsDocument], 304: ['It is as the caller has it.', null] },
-    }),
+    serve,
+    describe(ROUTES.snippets, { answers: documentAnswers('The document.', SnippetsDocument) }),
   );
 }

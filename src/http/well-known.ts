@@ -17,12 +17,8 @@ import { publisher } from './publish.ts';
 export function wellKnownRoutes(deps: HttpDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
-  const text = (mediaType: string, made: () => string) => {
-    const serve = publish(mediaType, made);
-    return ({ request }: { readonly request: Request }) => serve(request);
-  };
   const json = (mediaType: string, document: () => unknown) =>
-    text(mediaType, () => JSON.stringify(document()));
+    publish(mediaType, () => JSON.stringify(document()));
   return new Elysia()
     .get(
       ROUTES.x402.path,
@@ -46,18 +42,18 @@ export function wellKnownRoutes(deps: HttpDeps) {
     )
     .get(
       ROUTES.robots.path,
-      text(TEXT_TYPE, () => robotsText(facts)),
+      publish(TEXT_TYPE, () => robotsText(facts)),
       unlisted,
     )
     .get(
       ROUTES.favicon.path,
-      text(SVG_TYPE, () => iconSvg),
+      publish(SVG_TYPE, () => iconSvg),
       unlisted,
     )
     .get(ROUTES.faviconIco.path, ico, unlisted)
     .get(
       ROUTES.llms.path,
-      text(TEXT_TYPE, () => llmsText(facts)),
+      publish(TEXT_TYPE, () => llmsText(facts)),
       describe(ROUTES.llms, {
         answers: {
           200: ['The guide, as Markdown.', 'text/plain'],
