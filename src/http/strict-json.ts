@@ -2,6 +2,7 @@
 // cannot give back as written, no nesting past the limit. It leaves what the values mean to the schemas.
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { parseByName } from './escaped-names.ts';
 import { isExactNumber } from './exact-number.ts';
 import { type InputFault, MAX_FAULTS, pointerPart } from './input-fault.ts';
 
@@ -22,8 +23,9 @@ export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDept
   } catch {
     return { outcome: 'syntax' };
   }
-  const faults = findFaults(text);
-  return faults.length === 0 ? { outcome: 'value', value } : { outcome: 'faults', faults };
+  const { faults, hasEscapedName } = look(text);
+  if (faults.length > 0) return { outcome: 'faults', faults };
+  return { outcome: 'value', value: hasEscapedName ? parseByName(text) : value };
 }
 
 function nestsDeeperThan(limit: number, text: string): boolean {
@@ -50,10 +52,13 @@ function endOfString(text: string, start: number): number {
 /** `names` null: an array. `place`: the name or the index that a value now stands under. */
 type Level = { readonly names: Set<string> | null; place: string | number; expectsName: boolean };
 
+type Look = { readonly faults: readonly InputFault[]; readonly hasEscapedName: boolean };
+
 /** Walks the tokens of a text that is known to be JSON, without recursion. */
-function findFaults(text: string): InputFault[] {
+function look(text: string): Look {
   const faults: InputFault[] = [];
   const levels: Level[] = [];
+  let hasEscapedName = false;
   const fault = (message: string, upTo = levels.length) => {
     const path = levels.slice(0, upTo).map(({ place }) => `/${pointerPart(String(place))}`);
     faults.push({ path: path.join(''), message });
@@ -63,7 +68,9 @@ function findFaults(text: string): InputFault[] {
     const level = levels.at(-1);
     if (char === '"') {
       const end = endOfString(text, at);
-      readString(text.slice(at, end), level, fault, levels.length);
+      const raw = text.slice(at, end);
+      if (level?.expectsName === true && raw.includes('\\')) hasEscapedName = true;
+      readString(raw, level, fault, levels.length);
       at = end;
     } else if (/[-\d]/.test(char)) {
       const end = endOfNumber(text, at);
@@ -74,7 +81,7 @@ function findFaults(text: string): InputFault[] {
       at++;
     }
   }
-  return faults;
+  return { faults, hasEscapedName };
 }
 
 function readString(

@@ -167,3 +167,46 @@ test('property: every member of an object is found, as written', () => {
     ),
   );
 });
+
+test('a name with escapes is the one that is written, whatever stood there in an earlier text', () => {
+  const parsed = (text: string) => {
+    const strict = parseStrictJson(text);
+    assert.equal(strict.outcome, 'value');
+    return strict.outcome === 'value' ? strict.value : null;
+  };
+  parsed('{"body":{"channelq":1,"\\\\u044":2}}');
+  const other = parsed('{"body":{"channelq":1,"\\u0442\\u0435":"hi"}}');
+  assert.deepEqual(other, { body: { channelq: 1, те: 'hi' } });
+  parsed('{"k":1,"\\\\":2}');
+  assert.deepEqual(parsed('{"k":1,"\\n":2}'), { k: 1, '\n': 2 });
+});
+
+test('texts with escaped names are read as they were written: any value, any spelling', () => {
+  const spelled = (value: unknown): string => {
+    if (Array.isArray(value)) return `[ ${value.map(spelled).join(' , ')}\n]`;
+    if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+    const members = Object.entries(value).map(([name, of]) => `${escaped(name)} :\t${spelled(of)}`);
+    return `{ ${members.join(' ,')} }`;
+  };
+  const escaped = (name: string) => {
+    const units = Array.from({ length: name.length }, (_, at) => name.charCodeAt(at));
+    return `"${units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}"`;
+  };
+  const names = fc.string({ unit: 'grapheme', maxLength: 4 });
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small' },
+      fc.string({ unit: 'grapheme' }),
+      fc.constantFrom(0, -1.5, 1e3, true, false, null),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(names, tie('value'), { maxKeys: 4 }),
+    ),
+  }));
+  fc.assert(
+    fc.property(value, (given) => {
+      const parsed = parseStrictJson(spelled(given));
+      assert.equal(parsed.outcome === 'value' && JSON.stringify(parsed.value), JSON.stringify(given));
+    }),
+    { numRuns: 2000 },
+  );
+});
