@@ -125,6 +125,6 @@ const RECEIPT_RULES = [
 
 const RETENTION_RULES = [
   'Reads of a job answer 404 after its retention; its receipt still verifies, by the checks that need no job.',
-  'Repeats of a key or payment are answered from the event log, also after retention.',
+  'Repeats of a payment are answered from the event log for ever, those of a key for as long as the key holds, also after retention.',
   'Keep receipt.jws and disclosures yourself: with the published keys they verify without this service.',
 ] as const;

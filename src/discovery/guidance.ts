@@ -23,7 +23,7 @@ export function guidanceText(facts: Facts): string {
     `Price: ${chargeInWords(facts)} A refusal (any 4xx, 508) and a replay are never charged.`,
     `Order of calls (paths are below the server of this description):\n${steps.join('\n')}`,
     ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY}`]),
-    `Repeats: ${REPEATS}`,
+    `Repeats: ${repeats(facts)}`,
     `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} has the keys to verify them offline.`,
     `Limits: ${limitsInWords(facts)}`,
     `Try it: ${call(ROUTES.checkPolicy)} judges a target without calling it, free. ${testTarget(facts)}`,
@@ -49,8 +49,16 @@ export function callOrder(facts: Facts): readonly string[] {
   ];
 }
 
-export const REPEATS =
-  'a call that got lost is repeated with the same body and the same payment header: nothing is sent or charged twice. After 503 `payment_unconfirmed` repeat with that same header, never with a new payment. After 409 `idempotency_in_progress` or 429 wait as Retry-After says.';
+export function repeats({ askedFor }: Facts): string {
+  const wait = 'After 409 `idempotency_in_progress` or 429 wait as Retry-After says.';
+  if (askedFor === null) {
+    return `a call that got lost is repeated with the same body and idempotencyKey: nothing is sent twice. Without a key it is a new call. ${wait}`;
+  }
+  return (
+    'a call that got lost is repeated with the same body and the same payment header: nothing is sent or charged twice. ' +
+    `After 503 \`payment_unconfirmed\` repeat with that same header, never with a new payment. ${wait}`
+  );
+}
 
 const HOW_TO_PAY =
   'the 402 carries the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.';

@@ -3,7 +3,7 @@ import { utf8 } from '../domain/bytes.ts';
 import { SERVICE } from '../domain/limits.ts';
 import { chargeInWords } from './document-parts.ts';
 import type { Facts } from './facts.ts';
-import { AVOID_WHEN, callOrder, PURPOSE, REPEATS, USE_WHEN } from './guidance.ts';
+import { AVOID_WHEN, callOrder, PURPOSE, repeats, USE_WHEN } from './guidance.ts';
 import type { RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 import { testTarget } from './test-target.ts';
@@ -31,7 +31,7 @@ ${callOrder(facts)
   .map((step, i) => `${i + 1}. ${step}`)
   .join('\n')}
 
-Repeats: ${REPEATS}
+Repeats: ${repeats(facts)}
 
 Tests: ${testTarget(facts)}
 

@@ -43,15 +43,19 @@ export function frontDoor(deps: HttpDeps, route: Routed): Observable {
  * short host, and Bun gives a path alone where there is no Host.
  */
 function routableRequest(request: Request): Request {
-  const { method, url, headers, body } = request;
+  const { url, headers, body } = request;
   const pathStart = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2);
-  const routable = pathStart >= SHORTEST_PATH_START ? url : `http://localhost${url.slice(pathStart)}`;
+  const path = pathStart === -1 ? '/' : url.slice(pathStart);
+  const routable = pathStart >= SHORTEST_PATH_START ? url : `http://localhost${path}`;
+  // No route has another: what a Request may not be made of (CONNECT, TRACE) is answered as one that none serves.
+  const method = METHODS.has(request.method) ? request.method : 'PATCH';
   if (method === 'HEAD') return new Request(routable, { method: 'GET', headers });
   if (routable === url) return request;
   return new Request(routable, { method, headers, body, ...(body === null ? {} : { duplex: 'half' }) });
 }
 
 const SHORTEST_PATH_START = 11;
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /**
  * RFC 9112 §3.2. With any other the path that is routed is not the one that was asked for, or no route could read the

@@ -119,7 +119,11 @@ const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
 /** Of a message that was not read: nobody knows its id. */
 export function envelopeRefusal(refusal: EnvelopeRefused): Response {
   const { refused: code, message, details, retryAfterSeconds } = refusal;
-  const data = { code, ...(details === undefined ? {} : { details }) };
+  const data = {
+    code,
+    ...(details === undefined ? {} : { details }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  };
   const error = { code: RPC_CODES[code] ?? SERVER_ERROR, message, data };
   const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
   return json(STATUS[code], { jsonrpc: '2.0', id: null, error }, headers);

@@ -24,7 +24,10 @@ export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'gen
       return { text: whole, etag: await weakTag(whole.replaceAll(generatedAt, '')) };
     };
     return async ({ request }) => {
-      made ??= make();
+      made ??= make().catch((cause: unknown) => {
+        made = undefined;
+        throw cause;
+      });
       const document = await made;
       const headers = { etag: document.etag, link, ...CACHE_SHORTLY };
       if (isKnown(request.headers.get('if-none-match'), document.etag)) {

@@ -45,7 +45,7 @@ export async function handOffBrowser(
   const back = returnUrl === undefined ? null : readPage(deps, returnUrl, '/returnUrl');
   if (back !== null && isRefused(back)) return back;
   const notBack = back === null ? null : await judgePlace(deps, back.target);
-  if (notBack !== null && notBack.refused !== 'too_many_in_flight') return badReturn(notBack);
+  if (notBack !== null && !mayPass(notBack)) return badReturn(notBack);
   const idempotencyKey = key ?? null;
   const warnings = handoffWarnings(actions, idempotencyKey);
   const refusal = notBack ?? (await judgeRequest(deps, page.target, deps.payer));
@@ -73,6 +73,14 @@ function readPage({ readers }: HandoffDeps, text: string, place: string): Page |
   if (isRefused(target)) return target;
   const [pathname = '/'] = target.path.split('?', 1);
   return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
+}
+
+/** Nothing is wrong with the request: the same one may be good in a moment. */
+function mayPass({ refused: code, details }: TargetRefused): boolean {
+  if (code === 'too_many_in_flight') return true;
+  return (
+    typeof details === 'object' && details !== null && 'retryable' in details && details.retryable === true
+  );
 }
 
 /** A slip of the request, not of the target: there is no package to say it in. */

@@ -6,6 +6,7 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { serviceLinks } from '#src/discovery/service-links.ts';
 import { documentFacts } from '#src/http/document-facts.ts';
 import { STATUS } from '#src/http/errors.ts';
+import { publisher } from '#src/http/publish.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { clientOf, type OpenApi } from '#test/support/http-client.ts';
 import { BASE, fakeWorld, JOB, RECEIPT } from '#test/support/http-deps.ts';
@@ -212,3 +213,17 @@ function statusesOf(paths: OpenApi['paths'], path: string): readonly number[] {
   assert.ok(statuses.length > 8, path);
   return statuses;
 }
+
+test('a document that could not be made is made when it is asked for again', async () => {
+  let asked = 0;
+  const serve = publisher({ baseUrl: 'https://relay.example', generatedAt: 'now' })('text/plain', () => {
+    asked += 1;
+    if (asked === 1) throw new Error('not yet');
+    return 'made';
+  });
+  const request = new Request('https://relay.example/x');
+  await assert.rejects(serve({ request }), /not yet/);
+  assert.equal(await (await serve({ request })).text(), 'made');
+  assert.equal(await (await serve({ request })).text(), 'made');
+  assert.equal(asked, 2);
+});

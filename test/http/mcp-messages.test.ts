@@ -182,7 +182,8 @@ test('messages of one client are limited before a byte of them is read: rate_lim
     retry: '31',
   });
   const { status, id, code, data } = await rpcErrorOf(response);
-  assert.deepEqual([status, id, code, data], [429, null, SERVER_ERROR, { code: 'rate_limited' }]);
+  const limited = { code: 'rate_limited', retryAfterSeconds: 31 };
+  assert.deepEqual([status, id, code, data], [429, null, SERVER_ERROR, limited]);
   assert.equal(read, 0);
   const other = { method: 'POST', body: JSON.stringify(PING), headers: MCP_HEADERS };
   assert.equal((await http.call('/mcp', other, '203.0.113.9')).status, 200);

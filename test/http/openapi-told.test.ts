@@ -79,7 +79,7 @@ test('the guidance is at most 4000 characters and names when, price, order of ca
       'Not:',
       '0.003',
       'eip155:8453',
-      '503 `payment_unconfirmed`',
+      isPaid ? '503 `payment_unconfirmed`' : 'Without a key it is a new call',
       'Verification:',
     ])
       assert.ok(guidance.includes(said), said);

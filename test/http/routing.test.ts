@@ -243,3 +243,25 @@ test('links stand on PUBLIC_BASE_URL alone', async () => {
   assert.ok(links.length > 3);
   for (const link of links) assert.match(link, /^https:\/\/public\.example\/(api|proof)\//);
 });
+
+test('a method that no Request can be made of is method_not_allowed, on a short host too', async () => {
+  const app = createApp(fakeWorld());
+  for (const method of ['TRACE', 'TRACK', 'CONNECT', 'get', 'BREW']) {
+    for (const url of [
+      'http://x/health/live',
+      'http://relay.example/health/live',
+      'http://relay.example:443',
+    ]) {
+      // as the runtimes' servers hand it over
+      const request = Object.create(new Request('http://x/'), {
+        method: { value: method },
+        url: { value: url },
+        headers: { value: new Headers() },
+        body: { value: null },
+      });
+      const { status, headers } = await app.fetch(request, { clientAddress: '198.51.100.7' });
+      assert.equal(status, 405, `${method} ${url}`);
+      assert.match(headers.get('allow') ?? '', /^GET, HEAD/);
+    }
+  }
+});
