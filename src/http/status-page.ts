@@ -11,7 +11,8 @@ import { ofTheMoment } from './of-the-moment.ts';
 import { unlisted } from './operation.ts';
 import { type PageAnswer, pagesFrom } from './page.ts';
 import { readInteger } from './query-string.ts';
-import { processPlots, windowPlots } from './status-plots.ts';
+import { processPlots } from './status-process-plots.ts';
+import { windowPlots } from './status-window-plots.ts';
 import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-words.ts';
 
 const { path } = ROUTES.statusPage;
