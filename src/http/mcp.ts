@@ -99,4 +99,5 @@ const operation = {
     415: ['The body is not application/json.', McpRefusal],
     429: ['Too many messages from this address: see Retry-After.', McpRefusal],
   } as const,
+  errors: { 503: 'A part of the service is unavailable: see error.code.' },
 };
