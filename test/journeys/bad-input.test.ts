@@ -86,9 +86,9 @@ async function sendAndJudge(sent: Sent, operation: Operation | undefined): Promi
   return response;
 }
 
-/** Pages and well-known files are served, and are no operations. Bun's fetch asks for `/` where it is told `//`. */
+/** Pages and well-known files are served, and are no operations. Bun's fetch collapses the slashes that a path begins with. */
 function isAside(path: string, method: string): boolean {
-  const { pathname } = new URL(`${service.url}${path === '//' ? '/' : path}`);
+  const { pathname } = new URL(`${service.url}${path.replace(/^\/+/, '/')}`);
   return Object.values(ROUTES).some(
     (route: RouteFacts) => !route.listed && route.method === method && route.path === pathname,
   );
