@@ -53,13 +53,21 @@ export function parseByName(text: string): unknown {
   }
 
   function string(): string {
-    const start = at++;
-    while (text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
-    at++;
+    const start = at;
+    at = endOfString(text, start);
     return JSON.parse(text.slice(start, at));
   }
 
   function blanks(): void {
     while (/[ \t\n\r]/.test(text.charAt(at))) at++;
   }
+}
+
+/** Index after the closing quote of the string that opens at `start`; the text's end where none closes it. */
+export function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++;
+    else if (text[at] === '"') return at + 1;
+  }
+  return text.length;
 }

@@ -2,7 +2,7 @@
 // cannot give back as written, no nesting past the limit. It leaves what the values mean to the schemas.
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { parseByName } from './escaped-names.ts';
+import { endOfString, parseByName } from './escaped-names.ts';
 import { isExactNumber } from './exact-number.ts';
 import { type InputFault, MAX_FAULTS, pointerPart } from './input-fault.ts';
 
@@ -38,15 +38,6 @@ function nestsDeeperThan(limit: number, text: string): boolean {
     } else if (char === '}' || char === ']') depth--;
   }
   return false;
-}
-
-/** Index after the closing quote of the string that opens at `start`; the text's end where none closes it. */
-function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === '\\') at++;
-    else if (text[at] === '"') return at + 1;
-  }
-  return text.length;
 }
 
 /** `names` null: an array. `place`: the name or the index that a value now stands under. */
