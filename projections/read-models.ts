@@ -5,11 +5,10 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import { decisionQueries } from './decision/query.ts';
 import { jobQueries } from './job/query.ts';
-import { monitoringQueries, windowStart } from './monitoring/query.ts';
+import { monitoringQueries } from './monitoring/query.ts';
 import { proofQueries } from './proof/query.ts';
 import { receiptQueries } from './receipt/query.ts';
 import type { Db } from './rows.ts';
-import { sharedAsk } from './shared-ask.ts';
 import { storeQueries } from './store-query.ts';
 import { trustQueries } from './trust/query.ts';
 import { toldSince } from './versions.ts';
@@ -43,17 +42,6 @@ const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] }
   store: ['counts'],
 };
 
-/** Costly questions that anybody may ask, and by what two of them are the same. */
-const SHARED: {
-  readonly [G in Group]?: { readonly [Q in keyof ReadModels[G]]?: (...given: never[]) => string };
-} = {
-  monitoring: {
-    // An answer of a moment later is as good.
-    summary: windowStart,
-    series: (since: string, starts: readonly string[]) => [since, ...starts].join(),
-  },
-};
-
 /** `ready`: whether the rows have caught up with the log since the process began; it may take a second to say. */
 export function readModels(
   store: Pick<ReadStore<Db>, 'open'>,
@@ -65,18 +53,13 @@ export function readModels(
 
   function guarded<G extends Group>(name: G): ReadModels[G] {
     const ofTheWhole: readonly PropertyKey[] = OF_THE_WHOLE[name] ?? [];
-    const keys: Readonly<Record<string, ((...given: never[]) => string) | undefined>> = SHARED[name] ?? {};
-    const shared = sharedAsk();
     let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
     const ask = async (question: string, given: readonly unknown[]): Promise<unknown> => {
       const db = await within(clock, OPEN_MS, () => store.open());
       if (made?.db !== db) made = { db, queries: QUERIES[name](db) as unknown as Record<string, Ask> };
       const { queries } = made;
       if (ofTheWhole.includes(question) && !(await ready())) throw unavailable(new Error('still replaying'));
-      const answered = () => within(clock, ANSWER_MS, async () => queries[question]?.(...given));
-      const key = keys[question]?.(...(given as never[]));
-      if (key === undefined) return await answered();
-      return await within(clock, ANSWER_MS, () => shared(`${question} ${key}`, answered));
+      return await within(clock, ANSWER_MS, async () => queries[question]?.(...given));
     };
     return new Proxy({} as Record<string, Ask>, {
       // Nothing here is a promise, though every property would be a function: `then` stays absent.

@@ -177,3 +177,21 @@ test('history: a wall clock that jumps back and forth leaves at most an hour of 
   assert.ok(meter.history([]).length <= HISTORY_MINUTES);
   for (const { at } of meter.history([])) assert.ok(Date.parse(at) <= NOW);
 });
+
+test('windows that are asked for at once share one query, on the page and the endpoint; other windows have theirs', async () => {
+  const asked: number[] = [];
+  const given = fakeWorld();
+  const summary = async (_: number, windowMs: number) => {
+    asked.push(windowMs);
+    return { stats, failureRate: 0.25, overdue: 0 };
+  };
+  const monitoring = { ...given.reads.monitoring, summary };
+  const client = clientOf(fakeWorld({ reads: { monitoring }, clock: stillClock() }));
+  const paths = [MONITORING, '/status'].map((path) => `${path}?windowMs=${DAY}`);
+  await Promise.all([...paths, ...paths, ...paths].map((path) => client.call(path)));
+  await client.call(`${MONITORING}?windowMs=${HOUR}`);
+  assert.deepEqual(asked, [DAY, HOUR]);
+});
+
+/** No answer grows old by it. */
+const stillClock = () => ({ ...systemClock(), now: () => NOW, monotonic: () => 0 });
