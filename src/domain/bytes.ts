@@ -124,6 +124,23 @@ export function fromBase64url(text: string): Uint8Array<ArrayBuffer> | null {
 /** 0 to 63, or -1, which no shift and no OR makes positive again. */
 const sextet = (text: string, at: number): number => BASE64URL_INDEX[text.charCodeAt(at)] ?? -1;
 
+/** Standard base64 with padding (RFC 4648 §4), as signed notes write it. */
+export function toBase64(bytes: Uint8Array): string {
+  const text = toBase64url(bytes).replaceAll('-', '+').replaceAll('_', '/');
+  return text.padEnd(Math.ceil(text.length / 4) * 4, '=');
+}
+
+/** Bytes of standard base64, or null for anything but its one canonical, padded form. */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  if (text.length % 4 !== 0 || /[-_]|[^=]=[^=]/.test(text)) return null;
+  return fromBase64url(
+    text
+      .replace(/={1,2}$/, '')
+      .replaceAll('+', '-')
+      .replaceAll('/', '_'),
+  );
+}
+
 export function toHex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += (byte < 16 ? '0' : '') + byte.toString(16);

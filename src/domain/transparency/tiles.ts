@@ -1,0 +1,104 @@
+// Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their names in addresses, and the tree read
+// from them.
+import type { Sha256 } from '../receipt/commitments.ts';
+import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
+
+/** Levels of the tree in one tile. */
+export const TILE_HEIGHT = 8;
+export const TILE_WIDTH = 2 ** TILE_HEIGHT;
+export const HASH_BYTES = 32;
+
+/** `entries`: leaf data, not hashes; else 0 to 63. */
+export type TileLevel = number | 'entries';
+
+/** `width`: hashes in it; a partial tile has 1 to 255. */
+export type TileName = { readonly level: TileLevel; readonly n: number; readonly width: number };
+
+/** The concatenated hashes of the n-th tile of a level as far as they are there, 32 bytes each; null: none is. */
+export type ReadTile = (level: number, n: number) => Promise<Uint8Array | null>;
+
+/** `<L>/<N>[.p/<W>]` in its one spelling; null for anything else. */
+export function parseTilePath(path: string): TileName | null {
+  const [, level = '', high = '', low = '', partial] =
+    /^(entries|0|[1-9]\d?)\/((?:x\d{3}\/)*)(\d{3})(?:\.p\/([1-9]\d{0,2}))?$/.exec(path) ?? [];
+  if (level === '' || high.startsWith('x000/')) return null;
+  const n = Number(high.replaceAll(/[x/]/g, '') + low);
+  const width = partial === undefined ? TILE_WIDTH : Number(partial);
+  if (!Number.isSafeInteger(n) || (partial !== undefined && width >= TILE_WIDTH)) return null;
+  if (level === 'entries') return { level, n, width };
+  return Number(level) > 63 ? null : { level: Number(level), n, width };
+}
+
+/** As in `0/x001/234.p/17`. */
+export function tilePath({ level, n, width }: TileName): string {
+  const digits = String(n);
+  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
+  const number = groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/');
+  return `${level}/${number}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
+}
+
+/** How many hashes of tile `n` at `level` a tree of `size` leaves has: 0 to 256. */
+export function tileWidth(level: TileLevel, n: number, size: number): number {
+  const complete = Math.floor(size / TILE_WIDTH ** (level === 'entries' ? 0 : level));
+  return Math.max(0, Math.min(TILE_WIDTH, complete - n * TILE_WIDTH));
+}
+
+/** The tiles are not those of a tree as large as was asked for. */
+export class TileMissing extends Error {
+  constructor(level: number, n: number) {
+    super(`tile ${level}/${n} is not there, or too short`);
+    this.name = 'TileMissing';
+  }
+}
+
+/** Reads nodes of the tree; a tile is asked for once. */
+export type TreeReader = {
+  /** MTH(D[from:to]) of RFC 6962 §2.1. Throws `TileMissing`. */
+  root(from: number, to: number): Promise<Hash>;
+};
+
+export function treeReader(readTile: ReadTile, sha256: Sha256): TreeReader {
+  const tiles = new Map<string, Promise<Uint8Array | null>>();
+  const tileAt = (level: number, n: number) => {
+    const known = tiles.get(`${level}/${n}`);
+    if (known !== undefined) return known;
+    const asked = readTile(level, n);
+    tiles.set(`${level}/${n}`, asked);
+    return asked;
+  };
+
+  /** The root of the `index`-th complete subtree of 2^height leaves. */
+  async function complete(height: number, index: number): Promise<Hash> {
+    if (height % TILE_HEIGHT !== 0) {
+      const [left, right] = [
+        await complete(height - 1, 2 * index),
+        await complete(height - 1, 2 * index + 1),
+      ];
+      return nodeHash(left, right, sha256);
+    }
+    const level = height / TILE_HEIGHT;
+    const n = Math.floor(index / TILE_WIDTH);
+    const tile = await tileAt(level, n);
+    const at = (index % TILE_WIDTH) * HASH_BYTES;
+    if (tile === null || tile.length < at + HASH_BYTES) throw new TileMissing(level, n);
+    return tile.slice(at, at + HASH_BYTES);
+  }
+
+  async function root(from: number, to: number): Promise<Hash> {
+    const size = to - from;
+    if (size <= 0) return emptyRoot(sha256);
+    const split = largestPowerBelow(size);
+    if (split === 0) return complete(0, from);
+    if (split * 2 === size && from % size === 0) return complete(Math.log2(size), from / size);
+    return nodeHash(await root(from, from + split), await root(from + split, to), sha256);
+  }
+  return { root };
+}
+
+/** The largest power of two smaller than `n`; 0 where there is none. */
+export function largestPowerBelow(n: number): number {
+  if (n < 2) return 0;
+  let power = 1;
+  while (power * 2 < n) power *= 2;
+  return power;
+}

@@ -1,0 +1,73 @@
+// A proof file (C2SP tlog-proof): that one leaf stands in the log, checkable with the log's key alone, offline.
+import { fromBase64, toBase64 } from '../bytes.ts';
+import type { Sha256 } from '../receipt/commitments.ts';
+import type { KeyRecord } from '../receipt/keys.ts';
+import type { Primitives } from '../receipt/verify.ts';
+import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
+import { type Hash, leafHash, verifyInclusion } from './merkle.ts';
+import { HASH_BYTES } from './tiles.ts';
+
+const FORMAT = 'c2sp.org/tlog-proof@v1';
+
+export type TlogProof = {
+  readonly index: number;
+  /** From the leaf's sibling upwards. */
+  readonly path: readonly Hash[];
+  /** The signed note, verbatim, with the cosignatures of witnesses where there are any. */
+  readonly checkpoint: string;
+};
+
+export const tlogProofText = ({ index, path, checkpoint }: TlogProof): string =>
+  `${[FORMAT, `index ${index}`, ...path.map(toBase64)].join('\n')}\n\n${checkpoint}`;
+
+/** null for anything but a proof of this version. Its `extra` line is passed over: nothing vouches for it. */
+export function parseTlogProof(text: string): TlogProof | null {
+  const border = text.indexOf('\n\n');
+  if (border < 0) return null;
+  const [format, ...lines] = text.slice(0, border).split('\n');
+  if (lines[0]?.startsWith('extra ')) lines.shift();
+  const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? '') ?? [];
+  const path = lines.map(fromBase64);
+  if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits))) return null;
+  if (!isPath(path)) return null;
+  return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
+}
+
+const isPath = (path: readonly (Uint8Array | null)[]): path is readonly Hash[] =>
+  path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
+
+export type ProofVerdict =
+  | { readonly ok: true; readonly index: number; readonly checkpoint: Checkpoint }
+  | { readonly ok: false; readonly problem: ProofProblem };
+
+/**
+ * `malformed`: no proof file. `checkpoint`: not signed by a checkpoint key of the key set. `origin`: of another log.
+ * `inclusion`: the leaf is not where the proof says.
+ */
+export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
+
+/** `leafData`: what was logged. `origin`: the log that it must be in; null: the one that the keys belong to. */
+export async function verifyTlogProof(
+  text: string,
+  expected: { readonly leafData: Uint8Array; readonly origin: string | null },
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<ProofVerdict> {
+  const proof = parseTlogProof(text);
+  if (proof === null) return { ok: false, problem: 'malformed' };
+  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  if (checkpoint === null) return { ok: false, problem: 'checkpoint' };
+  if (expected.origin !== null && checkpoint.origin !== expected.origin)
+    return { ok: false, problem: 'origin' };
+  const included = await isIncluded(proof, expected.leafData, checkpoint, primitives.sha256);
+  return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: 'inclusion' };
+}
+
+async function isIncluded(
+  { index, path }: TlogProof,
+  data: Uint8Array,
+  { size, root }: Checkpoint,
+  sha256: Sha256,
+): Promise<boolean> {
+  return verifyInclusion({ index, size, leaf: await leafHash(data, sha256), proof: path, root }, sha256);
+}

@@ -1,0 +1,51 @@
+// The growing tree in little: its size and the roots of the complete subtrees along its right edge (a compact range).
+// That is all that appending a leaf and telling the root need, however large the tree is.
+import type { Sha256 } from '../receipt/commitments.ts';
+import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
+import { TILE_HEIGHT } from './tiles.ts';
+
+export type Tree = {
+  readonly size: number;
+  /** Left to right, the largest first: one for each bit of `size`. */
+  readonly edge: readonly Hash[];
+};
+
+export const EMPTY_TREE: Tree = { size: 0, edge: [] };
+
+/** A hash that a tile holds: the `index`-th of its level (C2SP tlog-tiles). */
+export type TileEntry = { readonly level: number; readonly index: number; readonly hash: Hash };
+
+/** `entries`: the leaf, and the root of every whole tile that it completes. */
+export async function appendLeaf(
+  tree: Tree,
+  leaf: Hash,
+  sha256: Sha256,
+): Promise<{ readonly tree: Tree; readonly entries: readonly TileEntry[] }> {
+  const entries: TileEntry[] = [{ level: 0, index: tree.size, hash: leaf }];
+  const edge = [...tree.edge];
+  let hash = leaf;
+  let height = 0;
+  // As in adding one to a binary number: what is complete on the left is merged with what has just become complete.
+  for (let rest = tree.size; rest % 2 === 1; rest = Math.floor(rest / 2)) {
+    const left = edge.pop();
+    if (left === undefined)
+      throw new RangeError('the tree has not as many complete subtrees as its size says');
+    hash = await nodeHash(left, hash, sha256);
+    height++;
+    if (height % TILE_HEIGHT === 0) {
+      const index = Math.floor(rest / 2);
+      entries.push({ level: height / TILE_HEIGHT, index, hash });
+    }
+  }
+  edge.push(hash);
+  return { tree: { size: tree.size + 1, edge }, entries };
+}
+
+/** RFC 6962 §2.1, the Merkle Tree Hash of all leaves. */
+export async function rootOf(tree: Tree, sha256: Sha256): Promise<Hash> {
+  const [last, ...rest] = [...tree.edge].reverse();
+  if (last === undefined) return emptyRoot(sha256);
+  let root = last;
+  for (const left of rest) root = await nodeHash(left, root, sha256);
+  return root;
+}
