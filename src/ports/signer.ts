@@ -1,10 +1,27 @@
-// Our own keys: Ed25519 for receipts and webhooks, and the one HMAC secret that never leaves.
+// Our own keys: Ed25519 for receipts, webhooks and checkpoints, and the one HMAC secret that never leaves.
 
-export interface Signer {
-  /** RFC 7638 thumbprint of the key that signs now. */
+/** One key pair at hand, for as long as what is signed with it takes. */
+export type SigningKey = {
+  /** RFC 7638 thumbprint. */
   readonly keyId: string;
   /** 64-byte Ed25519 signature (RFC 8032). */
   sign(message: Uint8Array): Promise<Uint8Array>;
+};
+
+/** Keys come and go while the process lives: take one for each thing that is signed, and name that one in it. */
+export interface Signer {
+  /**
+   * The key for what is issued `at` (Unix ms; now where it is left out). Throws `Fault` `internal_error` where this
+   * process holds no key that is valid then.
+   */
+  current(at?: number): SigningKey;
+  /** The key for saying again what was issued `at`, retired or not (Unix ms); null where it is no longer held. */
+  former(at: number): SigningKey | null;
+}
+
+export interface CheckpointSigner {
+  /** null: this process has no checkpoint key that is valid now. `x`: public key, 32 bytes, base64url. */
+  current(): (SigningKey & { readonly x: string }) | null;
 }
 
 export interface KeyedHash {

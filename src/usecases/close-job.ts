@@ -91,6 +91,8 @@ async function signReceipt(
   const chained = [...running.events, ...asChained(running.stream, running.events.length, ending)];
   const chain = await eventChain(chained, (bytes) => deps.digest.sha256(bytes));
   const now = deps.clock.now();
+  // One key for all that follows, valid at this very `iat`: another may have taken its place by the next line.
+  const key = deps.signer.current(now);
   const receiptId = makeId('rcpt', deps.entropy.bytes(16));
   const payload = receiptPayload(
     { started, attempts: [...attempts, attempt], completed },
@@ -100,9 +102,9 @@ async function signReceipt(
       stream: { id: running.stream, revision: String(chained.length - 1), chain },
     },
   );
-  const { keyId } = deps.signer;
+  const { keyId } = key;
   const input = signingInput(payload, keyId);
-  const jws = compactJws(input, await deps.signer.sign(utf8(input)));
+  const jws = compactJws(input, await key.sign(utf8(input)));
   return {
     type: 'ReceiptSigned',
     data: {

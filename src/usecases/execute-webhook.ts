@@ -146,7 +146,9 @@ async function outboundRequest(deps: ExecuteDeps, call: Call, jobId: string) {
   const { baseUrl, pseudonym, clock, signer } = deps;
   const timestampSeconds = Math.floor(clock.now() / 1000);
   const facts = { jobId, baseUrl, pseudonym, timestampSeconds, body };
-  const headers = await buildOutboundHeaders(read.headers, facts, (message) => signer.sign(message));
+  const headers = await buildOutboundHeaders(read.headers, facts, (message) =>
+    signer.current().sign(message),
+  );
   const { method, timeoutMs } = read.request;
   return { target: read.target, method, headers, body, timeoutMs };
 }

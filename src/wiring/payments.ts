@@ -4,7 +4,7 @@ import { demoPayments } from '../adapters/payments/demo.ts';
 import { type Config, ConfigError } from '../config.ts';
 import { PAID_ROUTES } from '../discovery/paid-routes.ts';
 import { PRICE } from '../domain/limits.ts';
-import { didKeyId, didOf } from '../domain/receipt/did.ts';
+import { didOf } from '../domain/receipt/did.ts';
 import type { HttpSettings } from '../http/deps.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -33,8 +33,8 @@ export async function wirePayments(
   ]);
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');
-  const keyUrl = didKeyId(didOf(base.hostname, base.port), signer.keyId);
-  const options = { ...parts, x402, offerKey: { signer, keyUrl }, routes: PAID_ROUTES };
+  const offerKey = { signer, did: didOf(base.hostname, base.port) };
+  const options = { ...parts, x402, offerKey, routes: PAID_ROUTES };
   const paid = await x402Payments(options).catch((error: unknown): never => {
     if (!(error instanceof UnusableTerms)) throw error;
     throw new ConfigError([{ variable: VARIABLES[error.setting], problem: error.message }]);

@@ -16,7 +16,7 @@ import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { type ScriptedPayments, scriptedPayments } from './fakes-payments.ts';
 import { JOB_ID, jobStarted } from './given-events.ts';
-import { digest, hashWith, primitives, testKey } from './primitives.ts';
+import { digest, hashWith, primitives, signerOf, testKey } from './primitives.ts';
 
 export type World = ReturnType<typeof world>;
 
@@ -87,7 +87,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     outbound,
     keyedHash,
     digest,
-    signer: key,
+    signer: signerOf(key),
     payments,
     owner,
     exclusive: false,

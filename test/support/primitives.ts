@@ -2,7 +2,7 @@
 import { createHash, createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { KeyRecord } from '#src/domain/receipt/keys.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
-import type { Digest, KeyedHash, Signer } from '#src/ports/signer.ts';
+import type { Digest, KeyedHash, Signer, SigningKey } from '#src/ports/signer.ts';
 
 export const sha256 = (bytes: Uint8Array | string): Uint8Array =>
   new Uint8Array(createHash('sha256').update(bytes).digest());
@@ -21,7 +21,7 @@ export const primitives: Primitives = {
   },
 };
 
-export type TestKey = Signer & { readonly x: string; readonly record: KeyRecord };
+export type TestKey = SigningKey & { readonly x: string; readonly record: KeyRecord };
 
 /** A fresh key pair; its record is valid from the epoch on. */
 export function testKey(changes: Partial<KeyRecord> = {}): TestKey {
@@ -36,3 +36,6 @@ export function testKey(changes: Partial<KeyRecord> = {}): TestKey {
     record: { keyId, x, purpose: 'receipt', ...window, ...changes },
   };
 }
+
+/** Signs everything with one key. */
+export const signerOf = (key: SigningKey): Signer => ({ current: () => key, former: () => key });

@@ -9,13 +9,14 @@ import {
   type OfferReceiptIssuer,
 } from '@x402/extensions/offer-receipt';
 import { toBase64url } from '../../domain/bytes.ts';
-import type { Signer } from '../../ports/signer.ts';
+import { didKeyId } from '../../domain/receipt/did.ts';
+import type { Signer, SigningKey } from '../../ports/signer.ts';
 import type { Terms } from './x402-terms.ts';
 
 export type OfferKey = {
   readonly signer: Signer;
-  /** did:web URL of the signer's key. */
-  readonly keyUrl: string;
+  /** did:web of this relay, whose document names the signer's keys. */
+  readonly did: string;
 };
 
 export type PaidFacts = {
@@ -31,23 +32,28 @@ export type PaidFacts = {
 export type Offers = {
   /** For `extensions`: an offer for each of the requirements. `untilMs`: Unix ms. */
   offer(required: PaymentRequired, untilMs: number): Promise<Record<string, unknown>>;
-  /** For `extensions` of a settlement: that the service was delivered. The same facts give the same text. */
+  /**
+   * For `extensions` of a settlement: that the service was delivered. The same facts give the same text, also when its
+   * key has been rotated since; nothing where that key is no longer held: no other was valid then.
+   */
   receipt(facts: PaidFacts): Promise<Record<string, unknown>>;
 };
 
 const VERSION = 1;
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 
-export function signedOffers(key: OfferKey): Offers {
+export function signedOffers({ signer, did }: OfferKey): Offers {
   return {
     async offer(required, untilMs) {
-      const extension = createOfferReceiptExtension(issuer(key, untilMs));
+      const extension = createOfferReceiptExtension(issuer(signer.current(), did, untilMs));
       const { accepts: requirements, resource: resourceInfo } = required;
       const context = { requirements, resourceInfo, paymentRequiredResponse: required };
       return member(await extension.enrichPaymentRequiredResponse?.({}, context));
     },
     async receipt({ resourceUrl, requirements, payer, network, transaction, issuedAtMs }) {
-      const extension = createOfferReceiptExtension(issuer(key, issuedAtMs));
+      const key = signer.former(issuedAtMs);
+      if (key === null) return {};
+      const extension = createOfferReceiptExtension(issuer(key, did, issuedAtMs));
       return member(
         await extension.enrichSettlementResponse?.(
           { includeTxHash: true },
@@ -69,12 +75,13 @@ const member = (value: unknown): Record<string, unknown> =>
   value === undefined ? {} : { [OFFER_RECEIPT]: value };
 
 /** `atMs`: the end of an offer, or the time of a receipt. The package's own issuer reads the clock itself. */
-function issuer({ signer, keyUrl }: OfferKey, atMs: number): OfferReceiptIssuer {
+function issuer(key: SigningKey, did: string, atMs: number): OfferReceiptIssuer {
+  const keyUrl = didKeyId(did, key.keyId);
   const jws: JWSSigner = {
     kid: keyUrl,
     format: 'jws',
     algorithm: 'EdDSA',
-    sign: async (bytes) => toBase64url(await signer.sign(bytes)),
+    sign: async (bytes) => toBase64url(await key.sign(bytes)),
   };
   return {
     kid: keyUrl,

@@ -1,12 +1,12 @@
 // Ed25519 (RFC 8032) with node:crypto and key objects that are made once.
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { toBase64url } from '../../domain/bytes.ts';
-import type { Signer } from '../../ports/signer.ts';
+import type { SigningKey } from '../../ports/signer.ts';
 
 /** The key that signs: one entry of the key file. */
 export type Ed25519Key = { readonly keyId: string; readonly privateKey: KeyObject };
 
-export function ed25519Signer(key: Ed25519Key): Signer {
+export function ed25519SigningKey(key: Ed25519Key): SigningKey {
   return {
     keyId: key.keyId,
     // async: a fault of the crypto library rejects, as the port promises

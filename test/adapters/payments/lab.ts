@@ -14,7 +14,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { signerOf, testKey } from '#test/support/primitives.ts';
 
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
@@ -52,7 +52,7 @@ export async function lab(options: LabOptions = {}): Promise<X402 & { readonly l
     },
     baseUrl: BASE_URL,
     routes: PAID_ROUTES,
-    offerKey: { signer: offerKey, keyUrl: KEY_URL },
+    offerKey: { signer: signerOf(offerKey), did: 'did:web:relay.example' },
     clock: options.clock ?? systemClock(),
     logger,
   });
