@@ -24,7 +24,11 @@ export async function judgeEvents(
   for (const { type, data, position } of recorded) {
     const event = decodeEvent({ type, data });
     if (event === null || !isStorable(event.data)) continue;
-    judged.push({ position, event, facts: { receiptVerified: await receiptVerified(event, position) } });
+    judged.push({
+      position,
+      event,
+      facts: { receiptVerified: await receiptVerified(event, position), leaf: null },
+    });
   }
   return judged;
 

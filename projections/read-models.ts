@@ -10,6 +10,7 @@ import { proofQueries } from './proof/query.ts';
 import { receiptQueries } from './receipt/query.ts';
 import type { Db } from './rows.ts';
 import { storeQueries } from './store-query.ts';
+import { transparencyQueries } from './transparency/query.ts';
 import { trustQueries } from './trust/query.ts';
 import { toldSince } from './versions.ts';
 
@@ -20,6 +21,7 @@ const QUERIES = {
   // Version 1 told no hours, and its processes add to the rows that it told until a rebuild.
   monitoring: (db: Db) => monitoringQueries(db, toldSince('monitoring', 2)),
   trust: trustQueries,
+  transparency: transparencyQueries,
   decision: decisionQueries,
   store: storeQueries,
 };

@@ -12,6 +12,13 @@ import { projectProof } from './proof/project.ts';
 import { proofs } from './proof/table.ts';
 import { projectReceipt } from './receipt/project.ts';
 import { receipts } from './receipt/table.ts';
+import { type GrownLeaf, projectTransparency } from './transparency/project.ts';
+import {
+  transparencyCheckpoint,
+  transparencyLeaves,
+  transparencyTiles,
+  transparencyTree,
+} from './transparency/table.ts';
 import { projectTrust } from './trust/project.ts';
 import { trustMinutes, trustTotals } from './trust/table.ts';
 
@@ -32,6 +39,8 @@ export type Change = {
 export type Facts = {
   /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
   readonly receiptVerified: boolean;
+  /** What the event adds to the transparency log's tree, by all leaves before it; null for most. */
+  readonly leaf: GrownLeaf | null;
 };
 
 export type ReadModel = {
@@ -55,5 +64,11 @@ export const READ_MODELS: readonly ReadModel[] = [
     project: projectMonitoring,
   },
   { name: 'trust', version: 1, tables: [trustTotals, trustMinutes], project: projectTrust },
+  {
+    name: 'transparency',
+    version: 1,
+    tables: [transparencyTree, transparencyTiles, transparencyLeaves, transparencyCheckpoint],
+    project: projectTransparency,
+  },
   { name: 'decision', version: 1, tables: [decisions], project: projectDecision },
 ];

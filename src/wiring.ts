@@ -94,7 +94,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const models = readModels(stores.readStore, clock, runner.ready);
 
   const slots = inFlightSlots(config.rates.maxInFlight);
-  const parts = { ...journal, ...keys, owner: randomUUID(), slots };
+  const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: () => null };
   const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
   ending.push(async () => {
     await untilIdle(parts, ending.left());

@@ -148,6 +148,6 @@ async function download(url: string): Promise<string> {
 export async function verifyOffline(files: Story['files'], primitives: Primitives) {
   const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
-  const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null };
+  const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log: null };
   return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
 }

@@ -61,7 +61,14 @@ export async function judgeExecution(
   const execution = readExecution(presented.execution);
   const { job, receipt } = execution;
   const settlement = readSettlement(answer.header);
-  const facts = { jws: receipt.jws, receiptId: receipt.id, jobId: job.id, keys: agreed.by.keys, job: null };
+  const facts = {
+    jws: receipt.jws,
+    receiptId: receipt.id,
+    jobId: job.id,
+    keys: agreed.by.keys,
+    job: null,
+    log: null,
+  };
   const verification = await verifyReceipt(facts, primitives);
   const carried = parseJws(receipt.jws)?.payload;
   const signed = isReceiptPayload(carried) ? carried : null;

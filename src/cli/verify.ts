@@ -36,7 +36,10 @@ async function verify(source: string, options: Options): Promise<boolean> {
   const document = readReceiptDocument(await readSource(source), nameOf(source));
   const keys = await readKeys(keySource);
   const { jws, receiptId, jobId } = document;
-  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: null }, verifierPrimitives);
+  const report = await verifyReceipt(
+    { jws, receiptId, jobId, keys, job: null, log: null },
+    verifierPrimitives,
+  );
   const differing = differences(document);
   const ok = report.ok && differing.length === 0;
   if (options.json) printJson({ ...report, ok, differences: differing, keysFrom: keySource });

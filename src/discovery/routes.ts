@@ -2,6 +2,7 @@
 // It leaves schemas and statuses to the HTTP room, and what the paid ones promise in particular to paid-routes.ts.
 
 import { aside, get, paid, post, type RouteFacts } from './route-facts.ts';
+import { LOG, PAGES, WELL_KNOWN } from './routes-aside.ts';
 
 const EXECUTION = {
   execute: paid('/api/execute/webhook', {
@@ -210,25 +211,6 @@ const SERVICE_ROUTES = {
   metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
 };
 
-const WELL_KNOWN = {
-  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that receipts verify with (RFC 7517)'),
-  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
-  x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
-  x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),
-  agent: aside('/.well-known/agent.json', 'discovery', 'Agent manifest'),
-  mcpWellKnown: aside('/.well-known/mcp.json', 'discovery', 'MCP manifest'),
-  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)'),
-  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)'),
-  favicon: aside('/favicon.svg', 'service', 'Icon'),
-  faviconIco: aside('/favicon.ico', 'service', 'Icon'),
-};
-
-const PAGES = {
-  frontPage: aside('/', 'service', 'What this service is, for people'),
-  statusPage: aside('/status', 'transparency', 'How the service does, drawn'),
-  docsPage: aside('/docs', 'discovery', 'The interface description as a page'),
-};
-
 export const ROUTES = {
   ...EXECUTION,
   ...BEFORE_PAYING,
@@ -237,5 +219,6 @@ export const ROUTES = {
   ...DOCUMENTS,
   ...SERVICE_ROUTES,
   ...WELL_KNOWN,
+  ...LOG,
   ...PAGES,
 } as const satisfies Readonly<Record<string, RouteFacts>>;

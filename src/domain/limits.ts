@@ -53,14 +53,18 @@ export const LIMITS = {
   mismatches: { max: 10, closedMs: 3_600_000 },
   /** How long an answer waits for the read models before it goes out without them. */
   caughtUpWaitMs: 1000,
-  /** Until then a receipt is in the transparency log, or the relay has broken its word (maximum merge delay). */
-  mmdSeconds: 3600,
-  /** A checkpoint is signed at least this often while receipts come. */
-  checkpointMs: 5000,
   handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3_600_000 },
   schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
   /** How often one client address may call the canary, and how often MCP, in calls of the other free routes. */
   generousRateFactor: 10,
+} as const;
+
+/** The transparency log's promises. */
+export const TRANSPARENCY = {
+  /** Within it a receipt is in the log, or the relay has broken its word (maximum merge delay). */
+  mmdSeconds: 3600,
+  /** A checkpoint is signed at least this often while receipts come. */
+  checkpointMs: 5000,
 } as const;
 
 export const PRICE = {

@@ -36,8 +36,10 @@ import { proofRoutes } from './proofs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { snippetRoutes } from './snippets.ts';
 import { statusPageRoutes } from './status-page.ts';
+import { transparencyRoutes } from './transparency.ts';
 import { trustRoutes } from './trust.ts';
 import { verifyRoutes } from './verify.ts';
+import { verifyPageRoutes } from './verify-page.ts';
 import { wellKnownRoutes } from './well-known.ts';
 
 export type App = {
@@ -101,6 +103,8 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     mcpRoutes(deps, route),
     frontPageRoutes(deps),
     statusPageRoutes(deps, summaries),
+    verifyPageRoutes(deps),
+    transparencyRoutes(deps),
     docsPageRoutes(deps, document),
     openapiRoutes(deps, document),
   ];

@@ -27,6 +27,7 @@ import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import type { Handoff } from '#src/usecases/hand-off-browser.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
+import type { Transparency } from '#src/usecases/transparency.ts';
 import type { TrustsProxy } from './client-address.ts';
 
 /** Each throws `Fault('read_models_unavailable')` where the read models are away, within its own time limit. */
@@ -115,6 +116,9 @@ export type HttpDeps = {
   readonly reads: Reads;
   readonly progress: Progress;
   jwks(): Promise<JwkSet>;
+  readonly transparency: Transparency;
+  /** The script that the pages run: the verifier, built beforehand. */
+  readonly verifyScript: string;
   /** Never throws. */
   health(): Promise<HealthFacts>;
   /** null: nobody is charged (demo mode). */

@@ -5,12 +5,17 @@ import { makeId } from '../domain/ids.ts';
 import { closeInterrupted, type Interruption, isRefusedCommand } from '../domain/job/commands.ts';
 import { type CompletedJob, evolveJob, type Job, type RunningJob } from '../domain/job/state.ts';
 import { type ChainedEvent, eventChain } from '../domain/receipt/chain.ts';
-import { compactJws, receiptPayload, signingInput } from '../domain/receipt/payload.ts';
+import { compactJws, type ReceiptLog, receiptPayload, signingInput } from '../domain/receipt/payload.ts';
 import { type NewEvent, WrongExpectedVersion } from '../ports/event-log.ts';
 import type { Digest, Signer } from '../ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps, loadJob, type View } from './journal.ts';
 
-export type CloseDeps = JournalDeps & { readonly signer: Signer; readonly digest: Digest };
+export type CloseDeps = JournalDeps & {
+  readonly signer: Signer;
+  readonly digest: Digest;
+  /** What a receipt promises of the transparency log; null while there is none. */
+  readonly receiptLog: () => ReceiptLog | null;
+};
 
 export type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
 
@@ -100,6 +105,7 @@ async function signReceipt(
       receiptId,
       iat: Math.floor(now / 1000),
       stream: { id: running.stream, revision: String(chained.length - 1), chain },
+      log: deps.receiptLog(),
     },
   );
   const { keyId } = key;

@@ -30,7 +30,7 @@ export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceip
   }
   return async ({ jws, receiptId, jobId }, position) => {
     const keys = keysAfter(await keyEventsBefore(position));
-    return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null }, primitives)).ok;
+    return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log: null }, primitives)).ok;
   };
 }
 

@@ -33,7 +33,7 @@ export async function verifyStored(
     job === null ? null : jobFacts(deps.log, job),
   ]).catch(failed);
   const { id: receiptId, jobId, jws } = receipt;
-  return verifyReceipt({ jws, receiptId, jobId, keys, job: facts }, deps.primitives);
+  return verifyReceipt({ jws, receiptId, jobId, keys, job: facts, log: null }, deps.primitives);
 }
 
 function failed(cause: unknown): never {

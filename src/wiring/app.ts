@@ -6,6 +6,7 @@ import { describeAddress } from '../adapters/outbound/addresses.ts';
 import type { Config } from '../config.ts';
 import { ATTENTION } from '../domain/attention.ts';
 import { toJwk } from '../domain/receipt/keys.ts';
+import type { ReceiptLog } from '../domain/receipt/payload.ts';
 import { isInside } from '../domain/target/addresses.ts';
 import { type App, createApp } from '../http/app.ts';
 import type { HttpDeps, HttpSettings } from '../http/deps.ts';
@@ -22,6 +23,7 @@ import { openUnknowns } from '../usecases/open-unknowns.ts';
 import { previewSchedule } from '../usecases/preview-schedule.ts';
 import type { Slots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
+import { noTransparency } from '../usecases/transparency.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { lagHistory } from './lag-history.ts';
 import { marketFacts } from './market.ts';
@@ -43,6 +45,7 @@ export type AppParts = JournalDeps &
     readonly runner: ProjectionRunner;
     readonly ending: AbortSignal;
     readonly slots: Slots;
+    readonly receiptLog: () => ReceiptLog | null;
     readonly telemetry: Telemetry;
   };
 
@@ -90,6 +93,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
     handOffBrowser: (request) => handOffBrowser(free, request),
     previewSchedule: (request) => previewSchedule(free, request),
     progress: { ...runner, lagHistory: lagHistory(runner.lag, clock, ending) },
+    transparency: noTransparency,
+    verifyScript: '',
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner, payments),
     operators: { figures, tracer, detail, exposition: async () => figures.exposition(await look()) },

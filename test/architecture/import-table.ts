@@ -46,10 +46,11 @@ export const IMPORT_TABLE: readonly Row[] = [
     'config, wiring, domain, ports, usecases, projections, projections/*',
     'cli-progress, commander, node:*',
   ),
+  row('src/verify', 'domain', ''),
   row('src/config', 'domain', 'node:*'),
   row(
     'src/wiring',
-    'config, domain, ports, usecases, discovery, adapters/*, projections, projections/*, http',
+    'config, domain, ports, usecases, discovery, adapters/*, projections, projections/*, http, verify',
     'node:*',
   ),
   row('src/main', 'config, wiring', 'node:process'),

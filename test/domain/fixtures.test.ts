@@ -73,7 +73,7 @@ test('a receipt of version 1 verifies in every check', async () => {
     payment: started.payment,
     events: recorded.filter(({ type }) => type !== 'ReceiptSigned'),
   };
-  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts }, primitives);
+  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts, log: null }, primitives);
   assert.deepEqual(
     report.checks.filter(({ ok }) => !ok),
     [],

@@ -88,6 +88,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     keyedHash,
     digest,
     signer: signerOf(key),
+    receiptLog: () => null,
     payments,
     owner,
     exclusive: false,
@@ -141,6 +142,7 @@ export async function audited(it: Pick<World, 'log' | 'key'>, jobId = JOB_ID): P
       payment: started.payment,
       events: events.filter(({ type }) => type !== 'ReceiptSigned'),
     },
+    log: null,
   };
   return verifyReceipt(facts, primitives);
 }

@@ -62,7 +62,7 @@ export async function payloadOf(events: readonly JobEvent[] = JOB_EVENTS): Promi
   const chain = await eventChain(stored, sha256);
   const stream = { id: `job-${JOB_ID}`, revision: String(stored.length - 1), chain };
   const { receiptId } = receiptSigned().data;
-  return receiptPayload(state as CompletedJob, { receiptId, iat: T0 / 1000, stream });
+  return receiptPayload(state as CompletedJob, { receiptId, iat: T0 / 1000, stream, log: null });
 }
 
 export async function signed(payload: ReceiptPayload, key: TestKey): Promise<string> {
@@ -99,5 +99,5 @@ export function jobFactsOf(events: readonly JobEvent[] = JOB_EVENTS, stored = re
 export async function goodFacts(key: TestKey, changes: Partial<VerifyFacts> = {}): Promise<VerifyFacts> {
   const { receiptId } = receiptSigned().data;
   const jws = await signed(await payloadOf(), key);
-  return { jws, receiptId, jobId: JOB_ID, keys: [key.record], job: jobFactsOf(), ...changes };
+  return { jws, receiptId, jobId: JOB_ID, keys: [key.record], job: jobFactsOf(), log: null, ...changes };
 }

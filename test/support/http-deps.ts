@@ -15,6 +15,7 @@ import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import type { Handoff } from '#src/usecases/hand-off-browser.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
+import { noTransparency } from '#src/usecases/transparency.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { at, commitment, decisionRecorded } from './given-events.ts';
@@ -316,6 +317,8 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     verifyReceipt: async (id) =>
       id === RECEIPT ? report() : refused('receipt_not_found', 'no such receipt'),
     jwks: async () => ({ keys: [] }),
+    transparency: noTransparency,
+    verifyScript: '// the verifier',
     health: async () => ({
       eventLog: { ok: true },
       readModels: { ok: true },

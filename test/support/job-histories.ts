@@ -238,6 +238,7 @@ function receiptFor(plan: JobPlan, before: Job, closing: readonly JobEvent[]): r
       revision: String(job.attempts.length + 1),
       chain: commitment(`chain ${plan.seed}`),
     },
+    log: null,
   });
   const keyId = commitment('key');
   const signature = new Uint8Array(64).fill(plan.receiptGood ? 1 : 0);

@@ -43,7 +43,7 @@ export function payloadOf(jws: string): ReceiptPayload {
 export async function assertVerifiesOffline(jws: string, jwks: unknown): Promise<void> {
   const keys = fromJwkSet(jwks);
   assert.ok(keys);
-  const facts = { jws, receiptId: null, jobId: null, keys, job: null };
+  const facts = { jws, receiptId: null, jobId: null, keys, job: null, log: null };
   const { ok, signatureVerified, checks } = await verifyReceipt(facts, primitives);
   assert.deepEqual(
     checks.map((check) => [check.name, check.ok]),

@@ -19,4 +19,5 @@ export const CHECK_WORDS: Readonly<Record<CheckName, string>> = {
   decision_matches: 'Job and receipt tell the same decision',
   payment_matches: 'Job and receipt tell the same payment',
   event_chain_matches: 'The recorded history of the job is the one that was signed',
+  receipt_logged: 'It stands in the public log, or its time to be there has not run out',
 };

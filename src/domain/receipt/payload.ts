@@ -73,6 +73,13 @@ export const ReceiptPayload = Type.Object(
       },
       strict,
     ),
+    /** The transparency log that the receipt will be in, and how soon; absent in receipts of before there was one. */
+    log: Type.Optional(
+      Type.Object(
+        { origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) },
+        strict,
+      ),
+    ),
   },
   strict,
 );
@@ -84,7 +91,11 @@ export type ReceiptFacts = {
   readonly receiptId: string;
   readonly iat: number;
   readonly stream: ReceiptPayload['stream'];
+  readonly log: ReceiptLog | null;
 };
+
+/** What a receipt says of the transparency log: its origin, and within how many seconds of `iat` it is in it. */
+export type ReceiptLog = NonNullable<ReceiptPayload['log']>;
 
 export function receiptPayload(
   job: Pick<CompletedJob, 'started' | 'attempts' | 'completed'>,
@@ -111,6 +122,7 @@ export function receiptPayload(
       _sd: present([completed.responseCommitment]),
     },
     stream: facts.stream,
+    ...(facts.log === null ? {} : { log: facts.log }),
   };
 }
 

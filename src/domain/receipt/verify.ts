@@ -8,6 +8,7 @@ import { decodeEvent } from '../recorded.ts';
 import { type ChainedEvent, eventChain } from './chain.ts';
 import type { Sha256 } from './commitments.ts';
 import { type KeyRecord, keyValidAt } from './keys.ts';
+import { type LogFacts, logCheck } from './log-check.ts';
 import {
   isReceiptPayload,
   type ParsedJws,
@@ -44,7 +45,8 @@ export type CheckName =
   | 'attempts_match'
   | 'decision_matches'
   | 'payment_matches'
-  | 'event_chain_matches';
+  | 'event_chain_matches'
+  | 'receipt_logged';
 
 /** `details`: the values compared, where two were. */
 export type Check = { readonly name: CheckName; readonly ok: boolean; readonly details?: Json };
@@ -82,6 +84,8 @@ export type VerifyFacts = {
   readonly keys: readonly KeyRecord[];
   /** null: the job is not at hand (no longer retained, or an offline check): the receipt-only checks run. */
   readonly job: JobFacts | null;
+  /** null: nothing is to be said of the transparency log: there is none, or nobody asked it. */
+  readonly log: LogFacts | null;
 };
 
 export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives): Promise<VerificationReport> {
@@ -99,6 +103,7 @@ export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives):
     responseCheck(payload),
   ];
   if (facts.job !== null) checks.push(...(await jobChecks(facts.job, payload, primitives.sha256)));
+  if (facts.log !== null) checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
   return {
     ok: checks.every((check) => check.ok),
     receiptId: payload?.receiptId ?? facts.receiptId,

@@ -178,7 +178,7 @@ test(
     const [started] = jobAppends(PLAN);
     const event = started?.events[0];
     assert.ok(event);
-    const late = [{ position: '2', event, facts: { receiptVerified: false } }];
+    const late = [{ position: '2', event, facts: { receiptVerified: false, leaf: null } }];
     for (const from of [null, at('1'), { position: '5', origin: 'another log' }]) {
       const outcome = await projectBatch(projector, NOTHING_TOLD, late, from, {
         position: '2',

@@ -1,0 +1,73 @@
+import { toBase64 } from '#src/domain/bytes.ts';
+import type { DomainEvent } from '#src/domain/events.ts';
+import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
+import type { TileEntry, Tree } from '#src/domain/transparency/tree.ts';
+import type { CheckpointRow, LeafRow, TileRow, TreeRow } from './table.ts';
+
+type ChangeOf<T extends string, R> = {
+  readonly table: T;
+  readonly key: string;
+  apply(row: R | null): R | null;
+};
+
+export type TransparencyChange =
+  | ChangeOf<'transparency_tree', TreeRow>
+  | ChangeOf<'transparency_tiles', TileRow>
+  | ChangeOf<'transparency_leaves', LeafRow>
+  | ChangeOf<'transparency_checkpoint', CheckpointRow>;
+
+/** What an event that is a leaf adds to the tree that stood before it. */
+export type GrownLeaf = {
+  readonly index: number;
+  readonly data: Uint8Array;
+  readonly entries: readonly TileEntry[];
+  /** The tree with it. */
+  readonly tree: Tree;
+};
+
+/** `leaf`: found before, of the tree as it stood at this very event; null where the event is none. */
+export function projectTransparency(
+  event: DomainEvent,
+  { leaf }: { readonly leaf: GrownLeaf | null },
+): readonly TransparencyChange[] {
+  if (event.type === 'CheckpointSigned') return [checkpointChange(event.data)];
+  if (leaf === null) return [];
+  const changes: TransparencyChange[] = [
+    { table: 'transparency_tree', key: 'all', apply: () => treeRow(leaf.tree) },
+    tileChange('entries', leaf.index, leaf.data),
+    ...leaf.entries.map(({ level, index, hash }) => tileChange(level, index, hash)),
+  ];
+  if (event.type !== 'ReceiptSigned') return changes;
+  const row: LeafRow = { id: event.data.receiptId, leafIndex: leaf.index };
+  return [...changes, { table: 'transparency_leaves', key: row.id, apply: (stored) => stored ?? row }];
+}
+
+/** Base64 of 32 bytes. */
+const HASH_TEXT = 44;
+
+function tileChange(level: TileLevel, index: number, hash: Uint8Array): TransparencyChange {
+  const id = `${level}/${Math.floor(index / TILE_WIDTH)}`;
+  const at = (index % TILE_WIDTH) * HASH_TEXT;
+  // At its own place, so that hashes which already stand are not doubled.
+  const apply = (row: TileRow | null) => ({ id, hashes: (row?.hashes ?? '').slice(0, at) + toBase64(hash) });
+  return { table: 'transparency_tiles', key: id, apply };
+}
+
+function checkpointChange({
+  size,
+  note,
+  signedAt,
+}: {
+  readonly size: string;
+  readonly note: string;
+  readonly signedAt: string;
+}): TransparencyChange {
+  const row: CheckpointRow = { id: 'last', size: Number(size), note, signedAt };
+  return { table: 'transparency_checkpoint', key: 'last', apply: () => row };
+}
+
+export const treeRow = ({ size, edge }: Tree): TreeRow => ({
+  id: 'all',
+  size,
+  edge: edge.map(toBase64).join(' '),
+});

@@ -1,0 +1,78 @@
+import { eq, sql } from 'drizzle-orm';
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
+import type { TileLevel } from '#src/domain/transparency/tiles.ts';
+import type { Tree } from '#src/domain/transparency/tree.ts';
+import {
+  type TreeRow,
+  transparencyCheckpoint,
+  transparencyLeaves,
+  transparencyTiles,
+  transparencyTree,
+} from './table.ts';
+
+export type LoggedCheckpoint = {
+  readonly size: number;
+  /** The signed note. */
+  readonly note: string;
+  readonly signedAt: string;
+};
+
+export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
+  const tree = db.select().from(transparencyTree).prepare('transparency_tree');
+  const tile = db
+    .select({ hashes: transparencyTiles.hashes })
+    .from(transparencyTiles)
+    .where(eq(transparencyTiles.id, sql.placeholder('id')))
+    .prepare('transparency_tile');
+  const leaf = db
+    .select({ leafIndex: transparencyLeaves.leafIndex })
+    .from(transparencyLeaves)
+    .where(eq(transparencyLeaves.id, sql.placeholder('id')))
+    .prepare('transparency_leaf');
+  const last = db.select().from(transparencyCheckpoint).prepare('transparency_checkpoint');
+  return {
+    /** The whole tree as it stands; empty where nothing was logged. */
+    async tree(): Promise<Tree> {
+      const [row] = await tree.execute();
+      return readTree(row ?? null);
+    },
+    /** The tile's hashes (or leaf data) as far as they are there, 32 bytes each; null where none is. */
+    async tile(level: TileLevel, n: number): Promise<Uint8Array | null> {
+      const [row] = await tile.execute({ id: `${level}/${n}` });
+      return row === undefined ? null : readHashes(row.hashes);
+    },
+    /** The receipt's index among the leaves; null where it is not logged. */
+    async leafIndex(receiptId: string): Promise<number | null> {
+      const [row] = await leaf.execute({ id: receiptId });
+      return row?.leafIndex ?? null;
+    },
+    /** The newest checkpoint; null where none was ever signed. */
+    async checkpoint(): Promise<LoggedCheckpoint | null> {
+      const [row] = await last.execute();
+      return row === undefined ? null : { size: row.size, note: row.note, signedAt: row.signedAt };
+    },
+  };
+}
+
+/** Throws where the row holds no tree: it was not written by this service. */
+export function readTree(row: TreeRow | null): Tree {
+  if (row === null) return { size: 0, edge: [] };
+  const edge = row.edge === '' ? [] : row.edge.split(' ').map(readHash);
+  return { size: row.size, edge };
+}
+
+const HASH_TEXT = 44;
+
+function readHashes(text: string): Uint8Array {
+  const parts = Array.from({ length: text.length / HASH_TEXT }, (_, at) =>
+    readHash(text.slice(at * HASH_TEXT, (at + 1) * HASH_TEXT)),
+  );
+  return concatBytes(...parts);
+}
+
+function readHash(text: string): Uint8Array {
+  const hash = fromBase64(text);
+  if (hash?.length !== 32) throw new Error('a stored hash of the transparency log cannot be read');
+  return hash;
+}

@@ -1,0 +1,44 @@
+// The transparency model: the tree over all receipts and key events, as the service publishes it.
+// It leaves what a leaf is and how trees are hashed to src/domain/transparency, and signing to the checkpoint's use case.
+import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
+
+/** One row, `all`: the tree's size and its right edge. */
+export const transparencyTree = pgTable('transparency_tree', {
+  id: text().primaryKey(),
+  size: bigint({ mode: 'number' }).notNull(),
+  /** Roots of the complete subtrees along the right edge, the largest first: base64 with a blank between. */
+  edge: text().notNull(),
+  position: text().notNull(),
+});
+
+/** C2SP tiles as far as they are filled; `entries/…` holds leaf data instead of hashes. */
+export const transparencyTiles = pgTable('transparency_tiles', {
+  /** Level and number, as in `0/17`. */
+  id: text().primaryKey(),
+  /** 32 bytes each, one after the other: base64 of each, without anything between. */
+  hashes: text().notNull(),
+  position: text().notNull(),
+});
+
+/** Where a receipt stands in the tree; for ever, as the tree itself. */
+export const transparencyLeaves = pgTable('transparency_leaves', {
+  /** The receipt's id. The first leaf of an id stays: another one is a finding for the audit. */
+  id: text().primaryKey(),
+  leafIndex: bigint('leaf_index', { mode: 'number' }).notNull(),
+  position: text().notNull(),
+});
+
+/** One row, `last`: the newest checkpoint that was signed. */
+export const transparencyCheckpoint = pgTable('transparency_checkpoint', {
+  id: text().primaryKey(),
+  size: bigint({ mode: 'number' }).notNull(),
+  /** The signed note. */
+  note: text().notNull(),
+  signedAt: text('signed_at').notNull(),
+  position: text().notNull(),
+});
+
+export type TreeRow = Omit<typeof transparencyTree.$inferSelect, 'position'>;
+export type TileRow = Omit<typeof transparencyTiles.$inferSelect, 'position'>;
+export type LeafRow = Omit<typeof transparencyLeaves.$inferSelect, 'position'>;
+export type CheckpointRow = Omit<typeof transparencyCheckpoint.$inferSelect, 'position'>;
