@@ -59,11 +59,21 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
 }
 
 /** Whether a receipt issued at `iat` (Unix seconds) may be signed by this key. */
-export function keyValidAt(key: KeyRecord, iat: number): boolean {
-  if (key.purpose !== 'receipt' || iat < key.notBefore) return false;
-  if (key.notAfter !== null && iat > key.notAfter) return false;
-  return key.compromisedAt === null || iat < key.compromisedAt;
+export const keyValidAt = (key: KeyRecord, iat: number): boolean =>
+  key.purpose === 'receipt' && keyOpenAt(key, iat);
+
+/** Whether what a key of any purpose signs counts `at` that moment (Unix seconds). */
+export function keyOpenAt(
+  { notBefore, notAfter, compromisedAt }: Omit<KeyRecord, 'keyId' | 'purpose' | 'x'>,
+  at: number,
+): boolean {
+  if (at < notBefore || (notAfter !== null && at > notAfter)) return false;
+  return compromisedAt === null || at < compromisedAt;
 }
+
+/** Nobody has retired it yet. */
+export const isUnretired = ({ notAfter, compromisedAt }: KeyRecord): boolean =>
+  notAfter === null && compromisedAt === null;
 
 export const Jwk = Type.Object({
   kty: Type.Literal('OKP'),
