@@ -13,6 +13,7 @@ import {
 import { mnemonicToAccount } from 'viem/accounts';
 import { startAnvil } from './anvil-process.ts';
 import contracts from './contracts.json' with { type: 'json' };
+import { mined } from './mined.ts';
 import { numbered } from './numbered.ts';
 
 /** Base's: clients and facilitators only take chains that they know. */
@@ -78,7 +79,7 @@ export async function startLocalChain(): Promise<LocalChain> {
   }
   const number = numbered(() => client.getTransactionCount({ address: CLERK.address, blockTag: 'pending' }));
   const done = async (send: (nonce: number) => Promise<Hex>) => {
-    const { status } = await client.waitForTransactionReceipt({ hash: await number(send) });
+    const { status } = await mined(client, await number(send));
     if (status !== 'success') throw new Error('the local chain refused the transaction');
   };
   const token = { address: TOKEN, abi: tokenAbi } as const;
@@ -132,7 +133,6 @@ const chainClient = (url: string) =>
     account: CLERK,
     chain: viemChain(url),
     transport: http(url),
-    pollingInterval: 50,
   })
     .extend(publicActions)
     .extend(walletActions);

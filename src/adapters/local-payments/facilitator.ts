@@ -7,6 +7,7 @@ import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { createWalletClient, http, publicActions } from 'viem';
 import { devAccount, viemChain } from './chain.ts';
+import { mined } from './mined.ts';
 import { numbered } from './numbered.ts';
 
 export type LocalFacilitator = {
@@ -53,7 +54,6 @@ function makeFacilitator(rpcUrl: string): x402Facilitator {
     account,
     chain: viemChain(rpcUrl),
     transport: http(rpcUrl),
-    pollingInterval: 50,
   }).extend(publicActions);
   const { address } = account;
   const number = numbered(() => client.getTransactionCount({ address, blockTag: 'pending' }));
@@ -68,7 +68,7 @@ function makeFacilitator(rpcUrl: string): x402Facilitator {
       return number((nonce) => client.writeContract({ ...args, gas, nonce }));
     },
     sendTransaction: (args) => number((nonce) => client.sendTransaction({ ...args, nonce })),
-    waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
+    waitForTransactionReceipt: ({ hash }) => mined(client, hash),
     getCode: (args) => client.getCode(args),
   });
   return registerExactEvmScheme(new x402Facilitator(), { signer, networks: 'eip155:8453' });
