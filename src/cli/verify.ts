@@ -1,22 +1,34 @@
 // relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
 import type { Command } from 'commander';
+import { TRANSPARENCY } from '../domain/limits.ts';
 import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
+import type { LogFacts } from '../domain/receipt/log-check.ts';
+import { type OpenedDisclosure, openDisclosures } from '../domain/receipt/open-disclosures.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '../domain/receipt/payload.ts';
 import { type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
 import { verifierPrimitives } from '../wiring/keys.ts';
 import { checkLines } from './check-words.ts';
+import { disclosureLines, readDisclosures } from './disclosure-words.ts';
 import { CannotRun, type End, EXIT } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { type Difference, differences, readReceiptDocument } from './receipt-document.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
 
-type Options = { readonly keys?: string; readonly json?: true };
+type Options = {
+  readonly keys?: string;
+  readonly proof?: string;
+  readonly disclose?: string;
+  readonly json?: true;
+};
 
 const HELP = `
 The file holds the answer of GET /api/receipts/{id}, an execution response, or a bare JWS.
 The keys are the relay's, from its /.well-known/jwks.json, got beforehand from whoever you trust for them:
   curl -s https://relay.example/.well-known/jwks.json > jwks.json
-With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.`;
+With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.
+With --proof, got from /log/proof/{receiptId}, the receipt must stand in the relay's public log, too.
+With --disclose, a payer's disclosures (a JSON array, or the whole execution response) are opened: each must be
+one that the receipt commits to.`;
 
 export function addVerify(program: Command, end: End): void {
   program
@@ -24,6 +36,8 @@ export function addVerify(program: Command, end: End): void {
     .description('verify one receipt')
     .argument('<file|url>', 'the receipt; - for standard input')
     .option('--keys <jwks>', "the relay's key set: a file or a URL")
+    .option('--proof <file>', 'its proof of inclusion in the public log (C2SP tlog-proof): a file or a URL')
+    .option('--disclose <file>', "disclosures that open the receipt's commitments: a file")
     .option('--json', 'the report for machines')
     .addHelpText('after', HELP)
     .action(async (source: string, options: Options) => {
@@ -36,15 +50,28 @@ async function verify(source: string, options: Options): Promise<boolean> {
   const document = readReceiptDocument(await readSource(source), nameOf(source));
   const keys = await readKeys(keySource);
   const { jws, receiptId, jobId } = document;
-  const report = await verifyReceipt(
-    { jws, receiptId, jobId, keys, job: null, log: null },
-    verifierPrimitives,
-  );
+  const log = options.proof === undefined ? null : await readLogFacts(options.proof);
+  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log }, verifierPrimitives);
   const differing = differences(document);
-  const ok = report.ok && differing.length === 0;
-  if (options.json) printJson({ ...report, ok, differences: differing, keysFrom: keySource });
-  else tell({ ok, report, differing, keys, keySource, payload: payloadOf(jws) });
+  const payload = payloadOf(jws);
+  const opened = options.disclose === undefined ? null : await opening(options.disclose, payload);
+  const ok = report.ok && differing.length === 0 && (opened?.every((one) => one.ok) ?? true);
+  if (options.json) {
+    const disclosures = opened === null ? {} : { disclosures: opened };
+    printJson({ ...report, ok, differences: differing, ...disclosures, keysFrom: keySource });
+  } else tell({ ok, report, differing, opened, keys, keySource, payload });
   return ok;
+}
+
+async function readLogFacts(source: string): Promise<LogFacts> {
+  const now = Math.floor(Date.now() / 1000);
+  return { proof: await readSource(source), now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+}
+
+/** Of a receipt that cannot be read none can be opened. */
+async function opening(source: string, payload: ReceiptPayload | null): Promise<readonly OpenedDisclosure[]> {
+  const texts = readDisclosures(await readJsonSource(source), nameOf(source));
+  return payload === null ? [] : openDisclosures(payload, texts, verifierPrimitives.sha256);
 }
 
 /** Where the keys are when nobody says: at the origin that the user named. A file has none. */
@@ -75,12 +102,14 @@ type Findings = {
   readonly ok: boolean;
   readonly report: VerificationReport;
   readonly differing: readonly Difference[];
+  /** null: none were given. */
+  readonly opened: readonly OpenedDisclosure[] | null;
   readonly keys: readonly KeyRecord[];
   readonly keySource: string;
   readonly payload: ReceiptPayload | null;
 };
 
-function tell({ ok, report, differing, keys, keySource, payload }: Findings): void {
+function tell({ ok, report, differing, opened, keys, keySource, payload }: Findings): void {
   print(paint('bold', `Receipt ${shown(report.receiptId ?? 'without a readable id')}`));
   if (ok && payload !== null) print(...statementLines(payload));
   print(`  key      ${shown(report.keyId ?? 'none named')}`, `  keys of  ${plain(nameOf(keySource))}`, '');
@@ -93,6 +122,8 @@ function tell({ ok, report, differing, keys, keySource, payload }: Findings): vo
     print(`  ${mark(false)} The text around the signed receipt says something else: ${plain(field)}`);
     print(`      text: ${shown(text)}`, `      signed: ${shown(signed)}`);
   }
+  // What a receipt commits to is a fact only where the receipt is one.
+  if (opened !== null) print('', ...disclosureLines(opened, report.ok));
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
 }
 

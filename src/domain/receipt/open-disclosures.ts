@@ -1,0 +1,92 @@
+// Disclosures, opened: which of the receipt's commitments a text opens, and to what. What a payer hands to a third party
+// proves itself; nobody is asked.
+import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
+import type { Sha256 } from './commitments.ts';
+import type { ReceiptPayload } from './payload.ts';
+
+export type OpenedDisclosure =
+  | { readonly ok: true; readonly name: string; readonly value: string | readonly string[] }
+  | {
+      readonly ok: false;
+      /** What it says it is; null where it cannot be read. */
+      readonly name: string | null;
+      readonly problem: DisclosureProblem;
+    };
+
+/**
+ * `malformed`: not base64url(JSON [salt, name, value]). `not_committed`: its hash stands nowhere in the receipt: a changed
+ * value, or of another receipt. `misplaced`: it stands in the receipt, but not where this name belongs. `repeated`: the
+ * same text stood before.
+ */
+export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'repeated';
+
+/** In their order. `texts`: as in `disclosures` of an execution response. */
+export async function openDisclosures(
+  payload: ReceiptPayload,
+  texts: readonly string[],
+  sha256: Sha256,
+): Promise<readonly OpenedDisclosure[]> {
+  const seen = new Set<string>();
+  const opened: OpenedDisclosure[] = [];
+  for (const text of texts) {
+    opened.push(seen.has(text) ? repeated(text) : await openOne(payload, text, sha256));
+    seen.add(text);
+  }
+  return opened;
+}
+
+const repeated = (text: string): OpenedDisclosure => ({
+  ok: false,
+  name: readDisclosure(text)?.name ?? null,
+  problem: 'repeated',
+});
+
+async function openOne(payload: ReceiptPayload, text: string, sha256: Sha256): Promise<OpenedDisclosure> {
+  const read = readDisclosure(text);
+  if (read === null) return { ok: false, name: null, problem: 'malformed' };
+  const { name, value } = read;
+  const commitment = toBase64url(await sha256(utf8(text)));
+  if (placeOf(payload, name)?.includes(commitment)) return { ok: true, name, value };
+  const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) =>
+    _sd.includes(commitment),
+  );
+  return { ok: false, name, problem: anywhere ? 'misplaced' : 'not_committed' };
+}
+
+const REQUEST_NAMES = [
+  'target_url',
+  'target_origin',
+  'header_names',
+  'request_body_sha256',
+  'idempotency_key',
+];
+
+/** The list that a commitment of this name stands in; null where the receipt has no such place. */
+function placeOf({ request, outcome, attempts }: ReceiptPayload, name: string): readonly string[] | null {
+  if (REQUEST_NAMES.includes(name)) return request._sd;
+  if (name === 'response_body_sha256') return outcome._sd;
+  const [, number] = /^attempt_([1-9]\d*)_(?:leaf_sha256|address)$/.exec(name) ?? [];
+  return attempts.find(({ n }) => String(n) === number)?._sd ?? null;
+}
+
+type Read = { readonly name: string; readonly value: string | readonly string[] };
+
+function readDisclosure(text: string): Read | null {
+  const bytes = fromBase64url(text);
+  const json = bytes === null ? null : fromUtf8(bytes);
+  if (json === null) return null;
+  const parts = parsed(json);
+  if (!Array.isArray(parts) || parts.length !== 3) return null;
+  const [salt, name, value]: readonly unknown[] = parts;
+  if (typeof salt !== 'string' || fromBase64url(salt)?.length !== 16 || typeof name !== 'string') return null;
+  if (typeof value === 'string') return { name, value };
+  return Array.isArray(value) && value.every((one) => typeof one === 'string') ? { name, value } : null;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
