@@ -1,0 +1,131 @@
+// An exported log as text (receipts.md §5): one JSON line for its head, for each event in global order, and for its end.
+// A line has one spelling, the one that is written here: what is spelled otherwise is no line of an export.
+import { Type } from '@sinclair/typebox';
+import type { Json } from '../canonical-json.ts';
+import { Instant, Nullable, strict } from '../event-fields.ts';
+import type { RecordedEvent } from '../recorded.ts';
+import { shapeCheck } from '../shape-check.ts';
+
+export const EXPORT_FORMAT = 'relay-export/1';
+
+export type ExportHead = {
+  /** Of the receipt log; null where there was none. */
+  readonly origin: string | null;
+  /** Position after which the export begins; null: with the first event. */
+  readonly from: string | null;
+};
+
+export type ExportEnd = {
+  readonly events: number;
+  /** As many events have revision 0. */
+  readonly streams: number;
+  /** Position of the last event; null where there is none. */
+  readonly head: string | null;
+};
+
+/** An EventStoreDB event has 16 MiB at most, and escapes may lengthen it. */
+export const MAX_LINE_BYTES = 32 * 1024 * 1024;
+
+export const headLine = ({ origin, from }: ExportHead): string =>
+  JSON.stringify({ format: EXPORT_FORMAT, origin, from });
+
+export const eventLine = (event: RecordedEvent): string =>
+  JSON.stringify({
+    position: event.position,
+    stream: event.stream,
+    revision: String(event.revision),
+    type: event.type,
+    id: event.id,
+    created: event.created,
+    data: event.data,
+    metadata: event.metadata,
+  });
+
+export const endLine = ({ events, streams, head }: ExportEnd): string =>
+  JSON.stringify({ end: true, events, streams, head });
+
+/** Opaque: SQLite's is a number, EventStoreDB's are two. */
+const Position = Type.String({ pattern: '^[0-9A-Za-z._:-]{1,128}$' });
+const Name = Type.String({ minLength: 1, maxLength: 4096 });
+const AnyObject = Type.Object({}, { additionalProperties: true });
+
+const isHead = shapeCheck(
+  Type.Object(
+    {
+      format: Type.Literal(EXPORT_FORMAT),
+      origin: Nullable(Name),
+      from: Nullable(Position),
+    },
+    strict,
+  ),
+);
+const isEvent = shapeCheck(
+  Type.Object(
+    {
+      position: Position,
+      stream: Name,
+      revision: Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' }),
+      type: Name,
+      id: Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
+      created: Instant,
+      data: AnyObject,
+      metadata: AnyObject,
+    },
+    strict,
+  ),
+);
+const Total = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const isEnd = shapeCheck(
+  Type.Object({ end: Type.Literal(true), events: Total, streams: Total, head: Nullable(Position) }, strict),
+);
+
+/** The first line; null where it is none of this format. */
+export function parseHead(line: string): ExportHead | null {
+  const value = parsed(line);
+  if (!isHead(value) || headLine(value) !== line) return null;
+  return { origin: value.origin, from: value.from };
+}
+
+export type ExportLine =
+  | { readonly kind: 'event'; readonly event: RecordedEvent }
+  | { readonly kind: 'end'; readonly end: ExportEnd }
+  | { readonly kind: 'wrong'; readonly problem: string };
+
+/** Any line after the first. */
+export function parseLine(line: string): ExportLine {
+  const value = parsed(line);
+  if (value === undefined) return wrong('it is no JSON');
+  if (isEnd(value)) return endLine(value) === line ? { kind: 'end', end: value } : wrong(OTHERWISE);
+  if (!isEvent(value)) return wrong('it is neither an event nor the end of an export');
+  const { revision, data, metadata, ...rest } = value;
+  // What JSON.parse gave is JSON.
+  const event = {
+    ...rest,
+    revision: BigInt(revision),
+    data: data as Record<string, Json>,
+    metadata: metadata as Record<string, Json>,
+  };
+  return spelledAlike(event, line) ? { kind: 'event', event } : wrong(OTHERWISE);
+}
+
+/** A name twice in one object is among it: readers differ in which of the two they take. */
+const OTHERWISE = 'it is spelled otherwise than an export spells it';
+
+const wrong = (problem: string): ExportLine => ({ kind: 'wrong', problem });
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function spelledAlike(event: RecordedEvent, line: string): boolean {
+  try {
+    return eventLine(event) === line;
+  } catch {
+    // Nested deeper than can be written.
+    return false;
+  }
+}

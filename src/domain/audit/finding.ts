@@ -1,0 +1,118 @@
+// What an audit finds: one thing in the record that an honest relay cannot have written, named so that it can be looked
+// up. It decides the words; where each is looked for stands in the files beside it.
+import type { CheckName } from '../receipt/verify.ts';
+
+/** Of the log as a whole: order, names and shapes. */
+export type LogFindingKind =
+  /** Positions do not increase. */
+  | 'position_order'
+  /** A log that numbers its events one by one misses some. */
+  | 'position_gap'
+  | 'event_id_repeated'
+  /** Revisions of a stream are missing: events were dropped, or moved behind this one. */
+  | 'revision_gap'
+  /** A revision that the stream has had already: doubled, or swapped. */
+  | 'revision_repeated'
+  /** Unknown type or version, or data that no event of its type can have. */
+  | 'event_unreadable'
+  /** A type that has no place in a stream of this name. */
+  | 'event_misplaced'
+  /** The event names another job, decision or key than its stream. */
+  | 'stream_mismatch';
+
+export type JobFindingKind =
+  /** It cannot follow what stands before it. */
+  | 'job_event_impossible'
+  /** The completion tells something else than the job's attempts. */
+  | 'job_completion_mismatch'
+  | 'receipt_missing'
+  | 'receipt_without_job'
+  | 'receipt_repeated'
+  /** Two jobs have receipts of one id. */
+  | 'receipt_id_repeated'
+  /** The event around the receipt says something else than the receipt. */
+  | 'receipt_event_mismatch'
+  /** A check of the one verifier; the kind is named after it. */
+  | ReceiptFindingKind
+  /** What other events say of a job that the log does not have. */
+  | 'job_missing'
+  | 'decision_missing'
+  | 'decision_mismatch'
+  | 'payment_missing'
+  | 'payment_mismatch'
+  | 'payment_used_twice'
+  | 'claim_missing'
+  | 'claim_mismatch';
+
+/** `signature_valid` fails as `receipt_signature_valid`… in words of what is wrong. */
+export type ReceiptFindingKind = (typeof RECEIPT_FINDINGS)[CheckName];
+
+export const RECEIPT_FINDINGS = {
+  receipt_present: 'receipt_id_mismatch',
+  signature_valid: 'receipt_signature_invalid',
+  key_valid_at_issue: 'receipt_key_invalid',
+  payload_version_supported: 'receipt_payload_unreadable',
+  payload_job_id: 'receipt_job_mismatch',
+  request_commitment_present: 'receipt_commitment_missing',
+  response_commitment_present: 'receipt_commitment_missing',
+  job_present: 'receipt_without_job',
+  receipt_links_job: 'receipt_job_mismatch',
+  job_links_receipt: 'receipt_id_mismatch',
+  status_matches: 'receipt_status_mismatch',
+  method_matches: 'receipt_method_mismatch',
+  target_matches: 'receipt_target_mismatch',
+  attempts_match: 'receipt_attempts_mismatch',
+  decision_matches: 'receipt_decision_mismatch',
+  payment_matches: 'receipt_payment_mismatch',
+  event_chain_matches: 'receipt_chain_mismatch',
+  receipt_logged: 'receipt_not_logged',
+} as const satisfies Record<CheckName, string>;
+
+export type OtherFindingKind =
+  | 'payment_event_impossible'
+  | 'claim_event_impossible'
+  | 'decision_event_impossible'
+  | 'key_event_impossible'
+  /** The name of a key is not the thumbprint of its public half. */
+  | 'key_id_mismatch'
+  | 'key_secret_differs';
+
+export type CheckpointFindingKind =
+  /** A receipt names the transparency log, and the record has no checkpoint of it. */
+  | 'checkpoint_missing'
+  | 'checkpoint_unreadable'
+  | 'checkpoint_signature_invalid'
+  /** The event says something else than its note. */
+  | 'checkpoint_event_mismatch'
+  | 'checkpoint_origin_changed'
+  | 'checkpoint_shrinks'
+  /** More leaves than the record has by then. */
+  | 'checkpoint_ahead'
+  /** The leaves before it are not those that were signed. */
+  | 'checkpoint_root_mismatch'
+  | 'receipt_origin_mismatch'
+  /** No checkpoint covers it within the promised time. */
+  | 'receipt_not_logged';
+
+/** Of a file that was exported: its reader finds these. */
+export type ExportFindingKind = `export_${string}`;
+
+export type FindingKind =
+  | LogFindingKind
+  | JobFindingKind
+  | OtherFindingKind
+  | CheckpointFindingKind
+  | ExportFindingKind;
+
+export type Finding = {
+  /** Stable: what a program goes by. */
+  readonly kind: FindingKind;
+  /** Where it shows; null where it is of no one stream. */
+  readonly stream: string | null;
+  /** Decimal. */
+  readonly revision: string | null;
+  readonly jobId: string | null;
+  readonly position: string | null;
+  /** A sentence for people. */
+  readonly message: string;
+};
