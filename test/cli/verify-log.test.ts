@@ -1,0 +1,124 @@
+// relay verify with what a payer and the log hand out besides: a proof of inclusion, and disclosures.
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { disclose } from '#src/domain/receipt/commitments.ts';
+import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
+import { runCli } from '#test/support/cli.ts';
+import { payload as base, key, keySet, receiptFolder } from '#test/support/cli-receipts.ts';
+import { signed } from '#test/support/given-receipt.ts';
+import { sha256, type TestKey, testKey } from '#test/support/primitives.ts';
+import { ORIGIN, type SmallLog, smallLog } from '#test/support/small-log.ts';
+
+const { file, remove } = receiptFolder();
+after(remove);
+
+const url = await disclose(new Uint8Array(16), 'target_url', 'https://target.example/hook?s=1', sha256);
+const payload: ReceiptPayload = {
+  ...base,
+  request: { ...base.request, _sd: [url.commitment, 'b', 'c', 'd'].map((one) => one.padEnd(43, 'x')) },
+  log: { origin: ORIGIN, mmdSeconds: 3600 },
+};
+const jws = await signed(payload, key);
+const leaves = [sha256('a'), await receiptLeafData(jws, sha256), sha256('b')];
+async function logOf(origin: string, signedBy: TestKey): Promise<SmallLog> {
+  const made = smallLog(origin, signedBy);
+  for (const data of leaves) await made.append(data);
+  return made;
+}
+const log = await logOf(ORIGIN, testKey({ purpose: 'checkpoint' }));
+const elsewhere = await logOf('other.example/receipts', log.key);
+const stranger = await logOf(ORIGIN, testKey({ purpose: 'checkpoint' }));
+const byReceiptKey = await logOf(ORIGIN, key);
+const good = await log.proof(1);
+const wrong: Readonly<Record<string, readonly [proof: string, problem: string]>> = {
+  'of another leaf': [await log.proof(0), 'inclusion'],
+  'of another log, by the same key': [await elsewhere.proof(1), 'origin'],
+  'signed by a key that the key set does not hold': [await stranger.proof(1), 'checkpoint'],
+  'signed by a key for receipts': [await byReceiptKey.proof(1), 'checkpoint'],
+  'that is none': ['hello\n', 'malformed'],
+  'with a changed size': [good.replace('\n3\n', '\n4\n'), 'checkpoint'],
+};
+const receipt = file('receipt.jws', jws);
+const keys = file('all-keys.json', keySet(key, log.key));
+
+async function verify(...more: readonly string[]) {
+  const { code, stdout, stderr } = await runCli(['verify', receipt, '--keys', keys, '--json', ...more]);
+  assert.equal(stderr, '');
+  const { checks, ...rest } = JSON.parse(stdout);
+  const logged = checks.find(({ name }: { name: string }) => name === 'receipt_logged');
+  return { code, logged, ok: rest.ok, disclosures: rest.disclosures };
+}
+
+describe('--proof', () => {
+  test('holds: the receipt stands in the log of which it speaks', async () => {
+    const found = await verify('--proof', file('good.tlog-proof', good));
+    assert.deepEqual(found.logged, {
+      name: 'receipt_logged',
+      ok: true,
+      details: { pending: false, origin: ORIGIN, index: 1, size: 3 },
+    });
+    assert.deepEqual([found.code, found.ok], [0, true]);
+  });
+
+  test('without it the log is not asked for, and nothing is said of it', async () => {
+    assert.deepEqual(await verify(), { code: 0, logged: undefined, ok: true, disclosures: undefined });
+  });
+
+  for (const [title, [proof, problem]] of Object.entries(wrong)) {
+    test(`refuses a proof ${title}`, async () => {
+      const found = await verify('--proof', file('wrong.tlog-proof', proof));
+      assert.deepEqual([found.code, found.ok, found.logged.ok], [1, false, false]);
+      assert.deepEqual(found.logged.details, { pending: false, problem });
+    });
+  }
+
+  test('a file that is not there cannot be run', async () => {
+    const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--proof', '/nowhere/proof']);
+    assert.equal(code, 2);
+    assert.match(stderr, /\/nowhere\/proof is not there/);
+  });
+});
+
+describe('--disclose', () => {
+  const opened = [{ ok: true, name: 'target_url', value: 'https://target.example/hook?s=1' }];
+  test('shows what an array of disclosures opens', async () => {
+    const found = await verify('--disclose', file('array.json', JSON.stringify([url.text])));
+    assert.deepEqual([found.code, found.ok, found.disclosures], [0, true, opened]);
+  });
+  test('takes the whole execution response', async () => {
+    const response = JSON.stringify({ mode: 'demo', disclosures: [url.text] });
+    const found = await verify('--disclose', file('response.json', response));
+    assert.deepEqual([found.code, found.ok, found.disclosures], [0, true, opened]);
+  });
+  test('in words, too', async () => {
+    const path = file('array.json', JSON.stringify([url.text]));
+    const { stdout } = await runCli(['verify', receipt, '--keys', keys, '--disclose', path]);
+    assert.match(stdout, /✓ target_url: https:\/\/target\.example\/hook\?s=1\n/);
+  });
+  test('refuses one that the receipt does not commit to', async () => {
+    const foreign = await disclose(new Uint8Array(16), 'target_url', 'https://other.example/', sha256);
+    const found = await verify('--disclose', file('foreign.json', JSON.stringify([url.text, foreign.text])));
+    assert.deepEqual([found.code, found.ok], [1, false]);
+    assert.deepEqual(found.disclosures, [
+      ...opened,
+      { ok: false, name: 'target_url', problem: 'not_committed' },
+    ]);
+  });
+  test('shows no value where the receipt itself does not verify', async () => {
+    const path = file('array.json', JSON.stringify([url.text]));
+    const other = file('other-keys.json', keySet(testKey()));
+    const { code, stdout } = await runCli(['verify', receipt, '--keys', other, '--disclose', path]);
+    assert.equal(code, 1);
+    assert.ok(!stdout.includes('target.example'), stdout);
+    assert.match(stdout, /not shown: the receipt does not verify/);
+  });
+  for (const content of ['{}', '[1]', '"x"', 'null', '{"disclosures":{}}']) {
+    test(`cannot run on ${content}`, async () => {
+      const path = file('none.json', content);
+      const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--disclose', path]);
+      assert.equal(code, 2);
+      assert.match(stderr, /holds no disclosures/);
+    });
+  }
+});
