@@ -26,8 +26,8 @@ async function init(options: InitOptions): Promise<void> {
   const path = options.file === undefined ? readConfig().keyFile.path : resolve(options.file);
   const { createKeyFile, readKeyFile } = await import('../wiring.ts');
   createKeyFile(path);
-  const keyIds = readKeyFile(path).keys.map((key) => key.keyId);
-  if (options.json) return printJson({ file: path, keyIds });
-  print(...keyIds.map((keyId) => `key ${keyId}`), `in  ${path}`);
+  const { keys } = readKeyFile(path);
+  if (options.json) return printJson({ file: path, keyIds: keys.map(({ keyId }) => keyId) });
+  print(...keys.map(({ purpose, keyId }) => `${purpose} key ${keyId}`), `in ${path}`);
   print('Keep a copy of this file: receipts are signed with it, and the log knows its secret.');
 }

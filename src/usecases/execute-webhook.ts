@@ -11,6 +11,7 @@ import { type Execution, executionOf } from './execution.ts';
 import { type Call, type ExecuteInput, newCall } from './execution-call.ts';
 import { readRequest } from './judge-request.ts';
 import { findKnown, type Known } from './known-job.ts';
+import { demandSigningKey } from './own-keys.ts';
 import { type JobPlan, type RunDeps, runJob } from './run-job.ts';
 
 export type ExecuteDeps = RunDeps &
@@ -75,6 +76,7 @@ async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refuse
 type Open = Extract<Known, { kind: 'new' | 'resume' }>;
 
 async function proceed(deps: ExecuteDeps, call: Call, known: Open): Promise<Execution | Refused | 'again'> {
+  demandSigningKey(deps);
   if (known.kind === 'new' && !call.accepted) {
     const refusal = await accept(deps, call);
     if (refusal !== null) return refusal === 'again' ? 'again' : refusal;

@@ -7,6 +7,8 @@ import { loadKeyRing } from './signing-keys.ts';
 export type KeyDirectory = {
   /** Every key ever announced, at most 5 s old; older where the log is away. */
   list(): Promise<readonly KeyRecord[]>;
+  /** The same as the log has them now, for `list` too. Throws where the log is away. */
+  refresh(): Promise<readonly KeyRecord[]>;
 };
 
 /** Short beside the 10 minutes after which a retirement takes effect. */
@@ -18,17 +20,23 @@ export function keyDirectory(
   known: readonly KeyRecord[] | null = null,
 ): KeyDirectory {
   let held = known && { keys: known, at: deps.clock.monotonic() };
+  async function refresh() {
+    const at = deps.clock.monotonic();
+    const { keys } = await loadKeyRing(deps);
+    // A slower read that began earlier takes nothing back.
+    if (held === null || at >= held.at) held = { keys, at };
+    return held.keys;
+  }
   return {
+    refresh,
     async list() {
-      const now = deps.clock.monotonic();
-      if (held !== null && now - held.at < FRESH_FOR_MS) return held.keys;
+      if (held !== null && deps.clock.monotonic() - held.at < FRESH_FOR_MS) return held.keys;
       try {
-        const { keys } = await loadKeyRing(deps);
-        held = { keys, at: now };
+        return await refresh();
       } catch (error) {
         if (held === null) throw error;
+        return held.keys;
       }
-      return held.keys;
     },
   };
 }

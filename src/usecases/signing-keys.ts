@@ -1,22 +1,22 @@
-// Which keys this relay has announced, and whether this process may sign with the one it holds.
+// Which keys this relay has announced, and whether this process may sign with those it holds.
 
 import { STREAM } from '../domain/events.ts';
-import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
+import type { KeyActivated, KeyPurpose } from '../domain/receipt/key-events.ts';
+import { evolveKeys, isUnretired, type KeyRecord } from '../domain/receipt/keys.ts';
+import { type HeldKey, recordOf } from '../domain/receipt/keys-held.ts';
 import { decodeEvent } from '../domain/recorded.ts';
 import type { Clock } from '../ports/clock.ts';
 import { WrongExpectedVersion } from '../ports/event-log.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from './journal.ts';
 
-export type OwnKey = {
-  /** RFC 7638 thumbprint. */
-  readonly keyId: string;
-  /** Public key: 32 bytes, base64url. */
-  readonly x: string;
+export type OwnKeys = {
+  /** In the order of the key file. */
+  readonly keys: readonly HeldKey[];
   /** HMAC of a constant under the HMAC secret, hex. */
   readonly secretCheck: string;
 };
 
-/** The start is refused: this process would sign or name claims otherwise than the others of this log. */
+/** This process would sign or name claims otherwise than the others of this log: it must not start, nor change keys. */
 export class KeyMismatch extends Error {
   constructor(message: string) {
     super(message);
@@ -24,25 +24,27 @@ export class KeyMismatch extends Error {
   }
 }
 
-/** The start is refused: the log is there, yet stores nothing, or too late. */
+/** The log is there, yet stores nothing, or too late: what was to be announced is not. */
 export class LogTakesNothing extends Error {
   constructor() {
-    super('the event log takes no events: the signing key cannot be announced; start again when it does');
+    super('the event log takes no events: the signing keys cannot be announced; start again when it does');
     this.name = 'LogTakesNothing';
   }
 }
 
-/** As long as a start waits for a log that is away. */
-const PATIENCE_MS = 30_000;
+export type KeyRing = {
+  readonly keys: readonly KeyRecord[];
+  readonly secretChecks: ReadonlySet<string>;
+  /** Ids of keys that gave way to a fresh one. */
+  readonly rotated: ReadonlySet<string>;
+  readonly revision: bigint | 'no_stream';
+};
 
-export type KeyRing = { readonly keys: readonly KeyRecord[]; readonly secretChecks: ReadonlySet<string> };
-
-export async function loadKeyRing(
-  deps: Pick<JournalDeps, 'log'>,
-): Promise<KeyRing & { readonly revision: bigint | 'no_stream' }> {
+export async function loadKeyRing(deps: Pick<JournalDeps, 'log'>): Promise<KeyRing> {
   const events = await deps.log.readStream(STREAM.keys);
   let keys: readonly KeyRecord[] = [];
   const secretChecks = new Set<string>();
+  const rotated = new Set<string>();
   for (const recorded of events) {
     const event = decodeEvent(recorded);
     // A retirement that this version cannot read must not be passed over.
@@ -50,51 +52,92 @@ export async function loadKeyRing(
     if (event.type !== 'KeyActivated' && event.type !== 'KeyRetired') continue;
     keys = evolveKeys(keys, event);
     if (event.type === 'KeyActivated') secretChecks.add(event.data.secretCheck);
+    else if (event.data.reason === 'rotated') rotated.add(event.data.keyId);
   }
-  return { keys, secretChecks, revision: events.at(-1)?.revision ?? 'no_stream' };
+  return { keys, secretChecks, rotated, revision: events.at(-1)?.revision ?? 'no_stream' };
 }
 
 /**
- * Announces the first key of an empty log, and otherwise demands that log and key file know each other: the same HMAC
- * secret and an activated key. Answers the ring only after it has read its own activation. Throws `KeyMismatch`, and
- * `LogTakesNothing` where that takes too long.
+ * Announces the first keys of an empty log, and the first checkpoint key of a log that has none; otherwise demands that
+ * log and key file know each other. Answers the ring only after it has read its own activations. Throws `KeyMismatch`,
+ * and `LogTakesNothing` where that takes too long.
  */
-export async function activateSigningKey(deps: JournalDeps, own: OwnKey): Promise<KeyRing> {
-  const patient = { ...deps, clock: clockUntil(deps.clock, deps.clock.monotonic() + PATIENCE_MS) };
+export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Promise<KeyRing> {
+  const patient = withPatience(deps);
   for (;;) {
     const ring = await loadKeyRing(deps);
-    if (ring.keys.length > 0) {
-      if (!ring.secretChecks.has(own.secretCheck)) {
-        throw new KeyMismatch(
-          'the key file holds another HMAC secret than the one this event log was written with',
-        );
-      }
-      const known = ring.keys.find(
-        ({ keyId, x, purpose }) => keyId === own.keyId && x === own.x && purpose === 'receipt',
-      );
-      if (known === undefined)
-        throw new KeyMismatch('the key file signs with a key that this event log does not know');
-      if (known.notAfter !== null) throw new KeyMismatch('the key file signs with a retired key');
-      return ring;
-    }
+    if (ring.keys.length > 0) demandAcquainted(ring, own);
+    const first = firstKeys(ring, own);
+    const [oldest] = first;
+    if (oldest === undefined) return ring;
     const activatedAt = new Date(deps.clock.now()).toISOString();
-    const data = { v: 1 as const, ...own, purpose: 'receipt' as const, alg: 'EdDSA' as const, activatedAt };
-    const events = envelope(deps, [{ type: 'KeyActivated', data }], own.keyId);
+    const events = first.map((key) => activation(key, own.secretCheck, activatedAt));
     try {
-      await appendUntilKnown(patient, STREAM.keys, ring.revision, events);
+      const enveloped = envelope(deps, events, oldest.key.keyId);
+      await appendUntilKnown(patient, STREAM.keys, ring.revision, enveloped);
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;
     }
   }
 }
 
-/** Its sleeps throw where they would end after `last`, so that what is repeated in between ends. */
-function clockUntil(clock: Clock, last: number): Clock {
-  return {
+type Announced = { readonly key: HeldKey; readonly purpose: KeyPurpose };
+
+/** What nobody has announced yet: of an empty log both keys, of one from before there were checkpoints theirs. */
+function firstKeys(ring: KeyRing, { keys }: OwnKeys): readonly Announced[] {
+  const firstActive = (purpose: KeyPurpose): Announced[] => {
+    const key = keys.find((each) => each.purpose === purpose && each.status === 'active');
+    return key === undefined ? [] : [{ key, purpose }];
+  };
+  const receipt = ring.keys.length === 0 ? firstActive('receipt') : [];
+  if (ring.keys.length === 0 && receipt.length === 0)
+    throw new KeyMismatch('the key file has no active key for receipts');
+  const checkpoint = ring.keys.some(({ purpose }) => purpose === 'checkpoint')
+    ? []
+    : firstActive('checkpoint');
+  return [...receipt, ...checkpoint];
+}
+
+export function activation(
+  { key, purpose }: Announced,
+  secretCheck: string,
+  activatedAt: string,
+): { type: 'KeyActivated'; data: KeyActivated } {
+  const { keyId, x } = key;
+  return { type: 'KeyActivated', data: { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt } };
+}
+
+export function demandSameSecret(ring: KeyRing, { secretCheck }: Pick<OwnKeys, 'secretCheck'>): void {
+  if (ring.secretChecks.has(secretCheck)) return;
+  throw new KeyMismatch(
+    'the key file holds another HMAC secret than the one this event log was written with',
+  );
+}
+
+/** A fresh key that nobody has announced may stand in the file, and a retired one; one that signs must be there too. */
+function demandAcquainted(ring: KeyRing, own: OwnKeys): void {
+  demandSameSecret(ring, own);
+  const active = own.keys.filter(({ purpose, status }) => purpose === 'receipt' && status === 'active');
+  if (active.length === 0) throw new KeyMismatch('the key file has no active key for receipts');
+  const known = active.flatMap((key) => recordOf(key, ring.keys) ?? []);
+  if (known.length === 0)
+    throw new KeyMismatch('the key file signs with a key that this event log does not know');
+  if (!known.some(isUnretired)) throw new KeyMismatch('the key file signs with a retired key');
+}
+
+/** As long as a start, or an operator, waits for a log that is away. */
+const PATIENCE_MS = 30_000;
+
+/** Its sleeps throw where they would end too late, so that what is repeated in between ends. */
+export function withPatience(deps: JournalDeps): JournalDeps {
+  const { clock } = deps;
+  const last = clock.monotonic() + PATIENCE_MS;
+  const until: Clock = {
     ...clock,
     async sleep(ms, signal) {
       if (clock.monotonic() + ms > last) throw new LogTakesNothing();
       await clock.sleep(ms, signal);
     },
   };
+  return { ...deps, clock: until };
 }

@@ -1,37 +1,71 @@
 // The signing keys of this process: the key file, the log's word on it, and what signs and hashes with it.
-import { ed25519SigningKey, ed25519Verify, firstActiveKey } from '../adapters/signing/ed25519.ts';
-import { hmacKeyedHash, secretCheck, sha256, sha256Digest } from '../adapters/signing/hash.ts';
-import { openKeyFile } from '../adapters/signing/key-file.ts';
+import { ed25519Verify } from '../adapters/signing/ed25519.ts';
+import { hmacKeyedHash, sha256, sha256Digest } from '../adapters/signing/hash.ts';
+import { openKeyFile, updateKeyFile } from '../adapters/signing/key-file.ts';
+import { keyFileStore } from '../adapters/signing/key-store.ts';
 import type { Config } from '../config.ts';
+import type { KeyRecord } from '../domain/receipt/keys.ts';
+import { lastingKeys } from '../domain/receipt/keys-held.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
+import type { KeyStoreContent } from '../ports/key-store.ts';
+import type { Logger } from '../ports/logger.ts';
 import type { CheckpointSigner, Digest, KeyedHash, Signer } from '../ports/signer.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
-import { type KeyDirectory, keyDirectory } from '../usecases/key-directory.ts';
-import { activateSigningKey } from '../usecases/signing-keys.ts';
+import { keyDirectory, type LiveKeyDirectory } from '../usecases/key-directory.ts';
+import { ownKeys } from '../usecases/own-keys.ts';
+import { activateSigningKeys } from '../usecases/signing-keys.ts';
 
 export type Keys = {
   readonly signer: Signer;
   readonly checkpointSigner: CheckpointSigner;
   readonly keyedHash: KeyedHash;
   readonly digest: Digest;
-  readonly directory: KeyDirectory;
+  readonly directory: LiveKeyDirectory;
 };
 
 /** What the one verifier works with, wherever it runs on this side of the wire. */
 export const verifierPrimitives: Primitives = { sha256, ed25519Verify };
 
-/** Throws `KeyFileError`, `KeyMismatch` or `LogTakesNothing`: then the process must not start. */
-export async function wireKeys(config: Config, journal: JournalDeps): Promise<Keys> {
-  const file = openKeyFile(config.keyFile);
-  const key = firstActiveKey(file.keys, 'receipt');
-  if (key === null) throw new Error(`key file ${config.keyFile.path} has no active receipt key`);
-  const { keyId, x } = key;
-  const ring = await activateSigningKey(journal, { keyId, x, secretCheck: secretCheck(file.hmacSecret) });
+/**
+ * Follows rotations until `ending` aborts; `watching` resolves then. Throws `KeyFileError`, `KeyMismatch` or
+ * `LogTakesNothing`: then the process must not start.
+ */
+export async function wireKeys(
+  config: Config,
+  journal: JournalDeps & { readonly ending: AbortSignal },
+): Promise<Keys & { readonly watching: Promise<void> }> {
+  const { path, create } = config.keyFile;
+  const { hmacSecret } = openKeyFile(config.keyFile);
+  // Ours, and from before there were checkpoints. One that somebody named is theirs to change.
+  if (create) updateKeyFile(path, ({ keys }) => (hasCheckpointKey(keys) ? null : FRESH_CHECKPOINT_KEY));
+  const store = keyFileStore(path);
+  const content = store.read();
+  const { keys: announced } = await activateSigningKeys(journal, content);
+  warnOfCheckpoints(content, announced, journal.logger);
+  const directory = keyDirectory(journal, announced);
+  const { clock, logger } = journal;
+  const own = ownKeys({ store, directory, clock, logger }, { content, announced });
   return {
-    signer: { current: () => ed25519SigningKey(key), former: () => ed25519SigningKey(key) },
-    checkpointSigner: { current: () => null },
-    keyedHash: hmacKeyedHash(file.hmacSecret),
+    signer: own.signer,
+    checkpointSigner: own.checkpointSigner,
+    keyedHash: hmacKeyedHash(hmacSecret),
     digest: sha256Digest(),
-    directory: keyDirectory(journal, ring.keys),
+    directory,
+    watching: own.watch(journal.ending),
   };
+}
+
+const FRESH_CHECKPOINT_KEY = { fresh: ['checkpoint'], retired: [] };
+
+const hasCheckpointKey = (keys: readonly { readonly purpose: string }[]): boolean =>
+  keys.some(({ purpose }) => purpose === 'checkpoint');
+
+function warnOfCheckpoints({ keys }: KeyStoreContent, announced: readonly KeyRecord[], logger: Logger): void {
+  if (lastingKeys(keys, announced, 'checkpoint').length > 0) return;
+  const why = hasCheckpointKey(keys)
+    ? 'the checkpoint key of the key file is retired, or not known to the event log'
+    : 'the key file has no checkpoint key';
+  logger.warn(
+    `${why}: this process keeps no transparency log; \`relay keys rotate --purpose checkpoint\` adds a key`,
+  );
 }

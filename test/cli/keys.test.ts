@@ -19,9 +19,11 @@ describe('relay keys init', () => {
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(statSync(path).mode & 0o777, 0o600);
     const { keys, hmacSecret } = JSON.parse(readFileSync(path, 'utf8'));
-    assert.equal(keys.length, 1);
-    assert.ok(stdout.includes(keys[0].kid) && stdout.includes(path));
-    assert.ok(!stdout.includes(keys[0].d) && !stdout.includes(hmacSecret));
+    assert.equal(keys.length, 2);
+    for (const { kid, purpose, d } of keys) {
+      assert.ok(stdout.includes(`${purpose} key ${kid}`) && !stdout.includes(d), stdout);
+    }
+    assert.ok(stdout.includes(path) && !stdout.includes(hmacSecret));
   });
 
   test('--json: the file and its key ids', async () => {

@@ -16,14 +16,6 @@ export function ed25519SigningKey(key: Ed25519Key): SigningKey {
   };
 }
 
-/** The first active key for `purpose`, in the file's order; null where there is none. */
-export function firstActiveKey<K extends { readonly purpose: string; readonly status: string }>(
-  keys: readonly K[],
-  purpose: string,
-): K | null {
-  return keys.find((key) => key.purpose === purpose && key.status === 'active') ?? null;
-}
-
 /** RFC 7638 thumbprint (SHA-256, base64url) of the Ed25519 public key `x` (RFC 8037: base64url, 32 bytes). */
 export function thumbprint(x: string): string {
   const json = JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });

@@ -2,13 +2,7 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { calculateJwkThumbprint, compactVerify, importJWK } from 'jose';
-import {
-  ed25519SigningKey,
-  ed25519Verify,
-  firstActiveKey,
-  publicX,
-  thumbprint,
-} from '#src/adapters/signing/ed25519.ts';
+import { ed25519SigningKey, ed25519Verify, publicX, thumbprint } from '#src/adapters/signing/ed25519.ts';
 import { fromBase64url, toBase64url, utf8 } from '#src/domain/bytes.ts';
 
 // RFC 8032 §7.1, TEST 2
@@ -89,16 +83,4 @@ test('thumbprint: the example of RFC 8037 appendix A.3', () => {
     thumbprint('11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'),
     'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k',
   );
-});
-
-test('the first active key of a purpose signs; retired keys and other purposes do not', () => {
-  const key = (keyId: string, purpose: string, status: string) => ({ keyId, purpose, status });
-  const keys = [
-    key('a', 'receipt', 'retired'),
-    key('b', 'checkpoint', 'active'),
-    key('c', 'receipt', 'active'),
-    key('d', 'receipt', 'active'),
-  ];
-  assert.equal(firstActiveKey(keys, 'receipt')?.keyId, 'c');
-  assert.equal(firstActiveKey(keys, 'witness'), null);
 });

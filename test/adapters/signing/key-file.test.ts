@@ -5,13 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { calculateJwkThumbprint, exportJWK, importJWK } from 'jose';
-import {
-  createKeyFile,
-  KeyFileError,
-  type KeyFileFault,
-  openKeyFile,
-  readKeyFile,
-} from '#src/adapters/signing/key-file.ts';
+import { createKeyFile, openKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/key-file-error.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-keys-'));
@@ -34,12 +29,15 @@ function changed(name: string, change: (file: ReturnType<typeof jsonOf>) => void
   return fileWith(name, JSON.stringify(file));
 }
 
-test('key file: made with one active receipt key and a secret of 32 bytes, for its owner alone', () => {
+test('key file: made with an active key for receipts, one for checkpoints and a secret of 32 bytes, for its owner alone', () => {
   const path = join(folder, 'new', 'deep', 'keys.json');
   const { keys, hmacSecret } = openKeyFile({ path, create: true });
   assert.deepEqual(
     keys.map(({ purpose, status }) => ({ purpose, status })),
-    [{ purpose: 'receipt', status: 'active' }],
+    [
+      { purpose: 'receipt', status: 'active' },
+      { purpose: 'checkpoint', status: 'active' },
+    ],
   );
   assert.equal(hmacSecret.length, 32);
   assert.equal(statSync(path).mode & 0o777, 0o600);
@@ -126,7 +124,7 @@ test('key file: keys of unknown purpose, retired keys and unknown members are ke
   });
   assert.deepEqual(
     readKeyFile(path).keys.map(({ purpose, status }) => `${purpose} ${status}`),
-    ['receipt retired', 'witness active'],
+    ['receipt retired', 'checkpoint active', 'witness active'],
   );
 });
 
