@@ -1,10 +1,11 @@
 // One batch: events in, rows and checkpoint out, in one transaction under the projector's lock. A projector that was
 // overtaken, however long it slept, writes nothing.
-import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
-import { decodeEvent, type RecordedEvent } from '#src/domain/recorded.ts';
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
+import { type RecordedEvent, readEvent } from '#src/domain/recorded.ts';
 import { type Checkpoint, readCheckpoints, tryProjectorLock, writeBatch } from './checkpoint.ts';
 import { foldChanges, type JudgedEvent, keysOf, planChanges } from './fold.ts';
+import { withLeaves } from './leaves.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, loadRows, type TableShape, writeParts } from './rows.ts';
 import { isNewer, noneNewer, readVersionGaps, type VersionGap, writeModelVersions } from './versions.ts';
@@ -15,33 +16,23 @@ import { isNewer, noneNewer, readVersionGaps, type VersionGap, writeModelVersion
  */
 export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position: string) => Promise<boolean>;
 
-/** Decodes and judges; what is unknown, malformed or not to be stored in Postgres is passed over. */
+/** Decodes and judges; what is unknown, malformed or not to be stored is passed over. Leaves get their place later. */
 export async function judgeEvents(
   recorded: readonly RecordedEvent[],
   judgeReceipt: JudgeReceipt,
 ): Promise<readonly JudgedEvent[]> {
   const judged: JudgedEvent[] = [];
   for (const { type, data, position } of recorded) {
-    const event = decodeEvent({ type, data });
-    if (event === null || !isStorable(event.data)) continue;
-    judged.push({
-      position,
-      event,
-      facts: { receiptVerified: await receiptVerified(event, position), leaf: null },
-    });
+    const event = readEvent({ type, data });
+    if (event === null) continue;
+    const facts = { receiptVerified: await receiptVerified(event, position), leaf: null };
+    judged.push({ position, event, facts });
   }
   return judged;
 
   async function receiptVerified(event: DomainEvent, position: string): Promise<boolean> {
     return event.type === 'ReceiptSigned' && (await judgeReceipt(event.data, position));
   }
-}
-
-/** Postgres takes neither U+0000 nor half a surrogate pair; no event of ours holds one. */
-function isStorable(value: unknown): boolean {
-  if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
-  if (typeof value !== 'object' || value === null) return true;
-  return Object.values(value).every(isStorable);
 }
 
 /**
@@ -59,18 +50,17 @@ export type Projector = {
   /** Names the models' checkpoint. */
   readonly set: string;
   readonly shapes: readonly TableShape[];
+  readonly sha256: Sha256;
 };
 
 /** `told`: what of the models' rows stood there when the session began; their events up to it change nothing. */
 export async function projectBatch(
-  { db, models, set, shapes }: Projector,
+  { db, models, set, shapes, sha256 }: Projector,
   told: ReadonlyMap<string, string>,
   events: readonly JudgedEvent[],
   from: Checkpoint | null,
   to: Checkpoint,
 ): Promise<BatchOutcome> {
-  const changes = planChanges(models, events, told);
-  const keys = keysOf(changes);
   // Of these no row stands yet: they begin with this batch, as this version tells them.
   const begun = from === null ? models.filter(({ name }) => !told.has(name)) : [];
   const standing = models.filter((model) => !begun.includes(model));
@@ -80,7 +70,9 @@ export async function projectBatch(
       // Later on a set's own checkpoint tells of rows that were taken back; before the first batch it has none.
       if (from === null && !(await stillTold(tx, told, begun))) throw new Overtaken();
       await writeModelVersions(tx, begun);
-      const rows = await loadRows(tx, shapes, keys);
+      const grown = await withLeaves({ shapes, sha256 }, events, (keys) => loadRows(tx, shapes, keys));
+      const changes = planChanges(models, grown, told);
+      const rows = await loadRows(tx, shapes, keysOf(changes));
       const parts = writeParts(shapes, foldChanges(rows, changes));
       // In the statement that writes: under the lock, so no rebuild by a newer version comes between.
       if (!(await writeBatch(tx, set, parts, from, to, noneNewer(standing)))) throw new Overtaken();

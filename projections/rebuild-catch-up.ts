@@ -3,7 +3,7 @@
 import { sql } from 'drizzle-orm';
 import type { Clock } from '#src/ports/clock.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
-import { type Build, type Fold, foldPage, planUpTo, verifySample } from './rebuild-fold.ts';
+import { type Build, type Fold, foldPage, verifySample } from './rebuild-fold.ts';
 import { refuseOtherLog } from './rebuild-guards.ts';
 import { judgedPages, type PageDeps } from './rebuild-pages.ts';
 import { CannotRebuild, fenced, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
@@ -39,7 +39,7 @@ export async function catchUp(work: RebuildWork, begin: Fold): Promise<Fold> {
       work.batchSize,
     )) {
       read += page.read;
-      fold = await fenced(store, (tx) => foldPage(tx, build, fold, page, planUpTo(build, page, targets.of)));
+      fold = await fenced(store, (tx) => foldPage(tx, build, fold, page, targets.of));
       work.report(fold);
     }
     if (fold.counts.handled !== handled + read)
@@ -115,7 +115,7 @@ export async function finishFold(
       highest(targets),
       work.batchSize,
     )) {
-      fold = await foldPage(tx, build, fold, page, planUpTo(build, page, targets.of));
+      fold = await foldPage(tx, build, fold, page, targets.of);
       if (
         fold.counts.handled - begin.counts.handled > 4 * NEAR_EVENTS &&
         lowest(targets) === highest(targets)

@@ -1,12 +1,23 @@
 // One page after the other folded into the tables beside the live ones: rows, counts and the rebuild's own checkpoint
 // in one transaction, so that a rebuild that was killed goes on where it was.
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { foldChanges, keysOf, type PlannedChange, planChanges, type Rows, type StoredRow } from './fold.ts';
+import {
+  foldChanges,
+  type JudgedEvent,
+  keysOf,
+  type PlannedChange,
+  planChanges,
+  type Rows,
+  type StoredRow,
+} from './fold.ts';
+import { withLeaves } from './leaves.ts';
 import type { JudgedPage } from './rebuild-pages.ts';
 import { type Counts, type Place, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
 import { type JsonColumns, writeFolded } from './rebuild-rows.ts';
+import type { Targets } from './rebuild-target.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, loadRows, type TableShape } from './rows.ts';
 
@@ -15,6 +26,7 @@ export type Build = {
   readonly models: readonly ReadModel[];
   readonly shapes: readonly TableShape[];
   readonly json: JsonColumns;
+  readonly sha256: Sha256;
   /** Names the rebuild's checkpoint, in its own schema. */
   readonly set: string;
 };
@@ -32,17 +44,19 @@ export type Fold = {
 /** Rows that a sample takes of a table from each page, and holds at most. */
 const SAMPLE = { page: 20, all: 400 };
 
-export function planUpTo(
+function planUpTo(
   { models }: Build,
-  page: JudgedPage,
-  targets: ReadonlyMap<string, string>,
+  upTo: string,
+  events: readonly JudgedEvent[],
+  targets: Targets['of'],
 ): readonly PlannedChange[] {
   const last = (model: ReadModel) => targets.get(model.name) ?? '';
-  if (models.every((model) => page.position <= last(model))) return planChanges(models, page.judged);
+  if (models.every((model) => upTo <= last(model))) return planChanges(models, events);
+  // What leaves add beyond their own model's target goes with its other changes.
   return models.flatMap((model) =>
     planChanges(
       [model],
-      page.judged.filter(({ position }) => position <= last(model)),
+      events.filter(({ position }) => position <= last(model)),
     ),
   );
 }
@@ -52,11 +66,13 @@ export async function foldPage(
   build: Build,
   fold: Fold,
   page: JudgedPage,
-  changes: readonly PlannedChange[],
+  targets: Targets['of'],
 ): Promise<Fold> {
   const { place, shapes } = build;
   await workIn(tx.db, place, 'beside');
-  const rows = await rowsFor(tx.db, build, fold, changes);
+  const load = (keys: Keys) => rowsFor(tx.db, build, fold, keys);
+  const changes = planUpTo(build, page.position, await withLeaves(build, page.judged, load), targets);
+  const rows = await load(keysOf(changes));
   const there = new Map([...rows].map(([table, found]) => [table, keysThere(found)]));
   const isThere = (table: string, key: string) => there.get(table)?.has(key) === true;
   const dirty = foldChanges(rows, changes);
@@ -85,14 +101,10 @@ function keysThere(rows: ReadonlyMap<string, StoredRow | null>): ReadonlySet<str
   return keys;
 }
 
+type Keys = ReadonlyMap<string, ReadonlySet<string>>;
+
 /** Those of the last page are at hand, the others are asked for. */
-async function rowsFor(
-  tx: Db,
-  { shapes }: Build,
-  { recent }: Fold,
-  changes: readonly PlannedChange[],
-): Promise<Rows> {
-  const wanted = keysOf(changes);
+async function rowsFor(tx: Db, { shapes }: Build, { recent }: Fold, wanted: Keys): Promise<Rows> {
   const missing = new Map(
     [...wanted].map(([table, keys]) => {
       const known = recent.get(table);

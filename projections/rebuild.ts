@@ -1,6 +1,7 @@
 // A rebuild: read models told anew from the log beside the live ones, which are read on meanwhile; verified; swapped in
 // one transaction, or compared. What events mean, how they are judged and folded is the projector's own code.
 import { sql } from 'drizzle-orm';
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
@@ -37,6 +38,8 @@ export type RebuildDeps = {
   readonly log: Pick<EventLog, 'readAll' | 'head'>;
   readonly store: RebuildStore<Db>;
   readonly judgeReceipt: JudgeReceipt;
+  /** For the transparency log's tree. */
+  readonly sha256: Sha256;
   readonly clock: Clock;
 };
 
@@ -129,7 +132,7 @@ async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work
   const identity = JSON.stringify([ends.origin, targets.foreign, versions, store.schema.version, check]);
   const stands = await findStanding(store, place, { identity, set, until: lowest(targets) });
   const standing = stands ?? (await makeBeside(store, place, identity));
-  const build = { place, models, shapes, json: jsonColumns(models), set };
+  const build = { place, models, shapes, json: jsonColumns(models), set, sha256: deps.sha256 };
   const jobs = await jobsKnown(store);
   const before = standing.counts.handled;
   const report = ({ counts: { handled, started } }: Pick<Fold, 'counts'>) => {

@@ -9,7 +9,7 @@ import { makeProgress } from './progress.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, tableShapes } from './rows.ts';
-import { projectAll, RowsMoved, type RunnerDeps, type Session } from './session.ts';
+import { projectAll, type Role, RowsMoved, type RunnerDeps, type Session } from './session.ts';
 import { RowsRefused, standingRows } from './session-start.ts';
 import { makeVersionNotice } from './version-notice.ts';
 
@@ -38,6 +38,11 @@ export type ProjectionRunner = {
   ready(): Promise<boolean>;
   /** `lagEvents`: null where it cannot be known. `lagMs`: 0 while the rows have all that the log delivered. */
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
+  /**
+   * What this process does for the rows; null: they are not reached now. At rest more than one may say `projects`: only
+   * the projector's lock tells who does (`withTree`).
+   */
+  role(): Role | null;
   /** Ends after the batch in hand, which a database that is frozen may keep: it is waited for 5 s at most. */
   stop(): Promise<void>;
 };
@@ -70,6 +75,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     },
     ready: () => catchUp.ready(LIMITS.caughtUpWaitMs),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
+    role: () => state.session?.role ?? null,
     async stop() {
       ending.abort();
       const ended = new AbortController();
@@ -109,7 +115,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   async function runSession(): Promise<void> {
     const db: Db = await deps.store.open();
     const set = modelSet(models);
-    const projector = { db, models, set, shapes: tableShapes(models) };
+    const projector = { db, models, set, shapes: tableShapes(models), sha256: deps.sha256 };
     const standing = await standingRows({ ...deps, notice }, projector);
     const after = standing.checkpoint?.position ?? null;
     progress.set(after);

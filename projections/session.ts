@@ -1,5 +1,6 @@
 // One session of the runner: rows that stand at a checkpoint and the events after it. It projects batch after batch, or
 // follows who does. When to give up and begin anew it leaves to the runner.
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { RecordedEvent } from '#src/domain/recorded.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
@@ -19,6 +20,8 @@ export type RunnerDeps = {
   readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'head'>;
   readonly store: Pick<ReadStore<Db>, 'open' | 'disposable'>;
   readonly judgeReceipt: JudgeReceipt;
+  /** For the transparency log's tree. */
+  readonly sha256: Sha256;
   readonly clock: Clock;
   readonly logger: Logger;
 };
@@ -39,7 +42,7 @@ export type SessionDeps = RunnerDeps & {
  * `projects`: this process projects, or tries to. `follows`: another projects; it takes over where that one stands still.
  * `superseded`: rows of a newer version stand; it follows whoever tells them and never takes over.
  */
-type Role = 'projects' | 'follows' | 'superseded';
+export type Role = 'projects' | 'follows' | 'superseded';
 
 export type Session = {
   readonly pending: PendingEvents;

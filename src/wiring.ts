@@ -85,10 +85,12 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const stores = { ...opened, log: watchedLog(opened.log, telemetry, clock) };
   const journal = { log: stores.log, clock, entropy, logger, ending: ending.signal };
   const keys = await wireKeys(config, journal);
+  ending.push(() => keys.watching);
   const judgeReceipt = receiptJudge({ log: stores.log, primitives: verifierPrimitives });
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
-  const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, clock, logger };
+  const { sha256 } = verifierPrimitives;
+  const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, sha256, clock, logger };
   const runner = startProjections(projecting, { retentionMs });
   ending.push(() => runner.stop());
   const models = readModels(stores.readStore, clock, runner.ready);

@@ -1,5 +1,5 @@
 // From a stored event to a domain event: known type, known version, right shape, or null. Upcasters live here.
-import type { JsonObject } from './canonical-json.ts';
+import { hasLoneSurrogate, type JsonObject } from './canonical-json.ts';
 import { type DomainEvent, EVENT_SCHEMAS, type EventType } from './events.ts';
 import { shapeCheck } from './shape-check.ts';
 
@@ -28,4 +28,20 @@ export function decodeEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): Dom
   const fits = checks.get(recorded.type as EventType);
   if (fits?.(recorded.data) !== true) return null;
   return { type: recorded.type, data: recorded.data } as unknown as DomainEvent;
+}
+
+/**
+ * The event as whoever projects or audits reads it: null also for what Postgres does not take, so that read models, the
+ * transparency log's leaves and an audit count the same events, whatever they are stored in.
+ */
+export function readEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
+  const event = decodeEvent(recorded);
+  return event !== null && isStorable(event.data) ? event : null;
+}
+
+/** Postgres takes neither U+0000 nor half a surrogate pair; no event of ours holds one. */
+function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.values(value).every(isStorable);
 }

@@ -16,7 +16,7 @@ import { world } from '#test/support/fakes-world.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { primitives, sha256 } from '#test/support/primitives.ts';
 import { projectWith } from '#test/support/read-model-versions.contract.ts';
 import { pgliteHarness, runnerOver } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
@@ -32,6 +32,7 @@ const projectorOver = (db: Db): Projector => ({
   models: READ_MODELS,
   set: modelSet(READ_MODELS),
   shapes: tableShapes(READ_MODELS),
+  sha256,
 });
 
 async function brokenStore() {

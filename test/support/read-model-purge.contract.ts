@@ -23,6 +23,7 @@ import {
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
+import { sha256 } from './primitives.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
 import { projectWith } from './read-model-versions.contract.ts';
 import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
@@ -230,6 +231,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
         models: READ_MODELS,
         set: modelSet(READ_MODELS),
         shapes: tableShapes(READ_MODELS),
+        sha256,
       };
       const logger = collectingLogger();
       let aheadMs = 0;

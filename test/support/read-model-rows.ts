@@ -1,10 +1,12 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
 import { type JudgeReceipt, judgeEvents } from '#projections/batch.ts';
 import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
+import { withLeaves } from '#projections/leaves.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes, writeParts } from '#projections/rows.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { judgeBySignature } from './job-histories.ts';
+import { sha256 } from './primitives.ts';
 
 const shapes = tableShapes(READ_MODELS);
 
@@ -14,13 +16,17 @@ export async function applyBatch(
   batch: readonly RecordedEvent[],
   judge: JudgeReceipt = judgeBySignature,
 ): Promise<void> {
-  const changes = planChanges(READ_MODELS, await judgeEvents(batch, judge));
-  for (const [table, keys] of keysOf(changes)) {
-    const known = rows.get(table) ?? new Map();
-    rows.set(table, known);
-    for (const key of keys) if (!known.has(key)) known.set(key, null);
-  }
-  foldChanges(rows, changes);
+  const load = async (wanted: ReadonlyMap<string, ReadonlySet<string>>) => {
+    for (const [table, keys] of wanted) {
+      const known = rows.get(table) ?? new Map();
+      rows.set(table, known);
+      for (const key of keys) if (!known.has(key)) known.set(key, null);
+    }
+    return rows;
+  };
+  const events = await withLeaves({ shapes, sha256 }, await judgeEvents(batch, judge), load);
+  const changes = planChanges(READ_MODELS, events);
+  foldChanges(await load(keysOf(changes)), changes);
 }
 
 export async function rowsAfter(events: readonly RecordedEvent[]): Promise<Rows> {

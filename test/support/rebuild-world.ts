@@ -15,7 +15,8 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import { judgeBySignature } from './job-histories.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
-import { runnerOver, silent } from './read-store.ts';
+import { sha256 } from './primitives.ts';
+import { emptyRows, runnerOver, silent } from './read-store.ts';
 
 /** Only a hanging test meets it. */
 const PATIENCE_MS = 20_000;
@@ -71,8 +72,7 @@ export function pgliteRebuilds(): RebuildHarness {
       held ??= pgliteRebuildStore({ directory, logger: silent });
       const kept = held;
       const db = await openOf(kept);
-      await db.execute(sql`truncate jobs, receipts, proofs, monitoring_minutes, monitoring_hours, monitoring_totals,
-        running_jobs, trust_totals, trust_minutes, decisions, checkpoints, retention, model_versions`);
+      await emptyRows(db);
       return {
         store: storeOver(db),
         url: '',
@@ -133,7 +133,8 @@ export async function rebuildWith(
   options: RebuildOptions = {},
 ): Promise<RebuildResult> {
   try {
-    return await rebuild({ log, store, judgeReceipt: judgeBySignature, clock: systemClock() }, options);
+    const deps = { log, store, judgeReceipt: judgeBySignature, sha256, clock: systemClock() };
+    return await rebuild(deps, options);
   } finally {
     await store.close();
   }

@@ -1,0 +1,57 @@
+// The leaves that events add to the transparency tree, found of the rows that are about to change: in the batch's own
+// transaction, so that no two projectors number a leaf alike, and in a rebuild of the rows that it has folded so far.
+// What is a leaf and how the tree is hashed it leaves to the domain, what rows come of it to the model.
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
+import { isLeaf, leafData } from '#src/domain/transparency/leaves.ts';
+import { leafHash } from '#src/domain/transparency/merkle.ts';
+import { appendLeaf, type Tree } from '#src/domain/transparency/tree.ts';
+import type { JudgedEvent, Rows } from './fold.ts';
+import type { Row } from './registry.ts';
+import type { TableShape } from './rows.ts';
+import { readTree } from './transparency/query.ts';
+
+const TABLE = 'transparency_tree';
+const KEY = 'all';
+
+export type GrowDeps = {
+  /** The tables that are written: without the tree's among them nothing is read, and nothing grows. */
+  readonly shapes: readonly TableShape[];
+  readonly sha256: Sha256;
+};
+
+/**
+ * The same events, each leaf with its place in the tree. `load`: the stored rows of these keys; asked at most once, and
+ * not at all where no leaf is among the events. Leaves up to the position of the stored tree stand in it already.
+ */
+export async function withLeaves(
+  { shapes, sha256 }: GrowDeps,
+  events: readonly JudgedEvent[],
+  load: (keys: ReadonlyMap<string, ReadonlySet<string>>) => Promise<Rows>,
+): Promise<readonly JudgedEvent[]> {
+  if (!shapes.some(({ name }) => name === TABLE) || !events.some(({ event }) => isLeaf(event))) return events;
+  const stored = (await load(new Map([[TABLE, new Set([KEY])]]))).get(TABLE)?.get(KEY) ?? null;
+  const after = stored?.position ?? '';
+  let tree = treeOf(stored?.row ?? null);
+  const grown: JudgedEvent[] = [];
+  for (const judged of events) {
+    const isNew = judged.position > after && isLeaf(judged.event);
+    const data = isNew ? await leafData(judged.event, sha256) : null;
+    if (data === null) {
+      grown.push(judged);
+      continue;
+    }
+    const index = tree.size;
+    const appended = await appendLeaf(tree, await leafHash(data, sha256), sha256);
+    tree = appended.tree;
+    grown.push({ ...judged, facts: { ...judged.facts, leaf: { index, data, ...appended } } });
+  }
+  return grown;
+}
+
+function treeOf(row: Row | null): Tree {
+  if (row === null) return readTree(null);
+  const { size, edge } = row;
+  if (typeof size !== 'number' || typeof edge !== 'string')
+    throw new Error('the stored tree of the transparency log cannot be read');
+  return readTree({ id: KEY, size, edge });
+}
