@@ -17,7 +17,7 @@ export function didRoutes(deps: HttpDeps) {
   );
 }
 
-/** Every key there ever was, so that what it signed verifies; only those that may sign now make assertions. */
+/** Every key there ever was, so that what it signed verifies; only those that may sign receipts now make assertions. */
 function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
   return {
     '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
@@ -32,7 +32,11 @@ function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
   };
 }
 
-/** `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. */
-function isActive({ nbf = 0, exp, revokedAt }: Jwk, at: number): boolean {
+/**
+ * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint says
+ * what stands in a log, and asserts nothing of what it tells.
+ */
+function isActive({ purpose = 'receipt', nbf = 0, exp, revokedAt }: Jwk, at: number): boolean {
+  if (purpose !== 'receipt') return false;
   return nbf <= at && (exp === undefined || at <= exp) && (revokedAt === undefined || at < revokedAt);
 }
