@@ -5,6 +5,7 @@ import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
 import { addDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitOf, oneLine } from './exit.ts';
+import { addExport } from './export.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { addPay } from './pay.ts';
@@ -39,7 +40,17 @@ async function run(args: readonly string[]): Promise<ExitCode> {
       outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
-  for (const add of [addServe, addDemo, addVerify, addMigrate, addKeys, addPay, addPayments, addRebuild])
+  for (const add of [
+    addServe,
+    addDemo,
+    addVerify,
+    addExport,
+    addMigrate,
+    addKeys,
+    addPay,
+    addPayments,
+    addRebuild,
+  ])
     add(program, end);
   try {
     await program.parseAsync(args, { from: 'user' });

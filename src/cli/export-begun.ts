@@ -1,0 +1,91 @@
+// What an earlier run of an export left in its file. A file that is no export, or none that can be gone on with, is
+// refused and never touched.
+import {
+  EXPORT_FORMAT,
+  type ExportEnd,
+  type ExportHead,
+  parseHead,
+  parseLine,
+} from '../domain/audit/export-format.ts';
+import type { RecordedEvent } from '../ports/event-log.ts';
+import { CannotRun } from './exit.ts';
+import { linesOf } from './export-lines.ts';
+
+/** Up to the last whole event. */
+export type Begun = {
+  /** null: nothing yet, not even a head. */
+  readonly head: ExportHead | null;
+  readonly first: RecordedEvent | null;
+  readonly last: RecordedEvent | null;
+  readonly events: number;
+  readonly streams: number;
+  /** Its end line follows, and nothing else. */
+  readonly finished: boolean;
+  /** Bytes up to the end of the last whole event. */
+  readonly length: number;
+};
+
+const NOTHING: Begun = {
+  head: null,
+  first: null,
+  last: null,
+  events: 0,
+  streams: 0,
+  finished: false,
+  length: 0,
+};
+
+/** `onRead`: bytes and events so far. Throws `CannotRun`, naming `path` and the line. */
+export async function readBegun(
+  path: string,
+  chunks: AsyncIterable<Uint8Array>,
+  onRead: (bytes: number, events: number) => void,
+): Promise<Begun> {
+  let begun = NOTHING;
+  for await (const { number, text, end, whole } of linesOf(chunks)) {
+    if (number === 1) {
+      if (!whole && isHalfHead(text)) return NOTHING;
+      const head = whole && text !== null ? parseHead(text) : null;
+      if (head === null)
+        throw new CannotRun(`${path} is there already and is no export: it is left as it is`);
+      begun = { ...NOTHING, head, length: end };
+      continue;
+    }
+    // What was being written when the run was killed, also where it is an end.
+    if (!whole) return { ...begun, finished: false };
+    const next = begun.finished ? 'it follows the end' : after(begun, text, end);
+    if (typeof next === 'string')
+      throw new CannotRun(`${path} cannot be gone on with, line ${number}: ${next}; name another file`);
+    begun = next;
+    onRead(end, begun.events);
+  }
+  return begun;
+}
+
+const START = `{"format":"${EXPORT_FORMAT}",`;
+
+const isHalfHead = (text: string | null): boolean =>
+  text !== null && (START.startsWith(text) || text.startsWith(START));
+
+/** A text says why the line cannot stand there. */
+function after(begun: Begun, text: string | null, end: number): Begun | string {
+  const line = parseLine(text ?? '');
+  if (line.kind === 'wrong') return line.problem;
+  if (line.kind === 'end')
+    return isEndOf(line.end, begun)
+      ? { ...begun, finished: true }
+      : 'its counts are not those of the lines before it';
+  const { event } = line;
+  if (begun.last !== null && event.position <= begun.last.position) return 'it is out of order';
+  return {
+    ...begun,
+    first: begun.first ?? event,
+    last: event,
+    events: begun.events + 1,
+    streams: begun.streams + (event.revision === 0n ? 1 : 0),
+    length: end,
+  };
+}
+
+const isEndOf = (end: ExportEnd, { events, streams, last }: Begun): boolean =>
+  end.events === events && end.streams === streams && end.head === (last?.position ?? null);
