@@ -1,6 +1,7 @@
 // relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
 import type { Command } from 'commander';
 import { TRANSPARENCY } from '../domain/limits.ts';
+import { type Difference, differences } from '../domain/receipt/document.ts';
 import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
 import { type OpenedDisclosure, openDisclosures } from '../domain/receipt/open-disclosures.ts';
@@ -11,7 +12,7 @@ import { checkLines } from './check-words.ts';
 import { disclosureLines, readDisclosures } from './disclosure-words.ts';
 import { CannotRun, type End, EXIT } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
-import { type Difference, differences, readReceiptDocument } from './receipt-document.ts';
+import { receiptDocumentIn } from './receipt-document.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
 
 type Options = {
@@ -47,7 +48,7 @@ export function addVerify(program: Command, end: End): void {
 
 async function verify(source: string, options: Options): Promise<boolean> {
   const keySource = options.keys ?? keysBeside(source);
-  const document = readReceiptDocument(await readSource(source), nameOf(source));
+  const document = receiptDocumentIn(await readSource(source), nameOf(source));
   const keys = await readKeys(keySource);
   const { jws, receiptId, jobId } = document;
   const log = options.proof === undefined ? null : await readLogFacts(options.proof);

@@ -1,4 +1,5 @@
 // The verifier's checks in plain words, for people who see them the first time.
+import type { DisclosureProblem } from './open-disclosures.ts';
 import type { CheckName } from './verify.ts';
 
 export const CHECK_WORDS: Readonly<Record<CheckName, string>> = {
@@ -20,4 +21,12 @@ export const CHECK_WORDS: Readonly<Record<CheckName, string>> = {
   payment_matches: 'Job and receipt tell the same payment',
   event_chain_matches: 'The recorded history of the job is the one that was signed',
   receipt_logged: 'It stands in the public log, or its time to be there has not run out',
+};
+
+/** Said after the name of what was to be opened. */
+export const DISCLOSURE_WORDS: Readonly<Record<DisclosureProblem, string>> = {
+  malformed: 'is no disclosure',
+  not_committed: 'is not what this receipt commits to: a changed value, or of another receipt',
+  misplaced: 'stands at another place of the receipt',
+  repeated: 'is given twice',
 };

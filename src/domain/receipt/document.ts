@@ -1,0 +1,127 @@
+// What a text with a receipt holds: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response.
+// It finds the JWS, and tells where the readable words around it say something else than what was signed.
+import { canonicalJson, type Json } from '../canonical-json.ts';
+import { isReceiptPayload, parseJws, type ReceiptPayload, shownSignature } from './payload.ts';
+
+export type ReceiptDocument = {
+  readonly kind: 'jws' | 'receipt' | 'execution';
+  readonly jws: string;
+  /** As the text around the JWS names them. */
+  readonly receiptId: string | null;
+  readonly jobId: string | null;
+  readonly text: JsonMap;
+};
+
+/** `problem`: what the text is instead, to be said after its name. */
+export type NoDocument = { readonly kind: null; readonly problem: string };
+
+/** A statement of the text around the JWS, and what the signed receipt says instead. */
+export type Difference = { readonly field: string; readonly shown: unknown; readonly signed: Json };
+
+type JsonMap = { readonly [name: string]: unknown };
+
+export const RECEIPT_FORMS =
+  'it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS';
+
+export function readReceiptDocument(text: string): ReceiptDocument | NoDocument {
+  const trimmed = text.trim();
+  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
+    return { kind: 'jws', jws: trimmed, receiptId: null, jobId: null, text: {} };
+  }
+  try {
+    return receiptDocumentOf(JSON.parse(trimmed));
+  } catch {
+    return none('is neither JSON nor a JWS');
+  }
+}
+
+/** `value`: the parsed JSON. */
+export function receiptDocumentOf(value: unknown): ReceiptDocument | NoDocument {
+  if (!isMap(value)) return none('holds JSON without a receipt');
+  const { jws, receipt, job, error } = value;
+  if (typeof jws === 'string') {
+    return { kind: 'receipt', jws, receiptId: textOrNull(value.id), jobId: null, text: value };
+  }
+  if (isMap(receipt) && typeof receipt.jws === 'string') {
+    const jobId = isMap(job) ? textOrNull(job.id) : null;
+    return { kind: 'execution', jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
+  }
+  const code = isMap(error) ? (textOrNull(error.code) ?? 'of no known kind') : null;
+  return none(code === null ? 'holds JSON without a receipt' : `holds an error answer (${code})`);
+}
+
+const none = (problem: string): NoDocument => ({ kind: null, problem });
+
+/** `value`: a JSON array of disclosures, or an execution response that has them; null for anything else. */
+export function disclosuresOf(value: unknown): readonly string[] | null {
+  const list = isMap(value) ? value.disclosures : value;
+  return Array.isArray(list) && list.every((text) => typeof text === 'string') ? list : null;
+}
+
+/**
+ * Everything in the document that repeats a signed fact and differs from it. None for a JWS without a readable
+ * payload: then the verifier has said what is wrong.
+ */
+export function differences({ kind, jws, text }: ReceiptDocument): readonly Difference[] {
+  const read = parseJws(jws);
+  if (read === null || !isReceiptPayload(read.payload) || kind === 'jws') return [];
+  const keyId = typeof read.header.kid === 'string' ? read.header.kid : null;
+  const signed =
+    kind === 'receipt' ? receiptCopy(read.payload, keyId, jws) : executionCopy(read.payload, keyId, jws);
+  return compare('', text, signed);
+}
+
+function receiptCopy(payload: ReceiptPayload, keyId: string | null, jws: string): Json {
+  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } as Json };
+}
+
+function executionCopy(payload: ReceiptPayload, keyId: string | null, jws: string): Json {
+  const { outcome, payment } = payload;
+  return {
+    mode: payload.mode,
+    job: {
+      id: payload.jobId,
+      status: outcome.status,
+      attempts: payload.attempts.length,
+      decisionId: payload.decisionId,
+      responseStatus: outcome.responseStatus,
+      errorCategory: outcome.errorCategory,
+    },
+    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
+    payment: payment as Json,
+  };
+}
+
+/** Objects member by member, where the text has the member at all; the rest by its canonical form. */
+function compare(field: string, text: unknown, signed: Json): Difference[] {
+  if (text === undefined) return [];
+  if (isMap(text) && isMap(signed)) {
+    const names = field.startsWith('payload') ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
+    return names.flatMap((name) =>
+      compare(
+        field === '' ? name : `${field}.${name}`,
+        text[name],
+        (signed[name] as Json | undefined) ?? null,
+      ),
+    );
+  }
+  const written = canonical(text);
+  if (written === canonicalJson(signed)) return [];
+  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
+}
+
+const UNWRITABLE = '(something that no JSON text of a receipt can hold)';
+
+/** null: half a surrogate pair, or nested so deep that it cannot be walked; nothing that was ever signed. */
+function canonical(value: unknown): string | null {
+  try {
+    return canonicalJson(value as Json);
+  } catch {
+    return null;
+  }
+}
+
+const isMap = (value: unknown): value is JsonMap =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
