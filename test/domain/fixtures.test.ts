@@ -12,10 +12,14 @@ import { fromJwkSet } from '#src/domain/receipt/keys.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/recorded.ts';
+import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
+import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { primitives, sha256 } from '#test/support/primitives.ts';
 
 const FROZEN = {
   'events-v1.json': '39b063fdf8e820d4767de06a132a0fff1db189ee4e9587c2b20adfa513b5bba4',
+  'logged-receipt-v1.json': 'f51a79cb3ba224d167335a59025154cd829884163ae6f55bfa6ec3d2974b6da8',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
 };
 const bytesOf = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url));
@@ -31,6 +35,10 @@ type ReceiptFixture = {
   readonly events: readonly Line[];
 };
 const receipt = JSON.parse(bytesOf('receipts-v1.json').toString()) as ReceiptFixture;
+const logged = JSON.parse(bytesOf('logged-receipt-v1.json').toString()) as ReceiptFixture & {
+  readonly proof: string;
+  readonly consistency: { readonly checkpoint: string; readonly proof: readonly string[] };
+};
 const recorded = receipt.events.map((line) => ({ ...line, revision: BigInt(line.revision) }));
 
 for (const [name, digest] of Object.entries(FROZEN)) {
@@ -80,6 +88,31 @@ test('a receipt of version 1 verifies in every check', async () => {
   );
   assert.equal(report.checks.length, 17);
   assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
+});
+
+test('a receipt that names the transparency log verifies by its proof of version 1', async () => {
+  const keys = fromJwkSet(logged.jwks);
+  assert.ok(keys !== null && keys.length === 2);
+  const { jws, receiptId, jobId, proof } = logged;
+  const log = { proof, now: 0, mmdSeconds: 1 };
+  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log }, primitives);
+  assert.equal(report.ok, true);
+  assert.deepEqual(report.checks.at(-1), {
+    name: 'receipt_logged',
+    ok: true,
+    details: { pending: false, origin: 'relay.example/receipts', index: 258, size: 300 },
+  });
+});
+
+test('a checkpoint of version 1 that a buyer kept is consistent with a later one', async () => {
+  const keys = fromJwkSet(logged.jwks) ?? [];
+  const kept = await verifyCheckpoint(logged.consistency.checkpoint, keys, primitives);
+  const later = await verifyCheckpoint(parseTlogProof(logged.proof)?.checkpoint ?? '', keys, primitives);
+  assert.ok(kept !== null && later !== null);
+  const proof = logged.consistency.proof.map((hash) => new Uint8Array(Buffer.from(hash, 'base64')));
+  const claim = { from: kept.size, to: later.size, fromRoot: kept.root, toRoot: later.root, proof };
+  assert.deepEqual([claim.from, claim.to], [257, 300]);
+  assert.equal(await verifyConsistency(claim, sha256), true);
 });
 
 test('a receipt of version 1 verifies with jose, and its payload is canonical', async () => {
