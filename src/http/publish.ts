@@ -30,17 +30,37 @@ export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'gen
       });
       const document = await made;
       const headers = { etag: document.etag, link, ...CACHE_SHORTLY };
-      if (isKnown(request.headers.get('if-none-match'), document.etag)) {
-        return new Response(null, { status: 304, headers });
-      }
-      return new Response(document.text, { headers: { 'content-type': mediaType, ...headers } });
+      return answerUnlessKnown(request, document.text, mediaType, headers);
     };
   };
 }
 
+/** An answer made for this request, with an entity tag of its bytes. */
+export async function taggedAnswer(
+  request: Request,
+  body: string | Uint8Array<ArrayBuffer>,
+  mediaType: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<Response> {
+  return answerUnlessKnown(request, body, mediaType, { ...headers, etag: await weakTag(body) });
+}
+
+function answerUnlessKnown(
+  request: Request,
+  body: string | Uint8Array<ArrayBuffer>,
+  mediaType: string,
+  headers: Readonly<Record<string, string>> & { readonly etag: string },
+): Response {
+  if (isKnown(request.headers.get('if-none-match'), headers.etag)) {
+    return new Response(null, { status: 304, headers });
+  }
+  return new Response(body, { headers: { 'content-type': mediaType, ...headers } });
+}
+
 /** Weak: processes of one deployment say the same, but for the time at which each made it. */
-async function weakTag(text: string): Promise<string> {
-  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+async function weakTag(body: string | Uint8Array<ArrayBuffer>): Promise<string> {
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  const hash = await crypto.subtle.digest('SHA-256', bytes);
   const hex = [...new Uint8Array(hash).subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0'));
   return `W/"${hex.join('')}"`;
 }

@@ -1,6 +1,25 @@
-// What anyone may ask of the receipt log: its head, its tiles, and proofs over them.
-import { type Refused, refused } from '../domain/refusal.ts';
-import type { TileName } from '../domain/transparency/tiles.ts';
+// What anyone may ask of the receipt log: its head, its tiles, and proofs over them. It answers from the rows alone and
+// proves nothing to itself: whoever asks checks the answers by the signed checkpoint.
+import { concatBytes, fromBase64url, toBase64 } from '../domain/bytes.ts';
+import { TRANSPARENCY } from '../domain/limits.ts';
+import type { KeyRecord } from '../domain/receipt/keys.ts';
+import type { Primitives } from '../domain/receipt/verify.ts';
+import { Fault, type Refused, refused } from '../domain/refusal.ts';
+import { verifyCheckpoint } from '../domain/transparency/checkpoint.ts';
+import { isCount } from '../domain/transparency/merkle.ts';
+import { verifierKeyText } from '../domain/transparency/note.ts';
+import { consistencyProof, inclusionProof } from '../domain/transparency/proofs.ts';
+import {
+  HASH_BYTES,
+  type TileLevel,
+  TileMissing,
+  type TileName,
+  type TreeReader,
+  tileWidth,
+  treeReader,
+} from '../domain/transparency/tiles.ts';
+import { tlogProofText } from '../domain/transparency/tlog-proof.ts';
+import type { KeyDirectory } from './key-directory.ts';
 
 export type ConsistencyProof = {
   readonly from: number;
@@ -11,20 +30,127 @@ export type ConsistencyProof = {
   readonly proof: readonly string[];
 };
 
-/** Each throws `Fault('read_models_unavailable')` where the read models are away. */
+/**
+ * Each answers null where this relay keeps no receipt log, and throws `Fault('read_models_unavailable')` where the read
+ * models are away.
+ */
 export type Transparency = {
   /** The newest checkpoint that this process knows of, at most some seconds old: a signed note. Never throws. */
   latest(): string | null;
-  /** The newest checkpoint; null where this relay keeps no receipt log. */
+  /** The newest checkpoint. */
   checkpoint(): Promise<string | null>;
-  /** The verifier key of the newest checkpoint, as a line of text; null where there is none. */
+  /** The verifier key of the newest checkpoint, without an end of line; null also where no key of the log signed it. */
   key(): Promise<string | null>;
-  /** Null for a tile that no checkpoint needs, or that is not so wide yet. */
+  /** Null also for a tile that the newest checkpoint does not need, or that is not so wide in it. */
   tile(name: TileName): Promise<Uint8Array | null>;
   /** A proof file up to the newest checkpoint. `receipt_not_ready`: no checkpoint has it yet. */
-  prove(receiptId: string): Promise<string | Refused<'receipt_not_found' | 'receipt_not_ready'>>;
-  consistency(from: number, to: number): Promise<ConsistencyProof | Refused<'invalid_request'>>;
+  prove(receiptId: string): Promise<string | Refused<'receipt_not_found' | 'receipt_not_ready'> | null>;
+  /** Refused but for 0 <= from <= to <= the size of the newest checkpoint. */
+  consistency(from: number, to: number): Promise<ConsistencyProof | Refused<'invalid_request'> | null>;
 };
+
+export type TransparencyDeps = {
+  /** Of the read model. */
+  readonly rows: {
+    checkpoint(): Promise<{ readonly size: number; readonly note: string } | null>;
+    tile(level: TileLevel, n: number): Promise<Uint8Array | null>;
+    leafIndex(receiptId: string): Promise<number | null>;
+  };
+  readonly keys: KeyDirectory;
+  readonly primitives: Primitives;
+  readonly latest: Transparency['latest'];
+};
+
+export function transparency({ rows, keys, primitives, latest }: TransparencyDeps): Transparency {
+  const { sha256 } = primitives;
+
+  async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
+    const checkpoint = await verifyCheckpoint(note, known, primitives);
+    const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
+    const publicKey = fromBase64url(x ?? '');
+    if (checkpoint === null || publicKey === null) return null;
+    return verifierKeyText({ name: checkpoint.origin, publicKey }, sha256);
+  }
+
+  return {
+    latest,
+    async checkpoint() {
+      return (await rows.checkpoint())?.note ?? null;
+    },
+    async key() {
+      const newest = await rows.checkpoint();
+      if (newest === null) return null;
+      // A checkpoint may be here before the key that signed it: that list is seconds old.
+      return (await signerOf(newest.note, await keys.list())) ?? signerOf(newest.note, await keys.refresh());
+    },
+    async tile({ level, n, width }) {
+      const newest = await rows.checkpoint();
+      if (newest === null || width > tileWidth(level, n, newest.size)) return null;
+      const hashes = await rows.tile(level, n);
+      if (hashes === null || hashes.length < width * HASH_BYTES) return null;
+      const asked = hashes.slice(0, width * HASH_BYTES);
+      return level === 'entries' ? entryBundle(asked) : asked;
+    },
+    async prove(receiptId) {
+      const newest = await rows.checkpoint();
+      if (newest === null) return null;
+      const index = await rows.leafIndex(receiptId);
+      if (index === null) return refused('receipt_not_found', 'There is no such receipt in the log.');
+      if (index >= newest.size) return NOT_YET;
+      return read(async (reader) => {
+        const path = await inclusionProof(reader, index, newest.size);
+        return tlogProofText({ index, path, checkpoint: newest.note });
+      });
+    },
+    async consistency(from, to) {
+      const newest = await rows.checkpoint();
+      if (newest === null) return null;
+      const refusal = outside(from, to, newest.size);
+      if (refusal !== null) return refusal;
+      return read(async (reader) => ({
+        from,
+        to,
+        fromRoot: toBase64(await reader.root(0, from)),
+        toRoot: toBase64(await reader.root(0, to)),
+        proof: (await consistencyProof(reader, from, to)).map(toBase64),
+      }));
+    },
+  };
+
+  /** The rows that a checkpoint is over were written before it was signed: without them they are being replaced. */
+  async function read<T>(answer: (reader: TreeReader) => Promise<T>): Promise<T> {
+    try {
+      return await answer(treeReader(rows.tile, sha256));
+    } catch (cause) {
+      if (!(cause instanceof TileMissing)) throw cause;
+      throw new Fault('read_models_unavailable', 'The receipt log cannot be read now.', { cause });
+    }
+  }
+}
+
+const NOT_YET = refused('receipt_not_ready', 'No checkpoint of the log has this receipt yet.', {
+  retryAfterSeconds: Math.ceil(TRANSPARENCY.checkpointMs / 1000),
+});
+
+/** C2SP tlog-tiles: each entry after its length, a big-endian uint16. */
+function entryBundle(entries: Uint8Array): Uint8Array {
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < entries.length; at += HASH_BYTES) {
+    parts.push(Uint8Array.of(0, HASH_BYTES), entries.slice(at, at + HASH_BYTES));
+  }
+  return concatBytes(...parts);
+}
+
+/** `details` as of every refused input. */
+function outside(from: number, to: number, size: number): Refused<'invalid_request'> | null {
+  const faults = [
+    { path: '/to', value: to, max: size },
+    { path: '/from', value: from, max: Math.min(to, size) },
+  ].filter(({ value, max }) => !isCount(value) || value > max);
+  if (faults.length === 0) return null;
+  const message = `Expected 0 <= from <= to <= ${size}, the size of the newest checkpoint.`;
+  return refused('invalid_request', message, { details: faults.map(({ path }) => ({ path, message })) });
+}
 
 /** For a deployment without a receipt log. */
 export const noTransparency: Transparency = {
@@ -32,6 +158,6 @@ export const noTransparency: Transparency = {
   checkpoint: async () => null,
   key: async () => null,
   tile: async () => null,
-  prove: async () => refused('receipt_not_found', 'This relay keeps no receipt log.'),
-  consistency: async () => refused('invalid_request', 'This relay keeps no receipt log.'),
+  prove: async () => null,
+  consistency: async () => null,
 };

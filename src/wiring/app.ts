@@ -23,7 +23,8 @@ import { openUnknowns } from '../usecases/open-unknowns.ts';
 import { previewSchedule } from '../usecases/preview-schedule.ts';
 import type { Slots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
-import { noTransparency } from '../usecases/transparency.ts';
+import { transparency } from '../usecases/transparency.ts';
+import type { KeptCheckpoints } from './checkpoints.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { lagHistory } from './lag-history.ts';
 import { marketFacts } from './market.ts';
@@ -46,11 +47,12 @@ export type AppParts = JournalDeps &
     readonly ending: AbortSignal;
     readonly slots: Slots;
     readonly receiptLog: () => ReceiptLog | null;
+    readonly checkpoints: Pick<KeptCheckpoints, 'latest' | 'standing'>;
     readonly telemetry: Telemetry;
   };
 
 export async function wireApp(parts: AppParts): Promise<App> {
-  const { config, baseUrl, clock, ending, stores, models, runner, directory, slots } = parts;
+  const { config, baseUrl, clock, ending, stores, models, runner, directory, slots, checkpoints } = parts;
   const { figures, tracer, logger: detail } = parts.telemetry;
   const targets = tracedTargets(await wireTargets(config, baseUrl, clock, ending), tracer);
   const quota = await wireQuota(parts);
@@ -73,7 +75,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     ...execution,
     resolver: targets.freeResolver,
     payer: config.mode === 'demo' ? 'demo' : null,
-    market: marketFacts({ ...settings, models, clock }),
+    market: marketFacts({ ...settings, models, clock, checkpointStanding: checkpoints.standing }),
     offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
     calendar: temporalCalendar(),
   };
@@ -83,9 +85,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
     readModels: () => stores.readStore.health(),
     rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
   });
+  const verifying = { keys: directory, primitives: verifierPrimitives };
+  const receiptTree = transparency({ ...verifying, rows: models.transparency, latest: checkpoints.latest });
+  const reading = { ...verifying, transparency: receiptTree };
   return createApp({
     ...parts,
-    ...wireReads({ models, log: stores.log, keys: directory, primitives: verifierPrimitives }),
+    ...wireReads({ ...reading, models, log: stores.log, clock, reachedHead: runner.reachedHead }),
     execute: (input) => executeWebhook(execution, input),
     executeGuided: (input) => executeGuidedWebhook(execution, input),
     decide: (input) => decideWebhook(free, input),
@@ -93,7 +98,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
     handOffBrowser: (request) => handOffBrowser(free, request),
     previewSchedule: (request) => previewSchedule(free, request),
     progress: { ...runner, lagHistory: lagHistory(runner.lag, clock, ending) },
-    transparency: noTransparency,
+    transparency: reading.transparency,
+    checkpointStanding: checkpoints.standing,
     verifyScript: '',
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner, payments),

@@ -10,6 +10,7 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { noTransparency } from '#src/usecases/transparency.ts';
 import { wireReads } from '#src/wiring/reads.ts';
 import { collectingLogger, manualClock } from '#test/support/fakes.ts';
 import { world } from '#test/support/fakes-world.ts';
@@ -139,8 +140,16 @@ test(
       retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
     });
     const models = readModels(store, systemClock(), runner.ready);
-    const keys = { list: async () => [it.key.record] };
-    const { verifyJob, verifyReceipt } = wireReads({ log: it.log, keys, primitives, models });
+    const list = async () => [it.key.record];
+    const { verifyJob, verifyReceipt } = wireReads({
+      log: it.log,
+      keys: { list, refresh: list },
+      primitives,
+      transparency: noTransparency,
+      clock: it.clock,
+      reachedHead: runner.reachedHead,
+      models,
+    });
     await waitFor('the purge', async () => (await models.store.retention()).jobsPurged === 1);
     await runner.stop();
 

@@ -5,6 +5,7 @@ import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/journal.ts';
 import { keyDirectory } from '#src/usecases/key-directory.ts';
+import { noTransparency } from '#src/usecases/transparency.ts';
 import { type StoredJob, upToCompletion, verifyStored } from '#src/usecases/verify-stored.ts';
 import { failing, letPass } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -41,7 +42,14 @@ async function stored(changes: CallChanges = {}, it = world(shared())) {
     it,
     job,
     receipt: { id: receipt.receiptId, jobId, jws: receipt.jws },
-    deps: { log: it.log, keys, primitives },
+    deps: {
+      log: it.log,
+      keys,
+      primitives,
+      transparency: noTransparency,
+      clock: it.clock,
+      reachedHead: async () => true,
+    },
   };
 }
 
@@ -106,7 +114,8 @@ test('a receipt under another job’s id: payload_job_id and receipt_links_job f
 
 test('a key that the log does not know: signature_valid and key_valid_at_issue fail', async () => {
   const { deps, job, receipt } = await stored();
-  const report = await verifyStored({ ...deps, keys: { list: async () => [] } }, receipt, job);
+  const none = async () => [];
+  const report = await verifyStored({ ...deps, keys: { list: none, refresh: none } }, receipt, job);
   assert.deepEqual(failed(report), ['signature_valid', 'key_valid_at_issue']);
 });
 
