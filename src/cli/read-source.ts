@@ -67,7 +67,7 @@ async function collected(source: string, chunks: AsyncIterable<Uint8Array>): Pro
   return Buffer.concat(parts);
 }
 
-function unreadable(source: string, cause: unknown): CannotRun {
+export function unreadable(source: string, cause: unknown): CannotRun {
   const code = systemCode(cause);
   const problems: Record<string, string> = {
     ENOENT: 'is not there',

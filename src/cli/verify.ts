@@ -87,7 +87,8 @@ function keysBeside(source: string): string {
   return `${origin}/.well-known/jwks.json`;
 }
 
-async function readKeys(source: string): Promise<readonly KeyRecord[]> {
+/** Throws `CannotRun`. */
+export async function readKeys(source: string): Promise<readonly KeyRecord[]> {
   const keys = fromJwkSet(await readJsonSource(source));
   if (keys === null) throw new CannotRun(`${nameOf(source)} is no JWK set (RFC 7517)`);
   if (keys.length === 0) throw new CannotRun(`${nameOf(source)} holds no Ed25519 key`);

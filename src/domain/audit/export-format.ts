@@ -89,14 +89,25 @@ export function parseHead(line: string): ExportHead | null {
 export type ExportLine =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
   | { readonly kind: 'end'; readonly end: ExportEnd }
-  | { readonly kind: 'wrong'; readonly problem: string };
+  | {
+      readonly kind: 'wrong';
+      readonly problem: string;
+      /** What it says of its place, as far as that can be read. */
+      readonly stream: string | null;
+      readonly revision: string | null;
+    };
 
 /** Any line after the first. */
 export function parseLine(line: string): ExportLine {
   const value = parsed(line);
-  if (value === undefined) return wrong('it is no JSON');
-  if (isEnd(value)) return endLine(value) === line ? { kind: 'end', end: value } : wrong(OTHERWISE);
-  if (!isEvent(value)) return wrong('it is neither an event nor the end of an export');
+  if (value === undefined) return wrong('it is no JSON', value);
+  if (isEnd(value)) {
+    const { events, streams, head } = value;
+    return endLine(value) === line
+      ? { kind: 'end', end: { events, streams, head } }
+      : wrong(OTHERWISE, value);
+  }
+  if (!isEvent(value)) return wrong('it is neither an event nor the end of an export', value);
   const { revision, data, metadata, ...rest } = value;
   // What JSON.parse gave is JSON.
   const event = {
@@ -105,13 +116,18 @@ export function parseLine(line: string): ExportLine {
     data: data as Record<string, Json>,
     metadata: metadata as Record<string, Json>,
   };
-  return spelledAlike(event, line) ? { kind: 'event', event } : wrong(OTHERWISE);
+  return spelledAlike(event, line) ? { kind: 'event', event } : wrong(OTHERWISE, value);
 }
 
 /** A name twice in one object is among it: readers differ in which of the two they take. */
 const OTHERWISE = 'it is spelled otherwise than an export spells it';
 
-const wrong = (problem: string): ExportLine => ({ kind: 'wrong', problem });
+const hasPlace = shapeCheck(Type.Object({ stream: Type.String(), revision: Type.String() }));
+
+function wrong(problem: string, value: unknown): ExportLine {
+  const { stream, revision } = hasPlace(value) ? value : { stream: null, revision: null };
+  return { kind: 'wrong', problem, stream, revision };
+}
 
 function parsed(line: string): unknown {
   try {

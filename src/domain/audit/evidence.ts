@@ -1,0 +1,102 @@
+// What an auditor brings along: keys and checkpoints kept from before. A relay that rewrites everything, its keys among
+// it, writes a record that agrees with itself; with these it does not agree.
+import { toBase64 } from '../bytes.ts';
+import type { KeyRecord } from '../receipt/keys.ts';
+import type { TreeHead } from '../transparency/checkpoint.ts';
+import { type Hash, sameHash } from '../transparency/merkle.ts';
+import type { Finding } from './finding.ts';
+
+export type EvidenceFindingKind =
+  /** The record has a key that the trusted key set has not. */
+  | 'key_untrusted'
+  /** The trusted key set has a key that the record has not. */
+  | 'key_missing'
+  /** The record lets a key sign earlier or longer than the trusted key set does. */
+  | 'key_window_wider'
+  | 'kept_checkpoint_signature_invalid'
+  /** It is of another receipt log. */
+  | 'kept_checkpoint_origin_mismatch'
+  /** The record has fewer leaves than were signed. */
+  | 'kept_checkpoint_ahead'
+  | 'kept_checkpoint_root_mismatch';
+
+export type EvidenceFinding = Omit<Finding, 'kind'> & { readonly kind: EvidenceFindingKind };
+
+type Place = Pick<Finding, 'stream' | 'revision' | 'position'>;
+const NOWHERE: Place = { stream: null, revision: null, position: null };
+
+const found = (kind: EvidenceFindingKind, message: string, place: Place = NOWHERE): EvidenceFinding => ({
+  kind,
+  ...place,
+  jobId: null,
+  message,
+});
+
+/** A key as the record announced it, and where. */
+export type AnnouncedKey = { readonly key: KeyRecord; readonly place: Place };
+
+/** `trusted` may be older than the record: a retirement that it does not know of yet is none of its business. */
+export function compareKeys(
+  announced: readonly AnnouncedKey[],
+  trusted: readonly KeyRecord[],
+): readonly EvidenceFinding[] {
+  const missing = trusted.filter((key) => !announced.some((other) => sameKey(other.key, key)));
+  return [
+    ...announced.flatMap(({ key, place }) => {
+      const known = trusted.find((other) => sameKey(other, key));
+      if (known === undefined)
+        return [found('key_untrusted', `The trusted key set does not hold the key ${key.keyId}.`, place)];
+      const wider = `The record lets the key ${key.keyId} sign when the trusted key set does not.`;
+      return isWider(key, known) ? [found('key_window_wider', wider, place)] : [];
+    }),
+    ...missing.map(({ keyId }) =>
+      found('key_missing', `The trusted key set holds the key ${keyId}, of which the record says nothing.`),
+    ),
+  ];
+}
+
+const sameKey = (a: KeyRecord, b: KeyRecord): boolean =>
+  a.keyId === b.keyId && a.x === b.x && a.purpose === b.purpose;
+
+const isWider = (key: KeyRecord, trusted: KeyRecord): boolean =>
+  key.notBefore < trusted.notBefore ||
+  isLater(key.notAfter, trusted.notAfter) ||
+  isLater(key.compromisedAt, trusted.compromisedAt);
+
+/** null: never. */
+const isLater = (a: number | null, b: number | null): boolean => b !== null && (a === null || a > b);
+
+export type KeptCheckpoint = TreeHead & {
+  /** Where it was kept, for the reader of the findings. */
+  readonly source: string;
+  /** The signed note. */
+  readonly note: string;
+};
+
+/** What the record has to say to it. `root`: of its first `kept.size` leaves; null where it has not as many. */
+export type KeptFacts = {
+  readonly origin: string | null;
+  readonly leaves: number;
+  readonly root: Hash | null;
+  /** By a key that counts. */
+  readonly signed: boolean;
+};
+
+export function compareCheckpoint(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
+  const { source, size } = kept;
+  if (!facts.signed) {
+    const message = `No checkpoint key that counts here has signed the checkpoint of ${source}.`;
+    return [found('kept_checkpoint_signature_invalid', message)];
+  }
+  if (kept.origin !== facts.origin) {
+    const message = `The checkpoint of ${source} is of ${kept.origin}, the record of ${facts.origin ?? 'no receipt log'}.`;
+    return [found('kept_checkpoint_origin_mismatch', message)];
+  }
+  if (facts.root === null) {
+    const message = `The checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were taken away.`;
+    return [found('kept_checkpoint_ahead', message)];
+  }
+  if (sameHash(facts.root, kept.root)) return [];
+  const message = `The first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(kept.root)} was signed (${source}): one of them was changed, added or taken away since.`;
+  return [found('kept_checkpoint_root_mismatch', message)];
+}

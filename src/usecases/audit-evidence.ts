@@ -1,0 +1,76 @@
+// The record held against what an auditor has kept: what that needs of the events is gathered as they pass.
+import {
+  type AnnouncedKey,
+  compareCheckpoint,
+  compareKeys,
+  type EvidenceFinding,
+  type KeptCheckpoint,
+} from '../domain/audit/evidence.ts';
+import { type DomainEvent, STREAM } from '../domain/events.ts';
+import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
+import type { Primitives } from '../domain/receipt/verify.ts';
+import { type RecordedEvent, readEvent } from '../domain/recorded.ts';
+import { verifyCheckpoint } from '../domain/transparency/checkpoint.ts';
+import { leafData } from '../domain/transparency/leaves.ts';
+import { type Hash, leafHash } from '../domain/transparency/merkle.ts';
+import { appendLeaf, EMPTY_TREE, rootOf } from '../domain/transparency/tree.ts';
+
+export type KeptEvidence = {
+  /** null: the record's own keys are believed. */
+  readonly keys: readonly KeyRecord[] | null;
+  readonly checkpoints: readonly KeptCheckpoint[];
+};
+
+export type EvidenceAuditor = {
+  /** One call after another, in global order from the first event on. */
+  take(event: RecordedEvent): Promise<void>;
+  finish(): Promise<readonly EvidenceFinding[]>;
+};
+
+export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): EvidenceAuditor {
+  const { sha256 } = primitives;
+  const sizes = new Set(kept.checkpoints.map(({ size }) => size));
+  const roots = new Map<number, Hash>();
+  let tree = EMPTY_TREE;
+  let origin: string | null = null;
+  let announced: readonly AnnouncedKey[] = [];
+
+  const noteRoot = async () => {
+    if (sizes.has(tree.size)) roots.set(tree.size, await rootOf(tree, sha256));
+  };
+  const noteKey = (event: DomainEvent, { stream, revision, position }: RecordedEvent) => {
+    if (stream !== STREAM.keys || (event.type !== 'KeyActivated' && event.type !== 'KeyRetired')) return;
+    const place = { stream, revision: String(revision), position };
+    announced = evolveKeys(
+      announced.map(({ key }) => key),
+      event,
+    ).map((key, at) => ({ key, place: announced[at]?.place ?? place }));
+  };
+
+  return {
+    async take(recorded) {
+      const event = readEvent(recorded);
+      if (event === null) return;
+      noteKey(event, recorded);
+      if (event.type === 'CheckpointSigned' && recorded.stream === STREAM.receiptLog)
+        origin ??= event.data.origin;
+      if (sizes.size === 0) return;
+      const data = await leafData(event, sha256);
+      if (data === null) return;
+      if (tree.size === 0) await noteRoot();
+      tree = (await appendLeaf(tree, await leafHash(data, sha256), sha256)).tree;
+      await noteRoot();
+    },
+    async finish() {
+      if (tree.size === 0) await noteRoot();
+      const findings = kept.keys === null ? [] : [...compareKeys(announced, kept.keys)];
+      const trusted = kept.keys ?? announced.map(({ key }) => key);
+      for (const checkpoint of kept.checkpoints) {
+        const signed = (await verifyCheckpoint(checkpoint.note, trusted, primitives)) !== null;
+        const root = roots.get(checkpoint.size) ?? null;
+        findings.push(...compareCheckpoint(checkpoint, { origin, leaves: tree.size, root, signed }));
+      }
+      return findings;
+    },
+  };
+}
