@@ -22,8 +22,6 @@ export type ReceiptRecord = {
   /** Verified when it was recorded; the verifier says what holds now. */
   readonly verified: boolean;
   readonly signedAt: string;
-  /** The transparency log's; null while there is none. */
-  readonly checkpoint: string | null;
 };
 
 export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
@@ -52,7 +50,6 @@ export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
         signature: shownSignature(row.jws),
         verified: row.verified,
         signedAt: row.signedAt,
-        checkpoint: null,
       };
     },
     /** How many of the receipts in store did not verify when they were recorded. */

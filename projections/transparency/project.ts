@@ -1,8 +1,9 @@
 import { toBase64 } from '#src/domain/bytes.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import { isCount } from '#src/domain/transparency/merkle.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { TileEntry, Tree } from '#src/domain/transparency/tree.ts';
-import type { CheckpointRow, LeafRow, TileRow, TreeRow } from './table.ts';
+import { type CheckpointRow, type LeafRow, PART_WIDTH, type TileRow, type TreeRow } from './table.ts';
 
 type ChangeOf<T extends string, R> = {
   readonly table: T;
@@ -30,7 +31,7 @@ export function projectTransparency(
   event: DomainEvent,
   { leaf }: { readonly leaf: GrownLeaf | null },
 ): readonly TransparencyChange[] {
-  if (event.type === 'CheckpointSigned') return [checkpointChange(event.data)];
+  if (event.type === 'CheckpointSigned') return checkpointChanges(event.data);
   if (leaf === null) return [];
   const changes: TransparencyChange[] = [
     { table: 'transparency_tree', key: 'all', apply: () => treeRow(leaf.tree) },
@@ -46,14 +47,15 @@ export function projectTransparency(
 const HASH_TEXT = 44;
 
 function tileChange(level: TileLevel, index: number, hash: Uint8Array): TransparencyChange {
-  const id = `${level}/${Math.floor(index / TILE_WIDTH)}`;
-  const at = (index % TILE_WIDTH) * HASH_TEXT;
+  const part = Math.floor((index % TILE_WIDTH) / PART_WIDTH);
+  const id = `${level}/${Math.floor(index / TILE_WIDTH)}/${part}`;
+  const at = (index % PART_WIDTH) * HASH_TEXT;
   // At its own place, so that hashes which already stand are not doubled.
   const apply = (row: TileRow | null) => ({ id, hashes: (row?.hashes ?? '').slice(0, at) + toBase64(hash) });
   return { table: 'transparency_tiles', key: id, apply };
 }
 
-function checkpointChange({
+function checkpointChanges({
   size,
   note,
   signedAt,
@@ -61,9 +63,11 @@ function checkpointChange({
   readonly size: string;
   readonly note: string;
   readonly signedAt: string;
-}): TransparencyChange {
+}): readonly TransparencyChange[] {
+  // No tree was ever that large, and no column is.
+  if (!isCount(Number(size))) return [];
   const row: CheckpointRow = { id: 'last', size: Number(size), note, signedAt };
-  return { table: 'transparency_checkpoint', key: 'last', apply: () => row };
+  return [{ table: 'transparency_checkpoint', key: 'last', apply: () => row }];
 }
 
 export const treeRow = ({ size, edge }: Tree): TreeRow => ({

@@ -1,9 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
-import type { TileLevel } from '#src/domain/transparency/tiles.ts';
+import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
 import {
+  PART_WIDTH,
   type TreeRow,
   transparencyCheckpoint,
   transparencyLeaves,
@@ -18,12 +19,15 @@ export type LoggedCheckpoint = {
   readonly signedAt: string;
 };
 
+/** Numbers of a tile's parts. */
+const PARTS = Array.from({ length: TILE_WIDTH / PART_WIDTH }, (_, part) => String(part));
+
 export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
   const tree = db.select().from(transparencyTree).prepare('transparency_tree');
   const tile = db
-    .select({ hashes: transparencyTiles.hashes })
+    .select({ id: transparencyTiles.id, hashes: transparencyTiles.hashes })
     .from(transparencyTiles)
-    .where(eq(transparencyTiles.id, sql.placeholder('id')))
+    .where(sql`${transparencyTiles.id} in (${sql.join(PARTS.map(sql.placeholder), sql`, `)})`)
     .prepare('transparency_tile');
   const leaf = db
     .select({ leafIndex: transparencyLeaves.leafIndex })
@@ -39,8 +43,11 @@ export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
     },
     /** The tile's hashes (or leaf data) as far as they are there, 32 bytes each; null where none is. */
     async tile(level: TileLevel, n: number): Promise<Uint8Array | null> {
-      const [row] = await tile.execute({ id: `${level}/${n}` });
-      return row === undefined ? null : readHashes(row.hashes);
+      const ids = PARTS.map((part) => [part, `${level}/${n}/${part}`] as const);
+      const found = new Map((await tile.execute(Object.fromEntries(ids))).map((row) => [row.id, row.hashes]));
+      const parts = ids.map(([, id]) => found.get(id));
+      const end = parts.indexOf(undefined);
+      return end === 0 ? null : readHashes(parts.slice(0, end < 0 ? parts.length : end).join(''));
     },
     /** The receipt's index among the leaves; null where it is not logged. */
     async leafIndex(receiptId: string): Promise<number | null> {

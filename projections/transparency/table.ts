@@ -11,9 +11,12 @@ export const transparencyTree = pgTable('transparency_tree', {
   position: text().notNull(),
 });
 
-/** C2SP tiles as far as they are filled; `entries/…` holds leaf data instead of hashes. */
+/** Hashes in a row: the last row of a level is written anew with every leaf, and a short one is so in place. */
+export const PART_WIDTH = 16;
+
+/** C2SP tiles as far as they are filled, in parts; `entries/…` holds leaf data instead of hashes. */
 export const transparencyTiles = pgTable('transparency_tiles', {
-  /** Level and number, as in `0/17`. */
+  /** Level, number and part of the tile, as in `0/17/15`. */
   id: text().primaryKey(),
   /** 32 bytes each, one after the other: base64 of each, without anything between. */
   hashes: text().notNull(),
