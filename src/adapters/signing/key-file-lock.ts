@@ -9,10 +9,10 @@ import { KeyFileError, systemCode } from './key-file-error.ts';
 const PATIENCE_MS = 5000;
 
 /** Runs `work` while no other process does; throws `KeyFileError` `key_file_busy` where one holds on to it. */
-export function holdAlone<T>(path: string, owner: Owner, work: () => T): T {
+export function holdAlone<T>(path: string, owner: Owner, work: () => T, patienceMs = PATIENCE_MS): T {
   const file = `${path}.lock`;
   makePrivate(file, owner);
-  const lock = new DatabaseSync(file, { timeout: PATIENCE_MS });
+  const lock = new DatabaseSync(file, { timeout: patienceMs });
   try {
     begin(lock, path);
     return work();

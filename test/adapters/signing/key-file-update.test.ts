@@ -1,0 +1,163 @@
+// A key file is changed whole or not at all, by one process after another, and never becomes readable by others.
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { createKeyFile, readKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/key-file-error.ts';
+import { holdAlone } from '#src/adapters/signing/key-file-lock.ts';
+import { keyFileStore } from '#src/adapters/signing/key-store.ts';
+import { runtimeCommand } from '#test/support/runtime.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-key-update-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const refusedAs = (code: KeyFileFault) => (error: unknown) =>
+  error instanceof KeyFileError && error.code === code;
+const jsonOf = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
+const added = { fresh: ['receipt'], retired: [] };
+
+function madeIn(name: string): string {
+  const path = join(folder, name, 'keys.json');
+  createKeyFile(path);
+  return path;
+}
+
+test('a fresh key comes in front, others are marked, and all the rest stays as it was', () => {
+  const path = madeIn('change');
+  const before = jsonOf(path);
+  before.keys[0].madeBy = 'a later version';
+  before.note = 'kept';
+  writeFileSync(path, JSON.stringify(before));
+  const [receipt, checkpoint] = before.keys;
+  const { keys } = updateKeyFile(path, (file) => {
+    assert.deepEqual(
+      file.keys.map(({ keyId }) => keyId),
+      [receipt.kid, checkpoint.kid],
+    );
+    return { fresh: ['receipt'], retired: [receipt.kid] };
+  });
+  const stored = jsonOf(path);
+  assert.deepEqual(stored.keys.slice(1), [{ ...receipt, status: 'retired' }, checkpoint]);
+  assert.deepEqual({ ...stored, keys: [] }, { ...before, keys: [] });
+  assert.deepEqual(
+    readKeyFile(path).keys.map(({ keyId, purpose, status }) => [keyId, purpose, status]),
+    keys.map(({ keyId, purpose, status }) => [keyId, purpose, status]),
+  );
+  assert.deepEqual([keys[0]?.purpose, keys[0]?.status, keys.length], ['receipt', 'active', 3]);
+});
+
+test('nothing but the file and its lock is left, both for the owner alone', () => {
+  const path = madeIn('alone');
+  chmodSync(path, 0o400);
+  updateKeyFile(path, () => added);
+  const names = readdirSync(join(folder, 'alone')).toSorted();
+  assert.deepEqual(names, ['keys.json', 'keys.json.lock']);
+  for (const name of names) assert.equal(statSync(join(folder, 'alone', name)).mode & 0o777, 0o600, name);
+});
+
+test('where nothing is to be done the file is not touched', () => {
+  const path = madeIn('untouched');
+  const before = statSync(path);
+  assert.equal(updateKeyFile(path, () => null).keys.length, 2);
+  assert.deepEqual([statSync(path).ino, statSync(path).mtimeMs], [before.ino, before.mtimeMs]);
+});
+
+test('a symbolic link stays one: the file behind it is changed', () => {
+  const path = madeIn('behind');
+  const link = join(folder, 'link.json');
+  symlinkSync(path, link);
+  updateKeyFile(link, () => added);
+  assert.ok(lstatSync(link).isSymbolicLink());
+  assert.equal(readKeyFile(path).keys.length, 3);
+});
+
+test('a file that is refused is not changed, and what is thrown within leaves it as it was', () => {
+  const path = madeIn('refused');
+  const before = readFileSync(path, 'utf8');
+  assert.throws(
+    () =>
+      updateKeyFile(path, () => {
+        throw new KeyFileError('key_file_unusable', path, 'is not to be changed');
+      }),
+    /not to be changed/,
+  );
+  chmodSync(path, 0o640);
+  assert.throws(() => updateKeyFile(path, () => added), refusedAs('key_file_readable_by_others'));
+  assert.equal(readFileSync(path, 'utf8'), before);
+  writeFileSync(path, '{', { mode: 0o600 });
+  chmodSync(path, 0o600);
+  assert.throws(() => updateKeyFile(path, () => added), refusedAs('key_file_malformed'));
+  assert.throws(() => updateKeyFile(join(folder, 'none.json'), () => added), refusedAs('key_file_missing'));
+  assert.equal(readFileSync(path, 'utf8'), '{');
+});
+
+test('key_file_busy: another holds on to the lock', () => {
+  const path = madeIn('busy');
+  const { uid, gid } = statSync(path);
+  const alone = (work: () => unknown) => holdAlone(path, { uid, gid }, work, 50);
+  assert.throws(() => alone(() => alone(() => undefined)), refusedAs('key_file_busy'));
+  assert.equal(
+    alone(() => 'free again'),
+    'free again',
+  );
+});
+
+const script = new URL('../../support/change-key-file.ts', import.meta.url).pathname;
+function processOn(path: string, what: string): ChildProcess {
+  const [command, args] = runtimeCommand(script, [path, what]);
+  return spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+const endOf = (child: ChildProcess) =>
+  new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve(code));
+  });
+
+test('two processes that add keys at once lose none', async () => {
+  const path = madeIn('race');
+  const codes = await Promise.all([processOn(path, '20'), processOn(path, '20')].map(endOf));
+  assert.deepEqual(codes, [0, 0]);
+  assert.equal(readKeyFile(path).keys.length, 42);
+});
+
+test('a holder that is killed leaves no lock behind', async () => {
+  const path = madeIn('killed');
+  const holder = processOn(path, 'hold');
+  const ended = endOf(holder);
+  await new Promise((resolve) => holder.stdout?.once('data', resolve));
+  const { uid, gid } = statSync(path);
+  assert.throws(() => holdAlone(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
+  process.kill(holder.pid ?? 0, 'SIGKILL');
+  await ended;
+  assert.equal(updateKeyFile(path, () => added).keys.length, 3);
+});
+
+test('key store: a change is seen once, and what could not be read is looked at again', () => {
+  const path = madeIn('store');
+  const store = keyFileStore(path);
+  const first = store.read();
+  assert.equal(store.readIfChanged(), null);
+  assert.match(first.secretCheck, /^[0-9a-f]{64}$/);
+  const whole = readFileSync(path, 'utf8');
+  writeFileSync(path, whole.slice(0, 100));
+  for (let n = 0; n < 2; n++) assert.throws(() => store.readIfChanged(), refusedAs('key_file_malformed'));
+  writeFileSync(path, whole);
+  assert.equal(store.readIfChanged()?.secretCheck, first.secretCheck);
+  assert.equal(store.readIfChanged(), null);
+  updateKeyFile(path, () => added);
+  assert.equal(store.readIfChanged()?.keys.length, 3);
+  assert.equal(store.readIfChanged(), null);
+});
