@@ -10,8 +10,10 @@ import type { App } from './http/app.ts';
 import type { Clock } from './ports/clock.ts';
 import type { Logger } from './ports/logger.ts';
 import { receiptJudge } from './usecases/judge-receipt.ts';
+import { openReceiptLog } from './usecases/receipt-log.ts';
 import { inFlightSlots } from './usecases/slots.ts';
 import { wireApp } from './wiring/app.ts';
+import { wireCheckpoints } from './wiring/checkpoints.ts';
 import { type Ending, orderlyEnding, untilIdle } from './wiring/ending.ts';
 import { verifierPrimitives, wireKeys } from './wiring/keys.ts';
 import { recoverUntil } from './wiring/recovery.ts';
@@ -86,20 +88,23 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const journal = { log: stores.log, clock, entropy, logger, ending: ending.signal };
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
+  const { sha256 } = verifierPrimitives;
+  const receiptLog = await openReceiptLog({ ...journal, ...keys, sha256 });
   const judgeReceipt = receiptJudge({ log: stores.log, primitives: verifierPrimitives });
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
-  const { sha256 } = verifierPrimitives;
   const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, sha256, clock, logger };
   const runner = startProjections(projecting, { retentionMs });
   ending.push(() => runner.stop());
   const models = readModels(stores.readStore, clock, runner.ready);
 
   const slots = inFlightSlots(config.rates.maxInFlight);
-  const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: () => null };
+  const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: receiptLog.promised };
   const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
+  const checkpoints = wireCheckpoints({ ...parts, receiptLog, models, runner, stores });
   ending.push(async () => {
     await untilIdle(parts, ending.left());
+    await checkpoints.stop();
     ending.abort();
     await recovering;
   });
@@ -120,7 +125,8 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
-    app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner, telemetry }));
+    await receiptLog.begin(new URL(baseUrl).host);
+    app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner, telemetry, checkpoints }));
   } catch (error) {
     app.reject(error);
     throw error;

@@ -6,6 +6,16 @@ import { LIMITS } from './limits.ts';
 /** Recent is: finished within this, ms. */
 export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
 
+/** A checkpoint is overdue where a receipt or key event waits longer for it, ms: seconds are usual. */
+export const CHECKPOINT_WAIT_MS = 60_000;
+
+export type CheckpointStanding = {
+  /** How long the oldest leaf that no checkpoint covers has waited; 0 where all are covered. */
+  readonly ageMs: number;
+  /** The newest checkpoint is signed by the relay's key, and a part of the tree as it stands. */
+  readonly consistent: boolean;
+};
+
 export type TrustFacts = {
   /** Payment is enforced: no execution without a settled payment. */
   readonly paymentEnforced: boolean;
@@ -22,19 +32,19 @@ export type TrustFacts = {
   /** Receipts ever signed, and those of them that verified. */
   readonly receipts: number;
   readonly receiptsVerified: number;
-  /** The newest checkpoint of the transparency log; null while there is none. */
-  readonly checkpoint: {
-    readonly ageMs: number;
-    readonly maxAgeMs: number;
-    readonly consistent: boolean;
-  } | null;
+  /** Of the transparency log; null while there is none. */
+  readonly checkpoint: (CheckpointStanding & { readonly maxAgeMs: number }) | null;
 };
 
-/** What the score is made of: how the service runs, jobs finished within `TRUST_WINDOW_MS`, receipts ever signed. */
+/**
+ * What the score is made of: how the service runs, jobs finished within `TRUST_WINDOW_MS`, receipts ever signed, and how
+ * the transparency log stands.
+ */
 export function trustFacts(
   runs: { readonly mode: Mode; readonly storage: TrustFacts['storage'] },
   jobs: Pick<TrustFacts, 'recentSucceeded' | 'recentFailed'>,
   signed: { readonly receipts: number; readonly verified: number },
+  checkpoint: CheckpointStanding | null,
 ): TrustFacts {
   return {
     paymentEnforced: runs.mode === 'x402',
@@ -44,7 +54,7 @@ export function trustFacts(
     windowMs: TRUST_WINDOW_MS,
     receipts: signed.receipts,
     receiptsVerified: signed.verified,
-    checkpoint: null,
+    checkpoint: checkpoint && { ...checkpoint, maxAgeMs: CHECKPOINT_WAIT_MS },
   };
 }
 
@@ -126,14 +136,16 @@ export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[]
       : `Events may be lost in a crash (${storage.driver}).`,
     executionsSignal(facts),
     receiptsSignal(facts),
-    checkpoint === null
-      ? 'There is no transparency log yet.'
-      : isGood(checkpoint)
-        ? 'The newest checkpoint of the transparency log is fresh and consistent with the earlier ones.'
-        : checkpoint.consistent
-          ? 'The newest checkpoint of the transparency log is overdue.'
-          : 'The checkpoints of the transparency log contradict each other.',
+    checkpointSignal(checkpoint),
   ];
+}
+
+function checkpointSignal(checkpoint: TrustFacts['checkpoint']): string {
+  if (checkpoint === null) return 'There is no transparency log yet.';
+  if (!checkpoint.consistent) return 'The newest checkpoint of the transparency log does not fit the log.';
+  return isGood(checkpoint)
+    ? 'The newest checkpoint of the transparency log is fresh and consistent with the log.'
+    : 'The newest checkpoint of the transparency log is overdue.';
 }
 
 function executionsSignal({ recentSucceeded, recentFailed, windowMs }: TrustFacts): string {

@@ -5,7 +5,7 @@ import type { decisionQueries } from '#projections/decision/query.ts';
 import type { jobQueries } from '#projections/job/query.ts';
 import type { monitoringQueries } from '#projections/monitoring/query.ts';
 import type { proofQueries } from '#projections/proof/query.ts';
-import type { receiptQueries } from '#projections/receipt/query.ts';
+import type { ReceiptRecord, receiptQueries } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
 import type { Mode } from '#src/domain/event-fields.ts';
 import type { HandoffRequest } from '#src/domain/handoff.ts';
@@ -14,7 +14,7 @@ import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import type { SchedulePreviewRequest } from '#src/domain/schedule.ts';
 import type { PolicyMode } from '#src/domain/target/policy.ts';
-import type { Offer } from '#src/domain/trust.ts';
+import type { CheckpointStanding, Offer } from '#src/domain/trust.ts';
 import type { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { DetailLogger, Logger } from '#src/ports/logger.ts';
@@ -30,10 +30,15 @@ import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
 import type { Transparency } from '#src/usecases/transparency.ts';
 import type { TrustsProxy } from './client-address.ts';
 
+/** `checkpoint`: the newest one that the receipt is in, a signed note; null: it is in none yet. */
+export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null };
+
 /** Each throws `Fault('read_models_unavailable')` where the read models are away, within its own time limit. */
 export type Reads = {
   readonly job: Pick<ReturnType<typeof jobQueries>, 'find'>;
-  readonly receipt: Pick<ReturnType<typeof receiptQueries>, 'find' | 'countUnverified'>;
+  readonly receipt: Pick<ReturnType<typeof receiptQueries>, 'countUnverified'> & {
+    find(id: string): Promise<ReceiptFound | null>;
+  };
   readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;
   readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'series'>;
   readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts'>;
@@ -117,6 +122,8 @@ export type HttpDeps = {
   readonly progress: Progress;
   jwks(): Promise<JwkSet>;
   readonly transparency: Transparency;
+  /** As this process last saw it; null: there is no receipt log, or no look at it yet. Never throws. */
+  checkpointStanding(): CheckpointStanding | null;
   /** The script that the pages run: the verifier, built beforehand. */
   readonly verifyScript: string;
   /** Never throws. */

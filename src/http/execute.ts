@@ -16,7 +16,7 @@ export function executeRoutes(deps: HttpDeps) {
       const unguided = { decisionId: null, decisionHash: null, notApproved: null };
       const execution = await deps.execute({ request, route: 'execute/webhook', ...unguided, ...caller });
       if (isRefused(execution)) return execution;
-      return { execution, shown: (links) => executionShown(execution, links) };
+      return { execution, shown: (links) => executionShown(execution, links, deps.transparency.latest()) };
     },
     operation: {
       answers: {

@@ -39,6 +39,12 @@ export const ExecutionResponse = Closed({
     description:
       'base64url(JSON [salt, name, value]): opens the commitments of the receipt. For the payer only.',
   }),
+  checkpoint: Nullable(
+    Type.String({
+      description:
+        'The newest checkpoint of the receipt log (a C2SP signed note), with or without this receipt. Keep it: a log that rewrites what it is over can be shown to.',
+    }),
+  ),
   links: Closed({
     job: Link,
     receipt: Link,
@@ -66,7 +72,12 @@ type GuidedResponse = typeof GuidedResponse.static;
 /** 200 only where the target's last answer was a 2xx. */
 export const statusOf = ({ job }: Execution) => (job.status === 'succeeded' ? 200 : 502);
 
-export function executionShown(execution: Execution, links: Links): ExecutionResponse {
+/** `checkpoint`: the newest, as it is when this is answered. */
+export function executionShown(
+  execution: Execution,
+  links: Links,
+  checkpoint: string | null,
+): ExecutionResponse {
   const { mode, replay, job, receipt, payment, disclosures } = execution;
   const { id, status, attempts, decisionId, responseStatus, errorCategory, createdAt, completedAt } = job;
   return {
@@ -82,6 +93,7 @@ export function executionShown(execution: Execution, links: Links): ExecutionRes
     },
     payment: payment && paymentShown(payment),
     disclosures: [...disclosures],
+    checkpoint,
     links: {
       job: links.job(id),
       receipt: links.receipt(receipt.id),
@@ -97,10 +109,14 @@ function paymentShown({ network, asset, amount, payTo, payer, transaction }: Pay
   return { network, asset, amount, payTo, payer, transaction };
 }
 
-export function guidedShown({ execution, decision }: Guided, links: Links): GuidedResponse {
+export function guidedShown(
+  { execution, decision }: Guided,
+  links: Links,
+  checkpoint: string | null,
+): GuidedResponse {
   const { decisionId: id, recommendation, confidence } = decision;
   return {
-    ...executionShown(execution, links),
+    ...executionShown(execution, links, checkpoint),
     decision: { id, recommendation, confidence, links: { decision: links.decision(id) } },
   };
 }

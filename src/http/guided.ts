@@ -15,7 +15,10 @@ export function guidedRoutes(deps: HttpDeps) {
     async execute({ decisionId, action }, caller) {
       const guided = await deps.executeGuided({ decisionId, action, ...caller });
       if (isRefused(guided)) return guided;
-      return { execution: guided.execution, shown: (links) => guidedShown(guided, links) };
+      return {
+        execution: guided.execution,
+        shown: (links) => guidedShown(guided, links, deps.transparency.latest()),
+      };
     },
     operation: {
       answers: {

@@ -3,14 +3,13 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
-import type { ReceiptRecord } from '#projections/receipt/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { json } from './answer.ts';
-import type { HttpDeps } from './deps.ts';
+import type { HttpDeps, ReceiptFound } from './deps.ts';
 import { refusalAnswer } from './errors.ts';
 import { JobLinks, jobLinks, type Links, linksFrom } from './links.ts';
 import { describe } from './operation.ts';
@@ -62,7 +61,9 @@ export const ReceiptResponse = Closed({
   jws: Type.String(),
   signature: Type.String(),
   verified: Type.Boolean({ description: 'Signature valid and key valid at issue.' }),
-  checkpoint: Type.Null({ description: 'The transparency log does not exist yet.' }),
+  checkpoint: Nullable(
+    Type.String({ description: 'The newest checkpoint that the receipt is in: a C2SP signed note.' }),
+  ),
   links: JobLinks,
 });
 
@@ -142,8 +143,8 @@ function attemptView(entry: JobRecord['attemptLog'][number]) {
   return { number, startedAt, completedAt, phase, sent, status, errorCategory, timings };
 }
 
-function receiptView(receipt: ReceiptRecord, links: Links): typeof ReceiptResponse.static {
-  const { id, jobId, keyId, payload, jws, signature, verified, decisionId } = receipt;
+function receiptView(receipt: ReceiptFound, links: Links): typeof ReceiptResponse.static {
+  const { id, jobId, keyId, payload, jws, signature, verified, decisionId, checkpoint } = receipt;
   return {
     id,
     keyId,
@@ -151,7 +152,7 @@ function receiptView(receipt: ReceiptRecord, links: Links): typeof ReceiptRespon
     jws,
     signature,
     verified,
-    checkpoint: null,
+    checkpoint,
     links: jobLinks(links, jobId, id, decisionId),
   };
 }

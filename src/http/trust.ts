@@ -57,7 +57,7 @@ async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
     reads.trust.receipts(windowStart(deps.clock.now(), TRUST_WINDOW_MS)),
     reads.store.counts(),
   ]);
-  const facts = trustFacts(settings, stats, receipts);
+  const facts = trustFacts(settings, stats, receipts, deps.checkpointStanding());
   const { score, components } = trustScore(facts);
   return {
     ok: true,

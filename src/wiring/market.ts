@@ -2,7 +2,13 @@
 import { windowStart } from '#projections/monitoring/query.ts';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { Mode } from '../domain/event-fields.ts';
-import { TRUST_WINDOW_MS, type TrustFacts, trustFacts, trustScore } from '../domain/trust.ts';
+import {
+  type CheckpointStanding,
+  TRUST_WINDOW_MS,
+  type TrustFacts,
+  trustFacts,
+  trustScore,
+} from '../domain/trust.ts';
 import type { Clock } from '../ports/clock.ts';
 
 export type MarketDeps = {
@@ -10,6 +16,7 @@ export type MarketDeps = {
     readonly monitoring: Pick<ReadModels['monitoring'], 'summary'>;
     readonly trust: Pick<ReadModels['trust'], 'receipts'>;
   };
+  readonly checkpointStanding: () => CheckpointStanding | null;
   readonly clock: Pick<Clock, 'now'>;
   readonly mode: Mode;
   readonly storage: TrustFacts['storage'];
@@ -24,7 +31,12 @@ export type Market = {
 };
 
 /** Throws `Fault('read_models_unavailable')` where the rows are away or still being replayed. */
-export function marketFacts({ models, clock, ...runs }: MarketDeps): () => Promise<Market> {
+export function marketFacts({
+  models,
+  checkpointStanding,
+  clock,
+  ...runs
+}: MarketDeps): () => Promise<Market> {
   return async () => {
     const now = clock.now();
     const [{ stats, failureRate }, receipts] = await Promise.all([
@@ -32,7 +44,7 @@ export function marketFacts({ models, clock, ...runs }: MarketDeps): () => Promi
       models.trust.receipts(windowStart(now, TRUST_WINDOW_MS)),
     ]);
     return {
-      trustScore: trustScore(trustFacts(runs, stats, receipts)).score,
+      trustScore: trustScore(trustFacts(runs, stats, receipts, checkpointStanding())).score,
       recentFailureRate: failureRate,
       recentFinishedJobs: stats.recentSucceeded + stats.recentFailed,
     };

@@ -27,11 +27,18 @@ export function wireReads(deps: ReadsDeps): Pick<HttpDeps, 'verifyJob' | 'verify
 
 /** `verified` as of now, by the published keys: what was found when the receipt was recorded is for the counters. */
 function receiptReads(deps: ReadsDeps): Reads['receipt'] {
-  const { receipt: receipts } = deps.models;
+  const { receipt: receipts, transparency: log } = deps.models;
   return {
     async find(id) {
       const receipt = await receipts.find(id);
-      return receipt && { ...receipt, verified: (await verifyStored(deps, receipt, null)).ok };
+      if (receipt === null) return null;
+      const [report, index, newest] = await Promise.all([
+        verifyStored(deps, receipt, null),
+        log.leafIndex(id),
+        log.checkpoint(),
+      ]);
+      const logged = index !== null && newest !== null && newest.size > index;
+      return { ...receipt, verified: report.ok, checkpoint: logged ? newest.note : null };
     },
     countUnverified: () => receipts.countUnverified(),
   };

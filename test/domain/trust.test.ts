@@ -156,6 +156,6 @@ test('trust signals: sentences from the same facts', () => {
   );
   assert.equal(
     trustSignals({ ...worse, checkpoint: { ageMs: 0, maxAgeMs: 5, consistent: false } }, OFFER)[4],
-    'The checkpoints of the transparency log contradict each other.',
+    'The newest checkpoint of the transparency log does not fit the log.',
   );
 });

@@ -2,12 +2,11 @@
 import type { DecisionRecord } from '#projections/decision/query.ts';
 import type { JobRecord } from '#projections/job/query.ts';
 import type { ProofRecord } from '#projections/proof/query.ts';
-import type { ReceiptRecord } from '#projections/receipt/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { refused } from '#src/domain/refusal.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import type { HttpDeps, HttpSettings, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { Decided, Guided, GuidedInput } from '#src/usecases/decided.ts';
 import type { Execution } from '#src/usecases/execution.ts';
@@ -126,7 +125,7 @@ export const running = () =>
     receiptId: null,
   });
 
-export async function receipt(changes: Partial<ReceiptRecord> = {}): Promise<ReceiptRecord> {
+export async function receipt(changes: Partial<ReceiptFound> = {}): Promise<ReceiptFound> {
   return {
     id: RECEIPT,
     jobId: JOB,
@@ -318,6 +317,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       id === RECEIPT ? report() : refused('receipt_not_found', 'no such receipt'),
     jwks: async () => ({ keys: [] }),
     transparency: noTransparency,
+    checkpointStanding: () => null,
     verifyScript: '// the verifier',
     health: async () => ({
       eventLog: { ok: true },

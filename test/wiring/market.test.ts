@@ -34,6 +34,7 @@ function deps(changes: Partial<MarketDeps> = {}): MarketDeps & { readonly asked:
         },
       },
     },
+    checkpointStanding: () => null,
     clock: { now: () => NOW },
     mode: 'x402',
     storage: { driver: 'sqlite+pglite', durable: true },
@@ -51,6 +52,9 @@ test('market: the score and the failures of the last 24 hours, of finished jobs 
   });
   assert.deepEqual(paid.asked, [[NOW, 86_400_000], '2026-01-01T03:04']);
   assert.equal((await marketFacts(deps({ mode: 'demo' }))()).trustScore, 76, 'nobody pays: no points for it');
+  const overdue = deps({ checkpointStanding: () => ({ ageMs: 60_001, consistent: true }) });
+  // (15 + 25 + 25 × 6/8 + 25) of 100.
+  assert.equal((await marketFacts(overdue)()).trustScore, 84, 'a receipt waits for its checkpoint');
 });
 
 test('market: where the rows are away nothing is made up', async () => {

@@ -1,0 +1,142 @@
+// The receipt log as this process knows it: begun once with a checkpoint of no leaves, which names it for ever, and
+// followed from then on. Whether a next checkpoint may be signed it leaves to sign-checkpoint.ts.
+import { STREAM } from '../domain/events.ts';
+import { TRANSPARENCY } from '../domain/limits.ts';
+import type { Sha256 } from '../domain/receipt/commitments.ts';
+import type { ReceiptLog } from '../domain/receipt/payload.ts';
+import { originOf } from '../domain/transparency/checkpoint.ts';
+import { EMPTY_TREE, rootOf } from '../domain/transparency/tree.ts';
+import { EventLogUnavailable, type NewEvent, WrongExpectedVersion } from '../ports/event-log.ts';
+import type { CheckpointSigner } from '../ports/signer.ts';
+import { appendUntilKnown, envelope, type JournalDeps } from './journal.ts';
+import { type CheckpointEvent, type StoredNote, signedCheckpoint, storedNote } from './signed-checkpoint.ts';
+
+export type ReceiptLogDeps = JournalDeps & {
+  readonly checkpointSigner: CheckpointSigner;
+  readonly sha256: Sha256;
+};
+
+/** The last event of the log's stream. */
+export type LastCheckpoint = {
+  readonly revision: bigint;
+  readonly position: string;
+  /** null: nobody can read it. */
+  readonly stored: StoredNote | null;
+};
+
+export type ReceiptLogKeeper = {
+  /** Of the log's first checkpoint, whatever this process is called; null while there is no log. */
+  origin(): string | null;
+  /** The newest checkpoint that this process knows of; null while there is none. */
+  latest(): StoredNote | null;
+  /** What a receipt promises; null while there is no log. */
+  promised(): ReceiptLog | null;
+  /**
+   * Begins the log where nobody has and this process has a key for it; tries once each time it is called. `host`: of the
+   * base URL, with its port; that of the call before where it is left out.
+   */
+  begin(host?: string): Promise<void>;
+  /** What the log says now; null while there is none. Throws what a read of the log throws. */
+  refresh(): Promise<LastCheckpoint | null>;
+  /**
+   * false: another one was signed meanwhile. Repeats until its fate is known; where this process ends before, throws
+   * `EventLogUnavailable`.
+   */
+  append(event: CheckpointEvent, expected: bigint): Promise<boolean>;
+};
+
+type Known = {
+  /** The stream exists, readable or not. */
+  exists: boolean;
+  origin: string | null;
+  latest: StoredNote | null;
+};
+
+/** Reads how it stands. Throws what a read of the log throws. */
+export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKeeper> {
+  const known: Known = { exists: false, origin: null, latest: null };
+  const genesis = { host: null as string | null, events: null as readonly NewEvent[] | null, told: false };
+
+  async function refresh(): Promise<LastCheckpoint | null> {
+    const [last] = await deps.log.readStream(STREAM.receiptLog, { direction: 'backwards', max: 1 });
+    if (last === undefined) return null;
+    const { revision, position } = last;
+    if (!known.exists) {
+      const [first = last] = await deps.log.readStream(STREAM.receiptLog, { max: 1 });
+      known.origin = storedNote(first)?.origin ?? null;
+      known.exists = true;
+    }
+    const stored = storedNote(last);
+    if (stored !== null) take(known, stored);
+    return { revision, position, stored };
+  }
+
+  async function begin(given?: string): Promise<void> {
+    genesis.host = given ?? genesis.host;
+    const { host } = genesis;
+    if (host === null) return;
+    // A log that is away keeps no service from its start: the next call tries again.
+    if (!known.exists) await first(originOf(host)).catch(unlessAway);
+    if (known.origin === null || known.origin === originOf(host) || genesis.told) return;
+    genesis.told = true;
+    const named = { origin: known.origin, host };
+    deps.logger.warn('the receipt log keeps the name that it began with, not that of this base URL', named);
+  }
+
+  async function first(origin: string): Promise<void> {
+    const event = await genesisOf(origin);
+    if (event === null) return;
+    try {
+      await deps.log.append(STREAM.receiptLog, 'no_stream', [event]);
+      deps.logger.info('the receipt log begins', { origin });
+    } catch (error) {
+      if (!(error instanceof WrongExpectedVersion)) throw error;
+    }
+    await refresh();
+  }
+
+  /** Made once: an append whose answer was lost is repeated as it was. */
+  async function genesisOf(origin: string): Promise<NewEvent | null> {
+    const key = deps.checkpointSigner.current();
+    if (genesis.events === null && key !== null) {
+      const head = { origin, size: 0, root: await rootOf(EMPTY_TREE, deps.sha256) };
+      genesis.events = enveloped(deps, await signedCheckpoint(head, key, deps.clock.now(), deps.sha256));
+    }
+    return genesis.events?.[0] ?? null;
+  }
+
+  await refresh();
+  return {
+    origin: () => known.origin,
+    latest: () => known.latest,
+    promised: () =>
+      known.origin === null ? null : { origin: known.origin, mmdSeconds: TRANSPARENCY.mmdSeconds },
+    begin,
+    refresh,
+    async append(event, expected) {
+      const events = enveloped(deps, event);
+      try {
+        await appendUntilKnown(deps, STREAM.receiptLog, expected, events);
+      } catch (error) {
+        if (error instanceof WrongExpectedVersion) return false;
+        throw error;
+      }
+      const stored = storedNote(event);
+      if (stored !== null) take(known, stored);
+      return true;
+    },
+  };
+}
+
+function unlessAway(error: unknown): void {
+  if (!(error instanceof EventLogUnavailable)) throw error;
+}
+
+/** What was given out once stays the newest: a log that no longer has it is a finding. */
+function take(known: Known, stored: StoredNote): void {
+  if (stored.origin !== known.origin) return;
+  if (known.latest === null || stored.size > known.latest.size) known.latest = stored;
+}
+
+const enveloped = (deps: JournalDeps, event: CheckpointEvent): NewEvent[] =>
+  envelope(deps, [event], event.data.keyId);
