@@ -1,18 +1,27 @@
 // A stored receipt verified with what the log holds, on jobs that were really executed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fault } from '#src/domain/refusal.ts';
+import { TRANSPARENCY } from '#src/domain/limits.ts';
+import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/journal.ts';
 import { keyDirectory } from '#src/usecases/key-directory.ts';
-import { noTransparency } from '#src/usecases/transparency.ts';
-import { type StoredJob, upToCompletion, verifyStored } from '#src/usecases/verify-stored.ts';
+import { noTransparency, type Transparency } from '#src/usecases/transparency.ts';
+import {
+  type StoredJob,
+  upToCompletion,
+  type VerifyDeps,
+  verifyStored,
+} from '#src/usecases/verify-stored.ts';
 import { failing, letPass } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given, shared, world } from '#test/support/fakes-world.ts';
+import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
 import { keyActivated } from '#test/support/given-events.ts';
 import { primitives } from '#test/support/primitives.ts';
+import { publicLog } from '#test/support/public-log.ts';
+import { ORIGIN } from '#test/support/small-log.ts';
 
 /** An executed job as the read models have it, in a log that knows the key. */
 async function stored(changes: CallChanges = {}, it = world(shared())) {
@@ -145,4 +154,123 @@ test('the log is away: event_log_unavailable, it does not call a receipt bad; no
   assert.equal((await verifyStored(deps, receipt, null)).ok, true);
   const log = { ...deps.log, readStream: () => Promise.reject(new TypeError('of ours')) };
   await assert.rejects(verifyStored({ ...deps, log }, receipt, job), TypeError);
+});
+
+const DAY_SECONDS = 86_400;
+
+/** As the receipt log answers of a receipt: `prove` each time it is asked, the last for good. */
+function logThatSays(it: World, ...answers: Awaited<ReturnType<Transparency['prove']>>[]) {
+  const asked: string[] = [];
+  const transparency: VerifyDeps['transparency'] = {
+    latest: () => 'a note',
+    async prove(receiptId) {
+      asked.push(receiptId);
+      return (answers.length > 1 ? answers.shift() : answers[0]) ?? null;
+    },
+  };
+  return { asked, transparency, later: (seconds: number) => it.clock.advance(seconds * 1000) };
+}
+
+const notReady = refused('receipt_not_ready', 'not yet');
+const logCheckOf = ({ checks }: VerificationReport) => checks.find(({ name }) => name === 'receipt_logged');
+
+/** A stored receipt in a receipt log of its own, its key announced. */
+async function storedAndLogged() {
+  const found = await stored();
+  const { it, receipt } = found;
+  const log = await publicLog(5);
+  await log.add(receipt.id, receipt.jws);
+  await log.add('rcpt_other', 'another');
+  await log.signAt(7);
+  const { keyId, x } = log.log.key;
+  const announced = keyActivated({ keyId, x, purpose: 'checkpoint' });
+  const announce = () => given(it, 'keys-relay', announced);
+  return { ...found, log, announce };
+}
+
+test('once there is a receipt log: receipt_logged by the proof of this receipt, with and without its job', async () => {
+  const { deps, job, receipt, log, announce } = await storedAndLogged();
+  await announce();
+  for (const [of, checks] of [
+    [job, 18],
+    [null, 8],
+  ] as const) {
+    const report = await verifyStored({ ...deps, transparency: log.asked }, receipt, of);
+    assert.deepEqual([report.ok, report.checks.length], [true, checks]);
+    assert.deepEqual(logCheckOf(report)?.details, { pending: false, origin: ORIGIN, index: 5, size: 7 });
+  }
+});
+
+test('a checkpoint by a key that was announced only just now: the keys are read again before anything is called bad', async () => {
+  const { deps, receipt, log, announce } = await storedAndLogged();
+  await deps.keys.list();
+  await announce();
+  assert.equal((await deps.keys.list()).length, 1, 'the list at hand is old');
+  const report = await verifyStored({ ...deps, transparency: log.asked }, receipt, null);
+  assert.deepEqual([report.ok, logCheckOf(report)?.ok], [true, true]);
+});
+
+test('a checkpoint by a key that nobody announced: receipt_logged fails, and nothing else', async () => {
+  const { deps, job, receipt, log } = await storedAndLogged();
+  const report = await verifyStored({ ...deps, transparency: log.asked }, receipt, job);
+  assert.deepEqual(failed(report), ['receipt_logged']);
+});
+
+test('a young receipt that is in no checkpoint yet is pending: asked once, without waiting for the rows', async () => {
+  const { it, deps, receipt } = await stored();
+  const { transparency, asked } = logThatSays(it, notReady);
+  const reachedHead = () => Promise.reject(new Error('asked for the head'));
+  const report = await verifyStored({ ...deps, transparency, reachedHead }, receipt, null);
+  const dueBy = Math.floor(it.clock.now() / 1000) + TRANSPARENCY.mmdSeconds;
+  assert.equal(report.ok, true);
+  assert.deepEqual(logCheckOf(report)?.details, { pending: true, dueBy });
+  assert.deepEqual(asked, [receipt.id]);
+});
+
+test('a late one, the rows at the head of the log: receipt_logged fails, whether the log has it or not', async () => {
+  for (const answer of [notReady, refused('receipt_not_found', 'no leaf'), null]) {
+    const { it, deps, receipt } = await stored();
+    const { transparency, later } = logThatSays(it, answer);
+    later(DAY_SECONDS);
+    const report = await verifyStored({ ...deps, transparency }, receipt, null);
+    assert.deepEqual(failed(report), ['receipt_logged']);
+  }
+});
+
+test('a late one while the rows are behind the log: read_models_unavailable, it is not called late', async () => {
+  const { it, deps, receipt } = await stored();
+  const { transparency, later } = logThatSays(it, notReady);
+  later(DAY_SECONDS);
+  const behind = verifyStored({ ...deps, transparency, reachedHead: async () => false }, receipt, null);
+  await assert.rejects(behind, (thrown: unknown) => {
+    assert.ok(thrown instanceof Fault);
+    assert.deepEqual([thrown.code, thrown.retryAfterSeconds], ['read_models_unavailable', 1]);
+    return true;
+  });
+});
+
+test('a late one whose checkpoint the rows have by the second look is logged', async () => {
+  const { it, deps, receipt, log, announce } = await storedAndLogged();
+  await announce();
+  const proof = await log.asked.prove(receipt.id);
+  const { transparency, later } = logThatSays(it, notReady, proof);
+  later(DAY_SECONDS);
+  const report = await verifyStored({ ...deps, transparency }, receipt, null);
+  assert.deepEqual([report.ok, logCheckOf(report)?.ok], [true, true]);
+});
+
+test('rows that are behind do not hide another fault', async () => {
+  const { it, deps, job, receipt } = await stored();
+  const { transparency } = logThatSays(it, notReady);
+  const report = await verifyStored({ ...deps, transparency, reachedHead: async () => false }, receipt, {
+    ...job,
+    status: 'failed',
+  });
+  assert.deepEqual(failed(report), ['status_matches']);
+});
+
+test('no receipt log: no word of one', async () => {
+  const { deps, receipt } = await stored();
+  const report = await verifyStored(deps, receipt, null);
+  assert.equal(logCheckOf(report), undefined);
 });
