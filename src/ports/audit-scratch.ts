@@ -1,14 +1,17 @@
 // Where an audit keeps what it must find again: as large as the log needs, outside the memory of the process.
 import type { Json } from '../domain/canonical-json.ts';
 
-/** Values are JSON and come back equal to what was put; they may be the same object, so nobody changes one. */
+/**
+ * Keys are well-formed text without U+0000. Values are JSON and come back equal to what was put; they may be the same
+ * object, so nobody changes one.
+ */
 export interface ScratchTable<T extends Json> {
   get(key: string): T | null;
   put(key: string, value: T): void;
   delete(key: string): void;
   /**
-   * The entries whose keys begin with `prefix`, by key in code unit order, as they stand when it is called. Others may be put
-   * and deleted while they are read.
+   * The entries whose keys begin with `prefix`, in order of the keys' UTF-8 bytes. What is put or deleted while they are
+   * read may be among them or not.
    */
   entries(prefix?: string): Iterable<readonly [key: string, value: T]>;
 }

@@ -1,9 +1,17 @@
 // An audit of the whole record: every event once, in the log's order, and nothing else. Where the events come from, a log
 // or an exported file, is the caller's.
 import type { Finding } from '../domain/audit/finding.ts';
+import { type Fault, homeFault, type Place, placeOf } from '../domain/audit/place.ts';
+import { toBase64 } from '../domain/bytes.ts';
+import { type DomainEvent, type JobEvent, type KeyEvent, STREAM } from '../domain/events.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
-import type { RecordedEvent } from '../domain/recorded.ts';
+import { type RecordedEvent, readEvent } from '../domain/recorded.ts';
 import type { AuditScratch } from '../ports/audit-scratch.ts';
+import { auditJobs } from './audit-log-jobs.ts';
+import { auditKeys } from './audit-log-keys.ts';
+import { auditMoney } from './audit-log-money.ts';
+import { auditOrder } from './audit-log-order.ts';
+import { auditTree } from './audit-log-tree.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
@@ -21,8 +29,10 @@ export type AuditNotes = {
   readonly unservedPayments: number;
   /** Payments of which the record does not say whether the money moved. */
   readonly unconfirmedPayments: number;
-  /** Leaves that no checkpoint covers yet. */
+  /** Leaves that no checkpoint covers yet; 0 where the record has no checkpoint. */
   readonly uncoveredLeaves: number;
+  /** Checkpoints behind the first one that does not fit: what is wrong before it makes them wrong, too. */
+  readonly unfitCheckpoints: number;
 };
 
 export type AuditSummary = {
@@ -35,6 +45,8 @@ export type AuditSummary = {
   readonly treeSize: number;
   /** RFC 6962 root over all leaves, base64. */
   readonly root: string;
+  /** Of the transparency log; null where the record has none. */
+  readonly origin: string | null;
   /** Position of the last event; null where there is none. */
   readonly head: string | null;
   readonly findings: number;
@@ -46,10 +58,122 @@ export type Auditor = {
   take(event: RecordedEvent): Promise<void>;
   /** What only the end can tell; once. */
   finish(): Promise<AuditSummary>;
-  /** Frees what it holds; also where it is given up. */
-  close(): void;
 };
 
-export function makeAuditor(deps: AuditDeps): Auditor {
-  throw new Error(`not written yet: ${Object.keys(deps).length}`);
+export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Auditor {
+  const { sha256 } = primitives;
+  const order = auditOrder(scratch);
+  const keys = auditKeys(scratch, sha256);
+  const money = auditMoney(scratch, sha256);
+  const tree = auditTree(scratch, primitives);
+  const started = money.started;
+  const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
+  let findings = 0;
+  let openJobs = 0;
+
+  function report({ kind, message }: Fault, place: Place): void {
+    findings++;
+    onFinding({ kind, ...place, message });
+  }
+  const reportAll = (faults: readonly Fault[], place: Place) => {
+    for (const fault of faults) report(fault, place);
+  };
+
+  async function job(recorded: RecordedEvent, event: JobEvent, place: Place): Promise<void> {
+    const { faults, payload } = await jobs.take(recorded, event);
+    reportAll(faults, place);
+    reportAll(await tree.leaf(place, event, payload), place);
+    if (event.type !== 'ReceiptSigned' || payload === null) return;
+    keys.issued(event.data.keyId, payload.iat, place);
+  }
+
+  async function key(event: KeyEvent, place: Place): Promise<void> {
+    const { faults, undone } = await keys.take(event);
+    reportAll(faults, place);
+    for (const receipt of undone) report(undoneBy(place), receipt);
+    await tree.leaf(place, event, null);
+  }
+
+  /** An event where it belongs. */
+  async function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): Promise<void> {
+    switch (event.type) {
+      case 'JobStarted':
+      case 'AttemptMade':
+      case 'JobCompleted':
+      case 'ReceiptSigned':
+        return job(recorded, event, place);
+      case 'PaymentReserved':
+      case 'PaymentSettled':
+      case 'PaymentRejected':
+      case 'PaymentReleased':
+      case 'SettlementUnknown':
+      case 'SettlementRetried':
+        return reportAll(money.payment(recorded.stream, event), place);
+      case 'KeyClaimed':
+      case 'KeyReleased':
+        return reportAll(money.claim(recorded.stream, event, jobs.statusOf), place);
+      case 'DecisionRecorded':
+        return reportAll(await money.decision(recorded, event), place);
+      case 'KeyActivated':
+      case 'KeyRetired':
+        return key(event, place);
+      case 'CheckpointSigned':
+        for (const found of await tree.checkpoint(place, event, keys.keys)) report(found.fault, found.place);
+        return;
+      default:
+        return event satisfies never;
+    }
+  }
+
+  return {
+    async take(recorded) {
+      const place = placeOf(recorded);
+      const { faults, skip } = order.take(recorded);
+      reportAll(faults, place);
+      if (skip) return;
+      const event = readEvent(recorded);
+      const astray = event === null ? UNREADABLE : homeFault(event, recorded.stream);
+      if (event !== null && astray === null) return judge(recorded, event, place);
+      report(astray ?? UNREADABLE, place);
+      if (recorded.stream.startsWith(STREAM.job(''))) jobs.foreign(recorded);
+      // Whatever its stream: the leaves are counted by their types alone.
+      if (event !== null) await tree.leaf(place, event, null);
+    },
+    async finish() {
+      for (const { fault, place } of jobs.unfinished()) {
+        if (fault === null) openJobs++;
+        else report(fault, place);
+      }
+      return {
+        events: order.events,
+        streams: order.streams,
+        jobs: jobs.jobs,
+        receipts: jobs.receipts,
+        keys: keys.keys.length,
+        checkpoints: tree.checkpoints,
+        treeSize: tree.size,
+        root: toBase64(await tree.root()),
+        origin: tree.origin,
+        head: order.head,
+        findings,
+        notes: {
+          openJobs,
+          unservedPayments: money.open.unserved,
+          unconfirmedPayments: money.open.unconfirmed,
+          uncoveredLeaves: tree.uncovered,
+          unfitCheckpoints: tree.unfit,
+        },
+      };
+    },
+  };
 }
+
+const UNREADABLE: Fault = {
+  kind: 'event_unreadable',
+  message: 'no type and version that was ever released has such data',
+};
+
+const undoneBy = ({ stream, revision }: Place): Fault => ({
+  kind: 'receipt_key_invalid',
+  message: `issued after its key had ended, as ${stream} revision ${revision} says later`,
+});

@@ -21,6 +21,7 @@ export const IMPORT_TABLE: readonly Row[] = [
   row('src/ports', 'domain', ''),
   row('src/usecases', 'domain, ports', ''),
   row('src/discovery', 'domain', ''),
+  row('src/adapters/audit', 'domain, ports', 'node:*'),
   row('src/adapters/buyer', 'domain, ports', '@x402/*, viem, node:*'),
   row('src/adapters/calendar', 'domain, ports', 'temporal-polyfill'),
   row('src/adapters/certificates', 'domain, ports', 'node:*'),

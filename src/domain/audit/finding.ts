@@ -32,6 +32,8 @@ export type JobFindingKind =
   | 'receipt_id_repeated'
   /** The event around the receipt says something else than the receipt. */
   | 'receipt_event_mismatch'
+  /** Truly signed over the right events, and tells something else than they do. */
+  | 'receipt_content_mismatch'
   /** A check of the one verifier; the kind is named after it. */
   | ReceiptFindingKind
   /** What other events say of a job that the log does not have. */

@@ -1,0 +1,56 @@
+// Whether the log's word on its keys can be: each announced once, named after itself, ended by rule.
+import { toBase64url, utf8 } from '../bytes.ts';
+import type { EventOf, KeyEvent } from '../events.ts';
+import type { Sha256 } from '../receipt/commitments.ts';
+import type { KeyRecord } from '../receipt/keys.ts';
+import type { Fault } from './place.ts';
+
+export type KeyFacts = {
+  readonly keys: readonly KeyRecord[];
+  /** Of the first activation; null before it. */
+  readonly secretCheck: string | null;
+};
+
+export async function keyFaults(known: KeyFacts, event: KeyEvent, sha256: Sha256): Promise<readonly Fault[]> {
+  switch (event.type) {
+    case 'KeyActivated':
+      return activationFaults(known, event.data, sha256);
+    case 'KeyRetired':
+      return retirementFaults(known, event.data);
+    default:
+      return event satisfies never;
+  }
+}
+
+const impossible = (message: string): Fault => ({ kind: 'key_event_impossible', message });
+
+async function activationFaults(
+  { keys, secretCheck }: KeyFacts,
+  { keyId, x, secretCheck: own }: EventOf<'KeyActivated'>['data'],
+  sha256: Sha256,
+): Promise<readonly Fault[]> {
+  const faults: Fault[] = [];
+  if (keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was announced before'));
+  // RFC 7638, over the members that RFC 8037 requires.
+  const jwk = JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
+  if (toBase64url(await sha256(utf8(jwk))) !== keyId) {
+    faults.push({ kind: 'key_id_mismatch', message: 'the name of the key is not its thumbprint' });
+  }
+  if (secretCheck !== null && secretCheck !== own) {
+    const message = 'announced beside another HMAC secret than the first key';
+    faults.push({ kind: 'key_secret_differs', message });
+  }
+  return faults;
+}
+
+function retirementFaults(
+  { keys }: KeyFacts,
+  { keyId, reason, effectiveAt, compromisedAt, retiredAt }: EventOf<'KeyRetired'>['data'],
+): readonly Fault[] {
+  const faults: Fault[] = [];
+  if (!keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was never announced'));
+  if ((reason === 'compromised') !== (compromisedAt !== null))
+    faults.push(impossible('a compromised key has the date of it, and no other has'));
+  if (effectiveAt < retiredAt) faults.push(impossible('no retirement takes effect before it is made'));
+  return faults;
+}

@@ -1,0 +1,79 @@
+// Whether a job's receipt says what its events say, and whether its signature holds: the one verifier's checks, and that
+// the payload is, to the last field, the one that the events make.
+import type { Json } from '../canonical-json.ts';
+import type { ReceiptSigned } from '../job/events.ts';
+import type { CompletedJob } from '../job/state.ts';
+import type { ChainedEvent } from '../receipt/chain.ts';
+import { CHECK_WORDS } from '../receipt/check-words.ts';
+import type { KeyRecord } from '../receipt/keys.ts';
+import { isReceiptPayload, parseJws, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
+import { type Primitives, verifyReceipt } from '../receipt/verify.ts';
+import { RECEIPT_FINDINGS } from './finding.ts';
+import type { Fault } from './place.ts';
+import { same } from './same.ts';
+
+export type ReceiptVerdict = {
+  readonly faults: readonly Fault[];
+  /** What was signed; null where it cannot be read. */
+  readonly payload: ReceiptPayload | null;
+};
+
+/** `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt. */
+export async function judgeReceipt(
+  job: Omit<CompletedJob, 'receipt'>,
+  events: readonly ChainedEvent[],
+  signed: ReceiptSigned,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<ReceiptVerdict> {
+  const { started, completed } = job;
+  const { jws, receiptId } = signed;
+  const facts = {
+    jobId: started.jobId,
+    receiptId,
+    status: completed.status,
+    responseStatus: completed.responseStatus,
+    method: started.method,
+    attempts: completed.attempts,
+    decisionId: started.decisionId,
+    targetCommitment: started.commitments.target_url,
+    payment: started.payment,
+    events,
+  };
+  const asked = { jws, receiptId, jobId: started.jobId, keys, job: facts, log: null };
+  const report = await verifyReceipt(asked, primitives);
+  const kinds = new Map<Fault['kind'], Fault>();
+  for (const { name, ok } of report.checks) {
+    const kind = RECEIPT_FINDINGS[name];
+    if (ok || kinds.has(kind)) continue;
+    kinds.set(kind, { kind, message: `not so (${name}): ${CHECK_WORDS[name]}` });
+  }
+  const parsed = parseJws(jws);
+  const payload = parsed !== null && isReceiptPayload(parsed.payload) ? parsed.payload : null;
+  const faults = [...kinds.values()];
+  if (payload === null) return { faults, payload };
+  if (!isEventOf(signed, payload, report.keyId)) {
+    const message = 'decision, key or time of the event are not those of its receipt';
+    faults.push({ kind: 'receipt_event_mismatch', message });
+  }
+  if (faults.length === 0 && !isPayloadOf(job, payload)) {
+    const message = 'the receipt says something else than the events of its job';
+    faults.push({ kind: 'receipt_content_mismatch', message });
+  }
+  return { faults, payload };
+}
+
+const isEventOf = (
+  { decisionId, keyId, signedAt }: ReceiptSigned,
+  payload: ReceiptPayload,
+  kid: string | null,
+): boolean =>
+  decisionId === payload.decisionId &&
+  keyId === kid &&
+  Math.floor(Date.parse(signedAt) / 1000) === payload.iat;
+
+function isPayloadOf(job: Omit<CompletedJob, 'receipt'>, payload: ReceiptPayload): boolean {
+  const { receiptId, iat, stream, log = null } = payload;
+  const expected: { readonly [name: string]: Json } = receiptPayload(job, { receiptId, iat, stream, log });
+  return same(expected, payload);
+}

@@ -1,0 +1,156 @@
+// Jobs in an audit: each stream folded from its start to its receipt, and then forgotten.
+import type { ClaimFacts } from '../domain/audit/judge-claim.ts';
+import { jobFaults } from '../domain/audit/judge-job.ts';
+import { judgeReceipt } from '../domain/audit/judge-receipt.ts';
+import { type Fault, type Place, placeOf } from '../domain/audit/place.ts';
+import type { JsonObject } from '../domain/canonical-json.ts';
+import { type EventOf, type JobEvent, STREAM } from '../domain/events.ts';
+import type { JobStarted } from '../domain/job/events.ts';
+import { absentJob, evolveJob, type Job } from '../domain/job/state.ts';
+import type { KeyRecord } from '../domain/receipt/keys.ts';
+import type { ReceiptPayload } from '../domain/receipt/payload.ts';
+import type { Primitives } from '../domain/receipt/verify.ts';
+import type { RecordedEvent } from '../domain/recorded.ts';
+import type { AuditScratch } from '../ports/audit-scratch.ts';
+
+/** `revision`: decimal. */
+type Stored = {
+  readonly stream: string;
+  readonly revision: string;
+  readonly id: string;
+  readonly type: string;
+  readonly data: JsonObject;
+};
+
+/** A job on its way; `lost`: its beginning is not in the record, and all that follows from that goes unsaid. */
+type OpenJob = {
+  readonly job: Job;
+  readonly events: readonly Stored[];
+  readonly last: Place;
+  readonly lost: boolean;
+};
+
+export type JobDeps = {
+  readonly scratch: AuditScratch;
+  readonly primitives: Primitives;
+  /** As announced up to now. */
+  readonly keys: () => readonly KeyRecord[];
+  /** What other streams say against a job's start. */
+  readonly started: (started: JobStarted) => readonly Fault[];
+};
+
+export type JobVerdict = {
+  readonly faults: readonly Fault[];
+  /** Of a receipt, where it can be read. */
+  readonly payload: ReceiptPayload | null;
+};
+
+export type JobAudit = {
+  take(recorded: RecordedEvent, event: JobEvent): Promise<JobVerdict>;
+  /** An event in a job's stream that is none of a job's: it is chained with the others. */
+  foreign(recorded: RecordedEvent): void;
+  statusOf(jobId: string): ClaimFacts['job'];
+  /** Jobs that are not over at the end of the record. */
+  unfinished(): Iterable<{ readonly fault: Fault | null; readonly place: Place }>;
+  readonly jobs: number;
+  readonly receipts: number;
+};
+
+const OVER: Fault = { kind: 'job_event_impossible', message: 'the job is over: its receipt stands before' };
+const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
+
+export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobAudit {
+  const open = scratch.table<OpenJob>('open');
+  const over = scratch.table<true>('over');
+  /** Where a receipt of an id stands. */
+  const receiptIds = scratch.table<string>('receipt');
+  const so = { jobs: 0, receipts: 0 };
+
+  function idFault({ receiptId }: EventOf<'ReceiptSigned'>['data'], { stream }: RecordedEvent): Fault | null {
+    const before = receiptIds.get(receiptId);
+    if (before === null) receiptIds.put(receiptId, stream);
+    if (before === null || before === stream) return null;
+    const message = `a receipt of ${before} has the same id, ${receiptId}`;
+    return { kind: 'receipt_id_repeated', message };
+  }
+
+  /** The job goes on; its receipt, too, is only judged where it may stand. */
+  function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
+    const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
+    const first = job.status === 'absent' && event.type === 'JobStarted';
+    if (job.status === 'absent') so.jobs += lost || events.length > 0 ? 0 : 1;
+    const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
+    open.put(recorded.stream, {
+      job: evolveJob(job, event),
+      events: [...events, storedOf(recorded)],
+      last: placeOf(recorded),
+      lost: lost || (job.status === 'absent' && !first),
+    });
+    return first ? [...faults, ...started(event.data)] : faults;
+  }
+
+  async function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): Promise<JobVerdict> {
+    so.receipts++;
+    const before = open.get(recorded.stream);
+    const repeated = idFault(event.data, recorded);
+    const faults = [...follow(recorded, event), ...(repeated === null ? [] : [repeated])];
+    open.delete(recorded.stream);
+    over.put(recorded.stream, true);
+    if (before?.job.status !== 'completed') return { faults, payload: null };
+    const events = before.events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
+    const verdict = await judgeReceipt(before.job, events, event.data, keys(), primitives);
+    return { faults: [...faults, ...verdict.faults], payload: verdict.payload };
+  }
+
+  return {
+    async take(recorded, event) {
+      if (over.get(recorded.stream) !== null) {
+        if (event.type !== 'ReceiptSigned') return { faults: [OVER], payload: null };
+        so.receipts++;
+        const repeated = idFault(event.data, recorded);
+        return { faults: repeated === null ? [SECOND] : [SECOND, repeated], payload: null };
+      }
+      if (event.type === 'ReceiptSigned') return receipt(recorded, event);
+      return { faults: follow(recorded, event), payload: null };
+    },
+    foreign(recorded) {
+      if (over.get(recorded.stream) !== null) return;
+      const known = open.get(recorded.stream) ?? fresh(recorded);
+      open.put(recorded.stream, { ...known, events: [...known.events, storedOf(recorded)] });
+    },
+    statusOf(jobId) {
+      const stream = STREAM.job(jobId);
+      if (over.get(stream) !== null) return 'completed';
+      return open.get(stream)?.job.status ?? 'absent';
+    },
+    *unfinished() {
+      for (const [, { job, last: place, lost }] of open.entries()) {
+        if (lost || job.status === 'absent') continue;
+        const message = 'the job is completed, and nobody has signed a receipt for it';
+        const fault: Fault | null = job.status === 'completed' ? { kind: 'receipt_missing', message } : null;
+        yield { fault, place };
+      }
+    },
+    get jobs() {
+      return so.jobs;
+    },
+    get receipts() {
+      return so.receipts;
+    },
+  };
+}
+
+const fresh = (recorded: RecordedEvent): OpenJob => ({
+  job: absentJob,
+  events: [],
+  last: placeOf(recorded),
+  lost: false,
+});
+
+const storedOf = ({ stream, revision, id, type, data }: RecordedEvent): Stored => ({
+  stream,
+  revision: String(revision),
+  id,
+  type,
+  data,
+});

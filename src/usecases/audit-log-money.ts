@@ -1,0 +1,116 @@
+// Payments, claims and decisions in an audit: each stream against itself, and against the jobs that name it.
+
+import { type ClaimFacts, claimedFaults, judgeClaim } from '../domain/audit/judge-claim.ts';
+import {
+  type DecisionStory,
+  decidedFaults,
+  judgePayment,
+  NO_STORY,
+  type PaymentStory,
+  paidFaults,
+} from '../domain/audit/judge-payment.ts';
+import type { Fault } from '../domain/audit/place.ts';
+import { toHex, utf8 } from '../domain/bytes.ts';
+import { canonicalJson } from '../domain/canonical-json.ts';
+import type { ClaimEvent, EventOf, PaymentEvent } from '../domain/events.ts';
+import type { JobStarted } from '../domain/job/events.ts';
+import { type Claim, freeClaim } from '../domain/payment/claim.ts';
+import type { Sha256 } from '../domain/receipt/commitments.ts';
+import type { RecordedEvent } from '../domain/recorded.ts';
+import type { AuditScratch } from '../ports/audit-scratch.ts';
+
+export type MoneyAudit = {
+  payment(stream: string, event: PaymentEvent): readonly Fault[];
+  /** `jobOf`: how far a job has come. */
+  claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
+  decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): Promise<readonly Fault[]>;
+  /** What the streams that a job names say against its start. */
+  started(started: JobStarted): readonly Fault[];
+  /** Payments that are not over: settled without a job, and of unknown fate. */
+  readonly open: Readonly<Record<Open, number>>;
+};
+
+type Open = 'unserved' | 'unconfirmed';
+
+export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
+  const payments = scratch.table<PaymentStory>('payment');
+  const claims = scratch.table<Claim>('claim');
+  /** Jobs that ever held a key. */
+  const claimants = scratch.table<string>('claimant');
+  const decisions = scratch.table<DecisionStory>('decision');
+  const open = { unserved: 0, unconfirmed: 0 };
+
+  function putPayment(stream: string, before: PaymentStory, after: PaymentStory): void {
+    const [was, is] = [openOf(before), openOf(after)];
+    if (was !== null) open[was]--;
+    if (is !== null) open[is]++;
+    payments.put(stream, after);
+  }
+
+  /** Whoever gave up for a lost key lost it to a job that had claimed it. */
+  function winnerFault(event: PaymentEvent): Fault | null {
+    if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
+    const message = `the key went to ${event.data.lostKeyTo}, and the log does not have its claim`;
+    return { kind: 'claim_missing', message };
+  }
+
+  return {
+    open,
+    payment(stream, event) {
+      const before = payments.get(stream) ?? NO_STORY;
+      const { story, faults } = judgePayment(before, event);
+      putPayment(stream, before, story);
+      const lost = winnerFault(event);
+      return lost === null ? faults : [...faults, lost];
+    },
+    claim(stream, event, jobOf) {
+      const before = claims.get(stream) ?? freeClaim;
+      const named =
+        event.type === 'KeyClaimed' ? event.data : before.status === 'held' ? before.claimed : null;
+      const paymentStream = named?.paymentStream ?? null;
+      const payment = paymentStream === null ? null : payments.get(paymentStream);
+      const { claim, faults } = judgeClaim(before, event, { payment, job: jobOf(event.data.jobId) });
+      claims.put(stream, claim);
+      if (event.type === 'KeyClaimed') claimants.put(event.data.jobId, stream);
+      return faults;
+    },
+    async decision({ data }, { data: { decisionId, recommendation } }) {
+      if (decisions.get(decisionId) !== null) {
+        return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
+      }
+      const hash = toHex(await sha256(utf8(canonicalJson(data))));
+      decisions.put(decisionId, { hash, recommendation });
+      return [];
+    },
+    started(started) {
+      const { jobId, paymentStream, claimStream, decisionId } = started;
+      const story = paymentStream === null ? null : payments.get(paymentStream);
+      const claim = claimStream === null ? null : claims.get(claimStream);
+      const decision = decisionId === null ? null : decisions.get(decisionId);
+      if (paymentStream !== null && story !== null)
+        putPayment(paymentStream, story, { ...story, servedBy: story.servedBy ?? jobId });
+      return [
+        ...paidFaults(started, story),
+        ...claimedFaults(started, claim),
+        ...decidedFaults(started, decision),
+      ];
+    },
+  };
+}
+
+function openOf({ payment: { status }, servedBy }: PaymentStory): Open | null {
+  switch (status) {
+    case 'settled':
+      return servedBy === null ? 'unserved' : null;
+    case 'reserved':
+    case 'unknown':
+    case 'retried':
+      return 'unconfirmed';
+    case 'absent':
+    case 'rejected':
+    case 'released':
+      return null;
+    default:
+      return status satisfies never;
+  }
+}

@@ -1,0 +1,161 @@
+// The transparency log in an audit: the tree built anew from the record, and every checkpoint held against it.
+import { fitFault, judgeCheckpoint } from '../domain/audit/judge-checkpoint.ts';
+import type { Fault, Place } from '../domain/audit/place.ts';
+import { fromBase64, toBase64 } from '../domain/bytes.ts';
+import type { DomainEvent, EventOf } from '../domain/events.ts';
+import type { KeyRecord } from '../domain/receipt/keys.ts';
+import type { ReceiptPayload } from '../domain/receipt/payload.ts';
+import type { Primitives } from '../domain/receipt/verify.ts';
+import { leafData } from '../domain/transparency/leaves.ts';
+import { type Hash, leafHash } from '../domain/transparency/merkle.ts';
+import { HASH_BYTES, TILE_WIDTH, treeReader } from '../domain/transparency/tiles.ts';
+import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '../domain/transparency/tree.ts';
+import type { AuditScratch } from '../ports/audit-scratch.ts';
+
+/** `due`: Unix seconds until which a checkpoint has to cover it; null: nothing was promised. */
+type Leaf = Place & { readonly due: number | null };
+
+/** A fault and where it stands. */
+export type Found = { readonly fault: Fault; readonly place: Place };
+
+export type TreeAudit = {
+  /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
+  leaf(place: Place, event: DomainEvent, payload: ReceiptPayload | null): Promise<readonly Fault[]>;
+  checkpoint(
+    place: Place,
+    event: EventOf<'CheckpointSigned'>,
+    keys: readonly KeyRecord[],
+  ): Promise<readonly Found[]>;
+  root(): Promise<Hash>;
+  readonly size: number;
+  readonly checkpoints: number;
+  /** As the first checkpoint fixed it. */
+  readonly origin: string | null;
+  /** Leaves behind the last checkpoint that fits; 0 where there is no checkpoint at all. */
+  readonly uncovered: number;
+  /** Checkpoints that do not fit because one before them does not. */
+  readonly unfit: number;
+};
+
+export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAudit {
+  const { sha256 } = primitives;
+  /** Hashes by `<level>/<index>`, base64; leaves by their index. */
+  const hashes = scratch.table<string>('hash');
+  const leaves = scratch.table<Leaf>('leaf');
+  let tree: Tree = EMPTY_TREE;
+  let origin: string | null = null;
+  /** `largest`: of any checkpoint; `good`: of the last that fits; `judged`: leaves whose promise is settled. */
+  const so = { checkpoints: 0, largest: 0, good: 0, judged: 0, unfit: 0, fits: true, missed: false };
+
+  async function readTile(level: number, n: number): Promise<Uint8Array | null> {
+    const bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
+    let width = 0;
+    for (; width < TILE_WIDTH; width++) {
+      const hash = fromBase64(hashes.get(`${level}/${n * TILE_WIDTH + width}`) ?? '');
+      if (hash?.length !== HASH_BYTES) break;
+      bytes.set(hash, width * HASH_BYTES);
+    }
+    return width === 0 ? null : bytes.subarray(0, width * HASH_BYTES);
+  }
+
+  async function rootAt(size: number): Promise<Hash | null> {
+    if (size > tree.size) return null;
+    return size === tree.size ? rootOf(tree, sha256) : treeReader(readTile, sha256).root(0, size);
+  }
+
+  /** Receipts that a checkpoint of that time covers too late, or still leaves out after the promised time. */
+  function* overdue(size: number, atSeconds: number): Generator<Found> {
+    for (; so.judged < tree.size; so.judged++) {
+      const leaf = leaves.get(String(so.judged));
+      if (leaf === null) return;
+      const late = leaf.due !== null && atSeconds > leaf.due;
+      if (so.judged >= size && !late) return;
+      if (!late) continue;
+      const { due: _, ...place } = leaf;
+      const message = `no checkpoint had covered leaf ${so.judged} by the promised time`;
+      yield { fault: { kind: 'receipt_not_logged', message }, place };
+    }
+  }
+
+  /** Where to look for what does not fit: the leaves since the last checkpoint that does. */
+  function narrowed(size: number): string {
+    const to = Math.min(size, tree.size);
+    const count = to - so.good;
+    const since = `since the last checkpoint that fits (${so.good} leaves)`;
+    if (count <= 0) return `; the record has no leaf ${since}`;
+    const nameOf = (index: number) => {
+      const leaf = leaves.get(String(index));
+      return `${leaf?.stream} revision ${leaf?.revision}`;
+    };
+    if (count > NAMED) return `; ${count} leaves ${since}: ${nameOf(so.good)} to ${nameOf(to - 1)}`;
+    const names = Array.from({ length: count }, (_, i) => nameOf(so.good + i));
+    return `; ${count} leaves ${since}: ${names.join(', ')}`;
+  }
+
+  return {
+    async leaf(place, event, payload) {
+      const data = await leafData(event, sha256);
+      if (data === null) return [];
+      const promise = payload?.log ?? null;
+      const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
+      leaves.put(String(tree.size), { ...place, due });
+      const appended = await appendLeaf(tree, await leafHash(data, sha256), sha256);
+      for (const { level, index, hash } of appended.entries) hashes.put(`${level}/${index}`, toBase64(hash));
+      tree = appended.tree;
+      if (promise === null || promise.origin === origin) return [];
+      if (origin !== null) {
+        const message = `the receipt promises to be in ${promise.origin}, and the log is ${origin}`;
+        return [{ kind: 'receipt_origin_mismatch', message }];
+      }
+      // Once: without its checkpoints every receipt lacks them.
+      if (so.missed) return [];
+      so.missed = true;
+      const message = `receipts promise to be in ${promise.origin}, and no checkpoint of it stands before them`;
+      return [{ kind: 'checkpoint_missing', message }];
+    },
+    async checkpoint(place, { data }, keys) {
+      so.checkpoints++;
+      const { head, faults } = await judgeCheckpoint(data, keys, primitives);
+      const found = faults.map((fault) => ({ fault, place }));
+      if (head === null) return found;
+      const last = origin === null ? null : { origin, size: so.largest };
+      const unfit = fitFault(head, { last, leaves: tree.size, root: await rootAt(head.size) });
+      origin ??= head.origin;
+      so.largest = Math.max(so.largest, head.size);
+      if (unfit === null) {
+        so.fits = true;
+        so.good = head.size;
+        if (faults.length > 0) return found;
+        return [...overdue(head.size, Math.floor(Date.parse(data.signedAt) / 1000))];
+      }
+      const ofTree = unfit.kind === 'checkpoint_ahead' || unfit.kind === 'checkpoint_root_mismatch';
+      if (ofTree && !so.fits) {
+        so.unfit++;
+        return found;
+      }
+      if (!ofTree) return [...found, { fault: unfit, place }];
+      so.fits = false;
+      const message = `${unfit.message}${narrowed(head.size)}`;
+      return [...found, { fault: { ...unfit, message }, place }];
+    },
+    root: () => rootOf(tree, sha256),
+    get size() {
+      return tree.size;
+    },
+    get checkpoints() {
+      return so.checkpoints;
+    },
+    get origin() {
+      return origin;
+    },
+    get uncovered() {
+      return so.checkpoints === 0 ? 0 : tree.size - so.good;
+    },
+    get unfit() {
+      return so.unfit;
+    },
+  };
+}
+
+/** So many leaves are named one by one. */
+const NAMED = 5;
