@@ -1,18 +1,25 @@
-// relay keys: the file of signing keys.
+// relay keys: the signing keys, in their file and in the event log.
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { type End, EXIT } from './exit.ts';
+import { addKeysChange } from './keys-change.ts';
+import { addKeysList } from './keys-list.ts';
 import { print, printJson } from './terminal.ts';
 
 type InitOptions = { readonly file?: string; readonly json?: true };
 
 export function addKeys(program: Command, end: End): void {
-  program
-    .command('keys')
-    .description('signing keys')
+  const keys = program.command('keys').description('signing keys');
+  addKeysInit(keys, end);
+  addKeysList(keys, end);
+  addKeysChange(keys, end);
+}
+
+function addKeysInit(keys: Command, end: End): void {
+  keys
     .command('init')
-    .description('make a file with a fresh signing key and a fresh secret, readable by its owner alone')
+    .description('make a file with fresh signing keys and a fresh secret, readable by its owner alone')
     .option('--file <file>', 'where to make it (default: SIGNING_KEYS_FILE, or else keys.json in DATA_DIR)')
     .option('--json', 'for machines')
     .addHelpText('after', '\nA file that is there already is never touched.')

@@ -82,6 +82,14 @@ export const freshText = (): string =>
 const textOf = (value: KeyFileText): string => `${JSON.stringify(value, null, 2)}\n`;
 
 function freshKey(purpose: string): PrivateJwk & { use: 'sig'; alg: 'EdDSA' } {
+  for (;;) {
+    const key = anyKey(purpose);
+    // On a command line it would look like an option.
+    if (!key.kid.startsWith('-')) return key;
+  }
+}
+
+function anyKey(purpose: string): PrivateJwk & { use: 'sig'; alg: 'EdDSA' } {
   const { privateKey } = generateKeyPairSync('ed25519');
   const { x, d } = privateKey.export({ format: 'jwk' });
   if (x === undefined || d === undefined) throw new Error('the runtime exports no Ed25519 JWK');

@@ -1,0 +1,129 @@
+// relay keys list, rotate and retire on a real key file and a real log, as an operator runs them.
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
+import { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { keyFileStore } from '#src/adapters/signing/key-store.ts';
+import { activateSigningKeys } from '#src/usecases/signing-keys.ts';
+import { runCli } from '#test/support/cli.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-keys-change-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const keyFile = join(folder, 'keys.json');
+
+/** As the first start of a service leaves it. */
+async function startedOnce(): Promise<void> {
+  createKeyFile(keyFile);
+  const log = await sqliteEventLog({ file: join(folder, 'events.db') });
+  const deps = { log, clock: systemClock(), entropy: systemEntropy(), logger: collectingLogger() };
+  await activateSigningKeys(deps, keyFileStore(keyFile).read());
+  await log.close();
+}
+
+type Row = { keyId: string; purpose: string; state: string; notAfter: string | null; inFile: string | null };
+
+const keys = (args: readonly string[], env = {}) =>
+  runCli(['keys', ...args], { env: { DATA_DIR: folder, ...env } });
+async function good([command, ...args]: readonly [string, ...string[]]) {
+  const { code, stdout, stderr } = await keys([command, '--json', ...args]);
+  assert.deepEqual([code, stderr], [0, '']);
+  return JSON.parse(stdout);
+}
+const list = async (): Promise<Row[]> => good(['list']);
+const shown = (rows: readonly Row[]) =>
+  rows.map(({ purpose, state, inFile }) => `${purpose} ${state} ${inFile}`);
+
+describe('relay keys, on a log that a service has begun', () => {
+  before(startedOnce);
+  let first = '';
+  let second = '';
+  let printed = '';
+
+  test('list: what the first start announced', async () => {
+    const rows = await list();
+    assert.deepEqual(shown(rows), ['receipt active active', 'checkpoint active active']);
+    first = rows[0]?.keyId ?? '';
+  });
+
+  test('retire: the only key that can sign is refused, with what to do instead', async () => {
+    const { code, stdout, stderr } = await keys(['retire', '--', first]);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^relay: no other receipt key [^\n]+`relay keys rotate` first\n$/);
+    assert.equal((await keys(['retire', 'a'.repeat(43)])).code, 1);
+  });
+
+  test('rotate: a fresh key signs, the old one runs out after the grace', async () => {
+    const begun = Date.now();
+    const { keyId, purpose, outcome, retiring, file } = await good(['rotate', '--grace', '15']);
+    assert.deepEqual([purpose, outcome, file], ['receipt', 'rotated', keyFile]);
+    assert.deepEqual(
+      retiring.map((key: Row) => key.keyId),
+      [first],
+    );
+    const graceMs = Date.parse(retiring[0].effectiveAt) - begun;
+    assert.ok(graceMs >= 900_000 && graceMs < 960_000, `${graceMs}`);
+    second = keyId;
+    assert.equal(readKeyFile(keyFile).keys[0]?.keyId, second);
+  });
+
+  test('retire --compromised --since: the day stands in the list, for people and for machines', async () => {
+    const since = '2026-01-31T12:00:00Z';
+    const retired = await good(['retire', '--compromised', '--since', since, first]);
+    assert.deepEqual([retired.outcome, retired.compromisedAt], ['retired', '2026-01-31T12:00:00.000Z']);
+    const again = await good(['retire', '--compromised', '--since', '2026-02-01', first]);
+    assert.deepEqual([again.outcome, again.compromisedAt], ['unchanged', retired.compromisedAt]);
+    const { code, stdout } = await keys(['list']);
+    assert.equal(code, 0);
+    const [, old = '', checkpoint = '', fresh = ''] = stdout.split('\n');
+    assert.ok(old.startsWith(`${first}  receipt     compromised since 2026-01-31 12:00 UTC  `), stdout);
+    assert.match(checkpoint, /^[\w-]{43} {2}checkpoint {2}active .* in the key file, active$/);
+    assert.ok(fresh.startsWith(second), stdout);
+    printed = stdout;
+  });
+
+  test('no private part and no secret is ever shown', async () => {
+    const { keys: stored, hmacSecret } = JSON.parse(readFileSync(keyFile, 'utf8'));
+    const { stdout, stderr } = await keys(['rotate', '--purpose', 'checkpoint']);
+    assert.match(stdout, /^checkpoint key [\w-]{43} signs from now on\n/);
+    const fresh = JSON.parse(readFileSync(keyFile, 'utf8')).keys[0];
+    const all = printed + stdout + stderr;
+    for (const secret of [hmacSecret, fresh.d, ...stored.map(({ d }: { d: string }) => d)])
+      assert.ok(!all.includes(secret));
+  });
+
+  for (const [what, args] of [
+    ['a grace under ten minutes', ['rotate', '--grace', '9']],
+    ['a day to come', ['retire', '--compromised', '--since', '2999-01-01', '--', 'k'.repeat(43)]],
+    ['a time without its zone', ['retire', '--compromised', '--since', '2026-01-31T12:00', 'k'.repeat(43)]],
+  ] as const) {
+    test(`${what} cannot run`, async () => {
+      const { code, stdout, stderr } = await keys(args);
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, /^relay: [^\n]+\n$/);
+    });
+  }
+
+  test('a key file of another log, or one that others can read, cannot run', async () => {
+    const other = join(folder, 'other.json');
+    createKeyFile(other);
+    const strange = await keys(['rotate'], { SIGNING_KEYS_FILE: other });
+    assert.deepEqual([strange.code, strange.stderr.includes('HMAC secret')], [2, true]);
+    assert.equal(readKeyFile(other).keys.length, 2);
+    writeFileSync(other, readFileSync(keyFile));
+    chmodSync(other, 0o644);
+    assert.equal((await keys(['list'], { SIGNING_KEYS_FILE: other })).code, 2);
+  });
+});
+
+test('without a log there is nothing to list or rotate, and none is made', async () => {
+  const env = { DATA_DIR: join(folder, 'none') };
+  for (const command of ['list', 'rotate']) {
+    const { code, stderr } = await keys([command], env);
+    assert.deepEqual([code, stderr.includes('no event log')], [2, true]);
+  }
+});
