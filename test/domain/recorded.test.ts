@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeEvent } from '#src/domain/recorded.ts';
+import { decodeEvent, readEvent } from '#src/domain/recorded.ts';
 import { jobStarted } from '#test/support/given-events.ts';
 
 const stored = (changes: object = {}) => JSON.parse(JSON.stringify({ ...jobStarted(), ...changes }));
@@ -22,3 +22,21 @@ for (const [why, event] of [
 ] as const) {
   test(`${why} is null, never a guess`, () => assert.equal(decodeEvent(event), null));
 }
+
+test('what is read is what is decoded, but for text that Postgres does not take', () => {
+  assert.deepEqual(readEvent(stored()), jobStarted());
+  assert.equal(readEvent(stored({ type: 'JobExploded' })), null);
+  for (const text of ['nul \u0000', 'half \ud800', '\udc00 half']) {
+    const { data } = stored();
+    for (const changed of [
+      { ...data, owner: text },
+      { ...data, commitments: { ...data.commitments, target_url: text } },
+    ]) {
+      const decoded = decodeEvent(stored({ data: changed }));
+      assert.equal(decoded === null, changed.owner !== text, 'a commitment is decoded only where it is one');
+      assert.equal(readEvent(stored({ data: changed })), null);
+    }
+  }
+  const whole = stored({ data: { ...stored().data, owner: 'whole \u{1f600}' } });
+  assert.deepEqual(readEvent(whole), whole);
+});

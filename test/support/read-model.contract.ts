@@ -8,6 +8,7 @@ import { retention } from '#projections/retention.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/recorded.ts';
+import { checkpointSigned, keyActivated, keyRetired } from './given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -29,6 +30,7 @@ import { hoursContract } from './read-model-hours.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
+import { treeContract } from './read-model-tree.contract.ts';
 import { versionsContract } from './read-model-versions.contract.ts';
 import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
 
@@ -45,6 +47,7 @@ export function readModelContract(harness: ReadStoreHarness): void {
   changedContract(harness);
   purgeContract(harness);
   hoursContract(harness);
+  treeContract(harness);
   queryContract(harness);
 }
 
@@ -92,13 +95,14 @@ function runnerContract(harness: ReadStoreHarness): void {
       const store = await harness.fresh();
       const odd = fc.oneof(
         fc.string({ unit: 'binary', maxLength: 12 }),
-        fc.constantFrom('\u0000', '\ud800', '9999-99-99T99:99:99.999Z', 'a.b.c', ''),
+        fc.constantFrom('\u0000', '\ud800', '9999-99-99T99:99:99.999Z', 'a.b.c', '9'.repeat(20), ''),
         fc.constantFrom(0, 1, 3, 1e300, Number.MAX_SAFE_INTEGER, 2 ** 31, null),
       );
       const log = memoryLog();
       const plans = Array.from({ length: 6 }, (_, seed) => [
         decisionAppend(seed),
         ...jobAppends({ ...PLAN, seed, decision: seed, answers: [500, 200], paid: true }),
+        { stream: 'keys-relay', events: [keyActivated(), keyRetired(), checkpointSigned()] },
       ]);
       const values = fc.sample(fc.tuple(odd, fc.nat(), fc.nat()), 8000);
       let decoded = 0;

@@ -19,8 +19,10 @@ import {
   PLAN,
   recorded,
 } from './job-histories.ts';
+import { leafyLog } from './leafy-log.ts';
 import { memoryLog } from './memory-log.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
+import { treeRowsOf } from './read-model-tree.contract.ts';
 import { allRows } from './read-store.ts';
 import { leftovers, project, type RebuildHarness, schemaOf } from './rebuild-world.ts';
 
@@ -217,6 +219,57 @@ export function rebuildContract(harness: RebuildHarness): void {
       await project(log, store);
       assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
     });
+
+    test('gives the tree, its tiles and the places in it byte for byte, and mends what is wrong in them', async () => {
+      const { store, rebuild } = await harness.fresh();
+      const { log, grow, rows } = leafyLog();
+      const db = await store.open();
+      await grow(830);
+      await project(log, store, { batchSize: 90 });
+      const good = await stateOf(db);
+      assert.deepEqual(await treeRowsOf(db), rows());
+      await db.execute(sql`update transparency_tiles set hashes = reverse(hashes) where id = '0/1/3'`);
+      await db.execute(sql`delete from transparency_tiles where id = 'entries/0/15'`);
+      await db.execute(sql`update transparency_tree set size = size + 1`);
+      const { outcome, different } = await rebuild(log, { check: true, batchSize: 70 });
+      assert.equal(outcome, 'different');
+      assert.deepEqual(
+        different.map(({ table, first }) => [table, ...first.map(({ key, kind }) => `${kind} ${key}`)]),
+        [
+          ['transparency_tree', 'differs all'],
+          ['transparency_tiles', 'differs 0/1/3', 'missing entries/0/15'],
+        ],
+      );
+      await rebuild(log, { models: modelsNamed('transparency'), batchSize: 110 });
+      assert.deepEqual(await stateOf(db), good);
+      await grow(60);
+      await project(log, store);
+      assert.deepEqual(await treeRowsOf(db), rows());
+      assert.equal((await rebuild(log, { check: true })).outcome, 'equal');
+    });
+
+    for (const [which, names] of [
+      ['behind', ['job', 'receipt']],
+      ['ahead of', ['transparency']],
+    ] as const) {
+      test(`a tree that stands ${which} other rows is rebuilt as far as it stands, and grows on from there`, async () => {
+        const { store, rebuild } = await harness.fresh();
+        const { log, grow, rows } = leafyLog();
+        const db = await store.open();
+        await grow(40);
+        await project(log, store);
+        await grow(45);
+        await project(log, store, { models: modelsNamed(...names) });
+        const before = await stateOf(db);
+        await grow(5);
+        for (const batchSize of [9, 200]) {
+          await rebuild(log, { batchSize });
+          assert.deepEqual(await stateOf(db), before);
+        }
+        await project(log, store, { batchSize: 7 });
+        assert.deepEqual(await treeRowsOf(db), rows());
+      });
+    }
 
     test('rows of another log are refused unless that is said, and replaced by a rebuild of all models only', async () => {
       const { store, rebuild } = await harness.fresh();

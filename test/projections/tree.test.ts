@@ -1,0 +1,145 @@
+// The tree by the pure fold: what makes it grow and what does not, and that a history which was changed is not consistent
+// with what was signed before.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { judgeEvents } from '#projections/batch.ts';
+import type { Rows } from '#projections/fold.ts';
+import { withLeaves } from '#projections/leaves.ts';
+import { READ_MODELS } from '#projections/registry.ts';
+import { tableShapes } from '#projections/rows.ts';
+import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
+import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
+import { consistencyProof } from '#src/domain/transparency/proofs.ts';
+import { type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import {
+  appendAll,
+  jobAppends,
+  jobIdOf,
+  judgeBySignature,
+  PLAN,
+  recorded,
+} from '#test/support/job-histories.ts';
+import { leafyLog } from '#test/support/leafy-log.ts';
+import { memoryLog } from '#test/support/memory-log.ts';
+import { sha256 } from '#test/support/primitives.ts';
+import { rowsAfter } from '#test/support/read-model-rows.ts';
+
+const shapes = tableShapes(READ_MODELS);
+
+/** The tree of the log's rows, without any database. */
+async function treeOf(events: readonly RecordedEvent[]) {
+  const rows = await rowsAfter(events);
+  const size = Number(rows.get('transparency_tree')?.get('all')?.row.size);
+  const readTile: ReadTile = async (level, n) => {
+    const parts = Array.from({ length: 16 }, (_, part) => {
+      const row = rows.get('transparency_tiles')?.get(`${level}/${n}/${part}`)?.row;
+      return row === undefined ? '' : String(row.hashes);
+    });
+    const hashes = parts.join('').match(/.{44}/g) ?? [];
+    return concatBytes(...hashes.map((text) => fromBase64(text) ?? new Uint8Array(0)));
+  };
+  const reader = treeReader(readTile, sha256);
+  return { size, reader, root: (upTo = size) => reader.root(0, upTo) };
+}
+
+describe('a history against an older checkpoint', () => {
+  const JOBS = 24;
+  const OLD = 20;
+
+  /** Jobs one after the other: each has one leaf. */
+  async function history(change: (seed: number) => readonly Partial<typeof PLAN>[]) {
+    const log = memoryLog();
+    for (let seed = 0; seed < JOBS; seed++)
+      for (const plan of change(seed)) await appendAll(log, jobAppends({ ...PLAN, seed, ...plan }));
+    return treeOf(recorded(log));
+  }
+
+  const kept = history(() => [{}]).then(async (tree) => ({ size: OLD, root: await tree.root(OLD) }));
+
+  async function consistent(tree: Awaited<ReturnType<typeof treeOf>>): Promise<boolean> {
+    const { size: from, root: fromRoot } = await kept;
+    const proof = await consistencyProof(tree.reader, from, tree.size);
+    return verifyConsistency({ from, to: tree.size, fromRoot, toRoot: await tree.root(), proof }, sha256);
+  }
+
+  test('the same one that went on is consistent', async () => {
+    const tree = await history(() => [{}]);
+    assert.equal(tree.size, JOBS);
+    assert.equal(await consistent(tree), true);
+  });
+
+  test('one rebuilt without any one job of it is not', async () => {
+    for (let gone = 0; gone < OLD; gone++) {
+      const tree = await history((seed) => (seed === gone ? [] : [{}]));
+      assert.equal(tree.size, JOBS - 1);
+      assert.equal(await consistent(tree), false, `without ${jobIdOf(gone)}`);
+    }
+  });
+
+  test('one with a job changed, added or moved is not; one without a newer job is', async () => {
+    const changed = await history((seed) => [seed === 7 ? { answers: [500] } : {}]);
+    assert.equal(await consistent(changed), false);
+    const added = await history((seed) => (seed === 7 ? [{}, { seed: 99 }] : [{}]));
+    assert.equal(await consistent(added), false);
+    const moved = await history((seed) => [seed === 7 ? { seed: 8 } : seed === 8 ? { seed: 7 } : {}]);
+    assert.equal(await consistent(moved), false);
+    // The checkpoint says nothing of what came after it.
+    assert.equal(await consistent(await history((seed) => (seed === OLD ? [] : [{}]))), true);
+  });
+});
+
+describe('leaves of a batch', () => {
+  async function given() {
+    const { log, grow } = leafyLog();
+    await grow(30);
+    const judged = await judgeEvents(recorded(log), judgeBySignature);
+    const asked: unknown[] = [];
+    const load =
+      (rows: Rows = new Map()) =>
+      async (keys: ReadonlyMap<string, ReadonlySet<string>>) => {
+        asked.push([...keys].map(([table, found]) => [table, [...found]]));
+        return rows;
+      };
+    return { judged, asked, load };
+  }
+
+  test('the stored tree is asked for once, and for a batch without leaves or models without a tree not at all', async () => {
+    const { judged, asked, load } = await given();
+    const none = judged.filter(({ event }) => !/ReceiptSigned|^Key/.test(event.type));
+    assert.ok(none.length > 0);
+    assert.equal(await withLeaves({ shapes, sha256 }, none, load()), none);
+    const others = shapes.filter(({ name }) => name !== 'transparency_tree');
+    assert.equal(await withLeaves({ shapes: others, sha256 }, judged, load()), judged);
+    assert.deepEqual(asked, []);
+    const grown = await withLeaves({ shapes, sha256 }, judged, load());
+    assert.deepEqual(asked, [[['transparency_tree', ['all']]]]);
+    const indexes = grown.flatMap(({ facts: { leaf } }) => (leaf === null ? [] : [leaf.index]));
+    assert.deepEqual(
+      indexes,
+      Array.from({ length: judged.length - none.length }, (_, index) => index),
+    );
+  });
+
+  test('what stands in the stored tree already is no leaf again', async () => {
+    const { judged, load } = await given();
+    const position = judged[11]?.position ?? '';
+    const row = { id: 'all', size: 2 ** 40, edge: Buffer.alloc(32).toString('base64') };
+    const stored: Rows = new Map([['transparency_tree', new Map([['all', { row, position }]])]]);
+    const grown = await withLeaves({ shapes, sha256 }, judged, load(stored));
+    assert.ok(grown.slice(0, 12).every(({ facts }) => facts.leaf === null));
+    assert.equal(grown.find(({ facts }) => facts.leaf !== null)?.facts.leaf?.index, 2 ** 40);
+  });
+
+  test('a stored tree that cannot be read stops the batch', async () => {
+    const { judged, load } = await given();
+    for (const row of [
+      { id: 'all', size: '3', edge: '' },
+      { id: 'all', size: 1, edge: 'AAAA' },
+      { id: 'all', size: 3, edge: Buffer.alloc(32).toString('base64') },
+    ]) {
+      const stored: Rows = new Map([['transparency_tree', new Map([['all', { row, position: '0' }]])]]);
+      await assert.rejects(withLeaves({ shapes, sha256 }, judged, load(stored)));
+    }
+  });
+});

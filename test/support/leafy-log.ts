@@ -1,0 +1,160 @@
+// A log with many leaves and much between them, and what the transparency rows of it are: told naively, from the plan of
+// the log, without anything that the projection is made of.
+import { createHash } from 'node:crypto';
+import {
+  checkpointSigned,
+  decisionRecorded,
+  keyActivated,
+  keyRetired,
+  receiptSigned,
+} from './given-events.ts';
+import { newEvent } from './job-histories.ts';
+import type { MemoryLog } from './memory-log.ts';
+import { memoryLog } from './memory-log.ts';
+
+type Given = { readonly type: string; readonly data: object };
+type Entry = { readonly given: Given; readonly leaf: string | null };
+
+export type LeafyLog = {
+  readonly log: MemoryLog;
+  /** Appends so many events more: two of three are leaves. */
+  grow(events: number): Promise<void>;
+  /** Table → rows, as `allRows` reads them. */
+  rows(): Record<string, readonly unknown[]>;
+  leaves(): number;
+  /** The root over the first `size` leaves. */
+  root(size?: number): Uint8Array;
+};
+
+const sha = (...parts: readonly (Uint8Array | string)[]): Buffer => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+};
+
+/** RFC 6962 §2.1 as it is written there. */
+function mth(hashes: readonly Buffer[]): Buffer {
+  const [only] = hashes;
+  if (only === undefined) return sha();
+  if (hashes.length === 1) return only;
+  let k = 1;
+  while (k * 2 < hashes.length) k *= 2;
+  return sha(Uint8Array.of(1), mth(hashes.slice(0, k)), mth(hashes.slice(k)));
+}
+
+/** JCS of events without nested objects. */
+const sorted = ({ type, data }: Given) =>
+  JSON.stringify({ data: Object.fromEntries(Object.entries(data).sort()), type });
+
+const receiptIdOf = (n: number) => `rcpt_${String(n).padStart(26, '0')}`;
+
+/** Receipts, a word on keys now and then, and what is no leaf, though it looks like one. */
+function entry(n: number): Entry {
+  const receipt = receiptSigned({ receiptId: receiptIdOf(n), jws: `head.${n}.AQ` });
+  const leaf = (given: Given, told: string) => ({ given, leaf: told });
+  const none = (given: Given) => ({ given, leaf: null });
+  const keyEvent = n % 2 === 0 ? keyActivated() : keyRetired();
+  switch (n % 15) {
+    case 0:
+      return leaf(keyEvent, sorted(keyEvent));
+    case 3:
+      return none(checkpointSigned({ size: String(n), note: `note ${n}` }));
+    case 5:
+      return none({ type: 'ReceiptSigned', data: { ...receipt.data, v: 2 } });
+    case 7:
+      // Of the same id as the receipt before: a leaf like any, but the first one is found by the id.
+      return leaf({ ...receipt, data: { ...receipt.data, receiptId: receiptIdOf(n - 1) } }, receipt.data.jws);
+    case 9:
+      return none(receiptSigned({ jobId: 'not to be stored \u0000', jws: `head.${n}.AQ` }));
+    case 10:
+      return none(decisionRecorded({ decisionId: `dec_${n}` }));
+    case 13:
+      return none({ type: 'Unheard', data: { n } });
+    default:
+      return leaf(receipt, receipt.data.jws);
+  }
+}
+
+export function leafyLog(): LeafyLog {
+  const log = memoryLog();
+  const entries: Entry[] = [];
+  const told = () =>
+    entries.flatMap(({ given, leaf }, at) => {
+      const position = log.events[at]?.position ?? '';
+      return leaf === null ? [] : [{ given, position, data: sha(leaf) }];
+    });
+  const hashed = () => told().map(({ data }) => sha(Uint8Array.of(0), data));
+  return {
+    log,
+    async grow(events) {
+      for (const end = entries.length + events; entries.length < end; ) {
+        const next = entry(entries.length);
+        entries.push(next);
+        await log.append(`job-${entries.length}`, 'any', [newEvent(next.given)]);
+      }
+    },
+    leaves: () => told().length,
+    root: (size) => mth(hashed().slice(0, size)),
+    rows: () => ({
+      transparency_tree: treeRows(hashed(), told().at(-1)?.position),
+      transparency_tiles: tileRows(told()),
+      transparency_leaves: leafRows(told()),
+      transparency_checkpoint: checkpointRows(entries, log),
+    }),
+  };
+}
+
+type Told = { readonly given: Given; readonly position: string; readonly data: Buffer };
+
+function treeRows(hashes: readonly Buffer[], position: string | undefined) {
+  const edge: string[] = [];
+  for (let at = 0, power = 2 ** 20; power >= 1; power /= 2) {
+    if ((hashes.length & power) === 0) continue;
+    edge.push(mth(hashes.slice(at, at + power)).toString('base64'));
+    at += power;
+  }
+  return position === undefined ? [] : [{ id: 'all', size: hashes.length, edge: edge.join(' '), position }];
+}
+
+function tileRows(told: readonly Told[]) {
+  const hashes = told.map(({ data }) => sha(Uint8Array.of(0), data));
+  const levels: (readonly [string, readonly Buffer[], number])[] = [
+    ['entries', told.map(({ data }) => data), 1],
+  ];
+  for (let level = 0, width = 1; width <= told.length; level++, width *= 256) {
+    const whole = Array.from({ length: Math.floor(told.length / width) }, (_, n) =>
+      mth(hashes.slice(n * width, (n + 1) * width)),
+    );
+    levels.push([String(level), whole, width]);
+  }
+  const rows = levels.flatMap(([level, all, width]) =>
+    Array.from({ length: Math.ceil(all.length / 16) }, (_, part) => {
+      const own = all.slice(part * 16, part * 16 + 16);
+      return {
+        id: `${level}/${Math.floor(part / 16)}/${part % 16}`,
+        hashes: own.map((hash) => hash.toString('base64')).join(''),
+        position: told[(part * 16 + own.length) * width - 1]?.position,
+      };
+    }),
+  );
+  return rows.sort(byId);
+}
+
+function leafRows(told: readonly Told[]) {
+  const rows = new Map<string, { id: string; leaf_index: number; position: string }>();
+  for (const [index, { given, position }] of told.entries()) {
+    if (given.type !== 'ReceiptSigned' || !('receiptId' in given.data)) continue;
+    const id = String(given.data.receiptId);
+    rows.set(id, { id, leaf_index: rows.get(id)?.leaf_index ?? index, position });
+  }
+  return [...rows.values()].sort(byId);
+}
+
+function checkpointRows(entries: readonly Entry[], { events }: MemoryLog) {
+  const at = entries.findLastIndex(({ given }) => given.type === 'CheckpointSigned');
+  const position = events[at]?.position;
+  const signed_at = checkpointSigned().data.signedAt;
+  return at < 0 ? [] : [{ id: 'last', size: at, note: `note ${at}`, signed_at, position }];
+}
+
+const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);

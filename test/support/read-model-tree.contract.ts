@@ -1,0 +1,145 @@
+// Part of the suite over every read store: the transparency tree grows by each leaf once, whoever projects.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { tryProjectorLock } from '#projections/checkpoint.ts';
+import { READ_MODELS } from '#projections/registry.ts';
+import type { Db } from '#projections/rows.ts';
+import { transparencyQueries } from '#projections/transparency/query.ts';
+import { withTree } from '#projections/with-tree.ts';
+import { treeReader } from '#src/domain/transparency/tiles.ts';
+import { rootOf } from '#src/domain/transparency/tree.ts';
+import { leafyLog } from './leafy-log.ts';
+import { sha256 } from './primitives.ts';
+import { FIRST_MODELS, projectWith } from './read-model-versions.contract.ts';
+import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
+import { waitFor } from './service.ts';
+
+/** Only a hanging test meets it. */
+const PATIENCE_MS = 20_000;
+const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
+
+export async function treeRowsOf(db: Db): Promise<Record<string, readonly unknown[]>> {
+  const all = Object.entries(await allRows(db));
+  return Object.fromEntries(all.filter(([table]) => table.startsWith('transparency_')));
+}
+
+export function treeContract(harness: ReadStoreHarness): void {
+  const { name } = harness;
+
+  test(
+    `${name}: the tree's rows are those of the log, told naively: beside older rows, over all borders, twice and anew`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const { log, grow, rows, leaves } = leafyLog();
+      // A deployment that knew of no tree: its rows stand, and the tree begins with the log's first event.
+      await grow(300);
+      await projectWith(FIRST_MODELS, log, store);
+      await projectWith(READ_MODELS, log, store, 37);
+      assert.deepEqual(await treeRowsOf(db), rows());
+      await grow(530);
+      await projectWith(READ_MODELS, log, store, 113);
+      assert.ok(leaves() > 2 * 256, `${leaves()} leaves`);
+      assert.deepEqual(await treeRowsOf(db), rows());
+      // Every event once more, over the rows that are there.
+      await db.execute(sql`delete from checkpoints`);
+      await projectWith(READ_MODELS, log, store, 250);
+      assert.deepEqual(await treeRowsOf(db), rows());
+      await emptyRows(db);
+      await projectWith(READ_MODELS, log, store);
+      assert.deepEqual(await treeRowsOf(db), rows());
+    },
+  );
+
+  test(
+    `${name}: projectors that overtake each other neither double nor skip a leaf`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const { log, grow, rows } = leafyLog();
+      const few = READ_MODELS.filter((model) => ['receipt', 'transparency'].includes(model.name));
+      const start = (batchSize: number, models = READ_MODELS) =>
+        runnerOver(log, store, { models, batchSize });
+      await grow(40);
+      const runners = [start(3), start(7), start(2, few)];
+      for (let turn = 0; turn < 4; turn++) {
+        await grow(35);
+        const head = (await log.head()) ?? '';
+        await Promise.any(runners.map((runner) => runner.caughtUp(head, PATIENCE_MS)));
+        // Whoever it was that projected, one of them goes and another comes.
+        await runners.shift()?.stop();
+        runners.push(start(2 + turn, turn % 2 === 0 ? few : READ_MODELS));
+      }
+      const head = (await log.head()) ?? '';
+      for (const runner of runners) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+      for (const runner of runners) await runner.stop();
+      assert.deepEqual(await treeRowsOf(await store.open()), rows());
+    },
+  );
+
+  test(`${name}: tree, tiles and position are read as of one moment`, options(harness), async () => {
+    const store = await harness.fresh();
+    const db = await store.open();
+    const nothing = await withTree(db, async ({ tree, position }) => ({ tree, position }));
+    assert.deepEqual(nothing, { tree: { size: 0, edge: [] }, position: null });
+    const { log, grow, leaves, root } = leafyLog();
+    await grow(14);
+    await projectWith(READ_MODELS, log, store);
+    await grow(405);
+    await projectWith(READ_MODELS, log, store);
+    const head = await log.head();
+    assert.equal(log.events.at(-1)?.type, 'Unheard', 'what is no leaf moves the position too');
+    const read = await withTree(db, async ({ tree, position, readTile }) => {
+      const reader = treeReader(readTile, sha256);
+      const roots = [await rootOf(tree, sha256), await reader.root(0, tree.size), await reader.root(0, 9)];
+      return { size: tree.size, position, roots: roots.map((hash) => Buffer.from(hash)) };
+    });
+    const expected = [root(), root(), root(9)].map((hash) => Buffer.from(hash));
+    assert.deepEqual(read, { size: leaves(), position: head, roots: expected });
+    const failure = new Error('the work failed');
+    await assert.rejects(
+      withTree(db, () => Promise.reject(failure)),
+      failure,
+    );
+    const rows = transparencyQueries(db);
+    assert.equal((await rows.tile('entries', 0))?.length, 256 * 32);
+    assert.deepEqual([await rows.tile(0, 2), await rows.tile(1, 1)], [null, null]);
+  });
+
+  // The embedded store has one connection, and nobody to be kept out.
+  if (name === 'pglite') return;
+
+  test(
+    `${name}: while the tree is read nobody projects, and while somebody projects it is not read`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const { log, grow, rows, leaves } = leafyLog();
+      await grow(20);
+      const runner = runnerOver(log, store);
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      assert.equal(runner.role(), 'projects');
+      const before = leaves();
+      const size = await withTree(db, async ({ tree }) => {
+        await grow(10);
+        await waitFor('the runner to give way', () => runner.role() === 'follows');
+        assert.equal(await withTree(db, async () => 'read'), 'busy');
+        return tree.size;
+      });
+      assert.equal(size, before);
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      assert.equal(runner.role(), 'projects');
+      await runner.stop();
+      assert.equal(runner.role(), null);
+      assert.deepEqual(await treeRowsOf(db), rows());
+      const held = await db.transaction(async (tx) => {
+        assert.equal(await tryProjectorLock(tx), true);
+        return withTree(db, async () => 'read');
+      });
+      assert.equal(held, 'busy');
+    },
+  );
+}
