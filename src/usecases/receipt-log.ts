@@ -55,7 +55,12 @@ type Known = {
 /** Reads how it stands. Throws what a read of the log throws. */
 export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKeeper> {
   const known: Known = { exists: false, origin: null, latest: null };
-  const genesis = { host: null as string | null, events: null as readonly NewEvent[] | null, told: false };
+  const genesis = {
+    host: null as string | null,
+    events: null as readonly NewEvent[] | null,
+    beginning: null as Promise<void> | null,
+    told: false,
+  };
 
   async function refresh(): Promise<LastCheckpoint | null> {
     const [last] = await deps.log.readStream(STREAM.receiptLog, { direction: 'backwards', max: 1 });
@@ -71,16 +76,13 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
     return { revision, position, stored };
   }
 
-  async function begin(given?: string): Promise<void> {
-    genesis.host = given ?? genesis.host;
-    const { host } = genesis;
-    if (host === null) return;
+  async function beginOnce(host: string): Promise<void> {
     // A log that is away keeps no service from its start: the next call tries again.
     if (!known.exists) await first(originOf(host)).catch(unlessAway);
     if (known.origin === null || known.origin === originOf(host) || genesis.told) return;
     genesis.told = true;
-    const named = { origin: known.origin, host };
-    deps.logger.warn('the receipt log keeps the name that it began with, not that of this base URL', named);
+    const names = { named: known.origin, here: originOf(host) };
+    deps.logger.warn('the receipt log keeps the name that it began with, not that of this base URL', names);
   }
 
   async function first(origin: string): Promise<void> {
@@ -88,7 +90,7 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
     if (event === null) return;
     try {
       await deps.log.append(STREAM.receiptLog, 'no_stream', [event]);
-      deps.logger.info('the receipt log begins', { origin });
+      deps.logger.info('the receipt log begins', { named: origin });
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;
     }
@@ -111,7 +113,14 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
     latest: () => known.latest,
     promised: () =>
       known.origin === null ? null : { origin: known.origin, mmdSeconds: TRANSPARENCY.mmdSeconds },
-    begin,
+    async begin(host) {
+      genesis.host = host ?? genesis.host;
+      if (genesis.host === null) return;
+      genesis.beginning ??= beginOnce(genesis.host).finally(() => {
+        genesis.beginning = null;
+      });
+      await genesis.beginning;
+    },
     refresh,
     async append(event, expected) {
       const events = enveloped(deps, event);

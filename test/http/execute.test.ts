@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { ExecutionResponse } from '#src/http/execution-answer.ts';
+import { noTransparency } from '#src/usecases/transparency.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
 
@@ -9,7 +10,8 @@ const PATH = '/api/execute/webhook';
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
 
 test('an execution that succeeded answers 200 with every field of the contract', async () => {
-  const response = await clientOf(fakeWorld()).post(PATH, REQUEST);
+  const transparency = { ...noTransparency, latest: () => 'the newest checkpoint' };
+  const response = await clientOf(fakeWorld({ transparency })).post(PATH, REQUEST);
   assert.equal(response.status, 200);
   const { job } = execution();
   const { method: _, ...shown } = job;
@@ -20,6 +22,7 @@ test('an execution that succeeded answers 200 with every field of the contract',
     receipt: { id: RECEIPT, signature: 'ed25519:c2lnbmF0dXJl', replay: false, jws: JWS, keyId: 'key-1' },
     payment: null,
     disclosures: execution().disclosures,
+    checkpoint: 'the newest checkpoint',
     links: {
       job: `${BASE}/api/jobs/${JOB}`,
       receipt: `${BASE}/api/receipts/${RECEIPT}`,

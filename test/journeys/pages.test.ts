@@ -6,7 +6,7 @@ import { PALETTE } from '#src/http/page-style.ts';
 import { type OpenPage, startBrowser, type TestBrowser } from '#test/support/browser.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
 import type { Service } from '#test/support/service.ts';
-import { ALL_CHECKS } from '#test/support/service-receipts.ts';
+import { SERVED_CHECKS } from '#test/support/service-receipts.ts';
 import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
 
 const needs = requirement('Chromium', chromiumPath() !== null, 'no chromium on PATH');
@@ -89,8 +89,8 @@ test('pages without a script say all they have to say, under headings in order',
     '/': [succeeded.job.id, failed.job.id, 'answered 500', 'curl', 'demo mode'],
     '/docs': ['/api/execute/webhook', 'idempotencyKey', '/mcp'],
     '/status': [failed.job.id],
-    [`/proof/${succeeded.job.id}`]: [succeeded.job.id, succeeded.receipt.id, 'verified', ...ALL_CHECKS],
-    [`/proof/${failed.receipt.id}`]: [failed.job.id, 'The call failed', ...ALL_CHECKS],
+    [`/proof/${succeeded.job.id}`]: [succeeded.job.id, succeeded.receipt.id, 'verified', ...SERVED_CHECKS],
+    [`/proof/${failed.receipt.id}`]: [failed.job.id, 'The call failed', ...SERVED_CHECKS],
     [unknown]: ['No proof here'],
   };
   await onEachPage({ javaScriptEnabled: false }, async ({ page }, path) => {

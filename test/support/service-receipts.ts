@@ -33,6 +33,9 @@ export const ALL_CHECKS = [
   'event_chain_matches',
 ] as const;
 
+/** With a transparency log, as every service begins one. */
+export const SERVED_CHECKS = [...ALL_CHECKS, 'receipt_logged'] as const;
+
 export function payloadOf(jws: string): ReceiptPayload {
   const payload = parseJws(jws)?.payload;
   assert.ok(isReceiptPayload(payload), 'the JWS carries a receipt');
