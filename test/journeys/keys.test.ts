@@ -1,0 +1,122 @@
+// Keys come and go beside a running service: it switches by itself, and receipts hold or fall by when they were signed.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { runCli } from '#test/support/cli.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { payloadOf } from '#test/support/service-receipts.ts';
+import {
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  type Report,
+  type World,
+} from '#test/support/service-world.ts';
+
+type Jwk = { kid: string; purpose: string; nbf: number; exp?: number; revokedAt?: number };
+type Signed = Executed['receipt'] & { readonly iat: number };
+type Rotated = { readonly keyId: string; readonly retiring: readonly { readonly effectiveAt: string }[] };
+
+let world: World;
+let service: Service;
+/** By the first key in two different seconds, and by the fresh one. */
+let early: Signed;
+let late: Signed;
+let fresh: Signed;
+let rotated: Rotated;
+
+async function signed(): Promise<Signed> {
+  const { status, body } = await execute(service, { url: world.target.url('/hook'), method: 'POST' });
+  assert.equal(status, 200);
+  return { ...body.receipt, iat: payloadOf(body.receipt.jws).iat };
+}
+
+async function relay(...args: readonly string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await runCli(args, { env: { DATA_DIR: world.dataDir } });
+  assert.deepEqual([code, stderr], [0, '']);
+  return JSON.parse(stdout);
+}
+
+const jwks = async (): Promise<readonly Jwk[]> =>
+  (await get<{ keys: readonly Jwk[] }>(`${service.url}/.well-known/jwks.json`)).body.keys;
+
+const holds = async ({ id }: Signed): Promise<boolean> =>
+  (await get<Report>(`${service.url}/api/verify/receipts/${id}`)).body.ok;
+
+/** By the command line, offline, from the receipt and the key set as published now. */
+async function exitsOffline(...receipts: readonly Signed[]): Promise<readonly (number | null)[]> {
+  const keys = join(world.folder, 'jwks.json');
+  writeFileSync(keys, JSON.stringify({ keys: await jwks() }));
+  return Promise.all(
+    receipts.map(async ({ id, jws }) => {
+      const file = join(world.folder, `${id}.jws`);
+      writeFileSync(file, jws);
+      return (await runCli(['verify', file, '--keys', keys])).code;
+    }),
+  );
+}
+
+describe('keys beside a running service', () => {
+  before(async () => {
+    world = await makeWorld();
+    service = await world.start();
+    early = await signed();
+    late = await waitFor('the next second', async () => {
+      const next = await signed();
+      return next.iat > early.iat && next;
+    });
+    rotated = (await relay('keys', 'rotate', '--json')) as Rotated;
+    const limits = { everyMs: 500 };
+    fresh = await waitFor(
+      'a receipt of the fresh key',
+      async () => {
+        const next = await signed();
+        return next.keyId === rotated.keyId && next;
+      },
+      limits,
+    );
+  });
+  after(() => world.end());
+
+  test('the service signs with the fresh key, without a restart, and all receipts verify', async () => {
+    assert.deepEqual([early.keyId === late.keyId, early.keyId === fresh.keyId], [true, false]);
+    assert.deepEqual([await holds(early), await holds(late), await holds(fresh)], [true, true, true]);
+    assert.deepEqual(await exitsOffline(early, fresh), [0, 0]);
+  });
+
+  test('the key set tells the window of the old key, and what each key is for', async () => {
+    const keys = await jwks();
+    const [old, checkpoint, successor] = keys;
+    assert.deepEqual(
+      keys.map(({ kid, purpose }) => [kid, purpose]),
+      [
+        [early.keyId, 'receipt'],
+        [checkpoint?.kid, 'checkpoint'],
+        [fresh.keyId, 'receipt'],
+      ],
+    );
+    const effectiveAt = Date.parse(rotated.retiring[0]?.effectiveAt ?? '');
+    assert.deepEqual([old?.exp, old?.revokedAt], [Math.floor(effectiveAt / 1000), undefined]);
+    assert.deepEqual([checkpoint?.exp, successor?.exp], [undefined, undefined]);
+    assert.ok((old?.nbf ?? 0) <= early.iat && (successor?.nbf ?? 0) <= fresh.iat);
+  });
+
+  test('a compromise: receipts issued from that day on fall, those before it hold', async () => {
+    const since = new Date(late.iat * 1000).toISOString();
+    await relay('keys', 'retire', '--json', '--compromised', '--since', since, early.keyId);
+    await waitFor('the compromise to be known', async () => !(await holds(late)), { everyMs: 200 });
+    assert.deepEqual([await holds(early), await holds(fresh)], [true, true]);
+    assert.equal((await jwks()).find(({ kid }) => kid === early.keyId)?.revokedAt, late.iat);
+    assert.deepEqual(await exitsOffline(early, late, fresh), [0, 1, 0]);
+  });
+
+  test('only the fresh key makes assertions in the DID document now', async () => {
+    const { body } = await get<{ assertionMethod: readonly string[] }>(`${service.url}/.well-known/did.json`);
+    assert.deepEqual(
+      body.assertionMethod.map((id) => id.split('#')[1]),
+      [fresh.keyId],
+    );
+  });
+});
