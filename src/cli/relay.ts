@@ -3,6 +3,7 @@
 // What a command does is left to its own file, and everything behind that to the use cases.
 import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
+import { addAudit } from './audit.ts';
 import { addDemo } from './demo.ts';
 import { EXIT, type ExitCode, exitOf, oneLine } from './exit.ts';
 import { addExport } from './export.ts';
@@ -45,6 +46,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     addDemo,
     addVerify,
     addExport,
+    addAudit,
     addMigrate,
     addKeys,
     addPay,

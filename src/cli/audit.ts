@@ -1,0 +1,85 @@
+// relay audit: every event of the log, or of an export, checked against all the others and against its receipts. It reads
+// nothing else: no read model, no network.
+import type { Command } from 'commander';
+import { evidenceAuditor } from '../usecases/audit-evidence.ts';
+import { verifierPrimitives } from '../wiring/keys.ts';
+import { readCheckpoint } from './audit-evidence.ts';
+import { type AnyFinding, type Audited, findingTable, LIMITS, summaryLines } from './audit-print.ts';
+import { sourceOf } from './audit-source.ts';
+import { type End, EXIT } from './exit.ts';
+import { print } from './terminal.ts';
+import { readKeys } from './verify.ts';
+
+type Options = {
+  readonly events?: string;
+  readonly keys?: string;
+  readonly checkpoint: readonly string[];
+  readonly json?: true;
+};
+
+const HELP = `
+Without --events the log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it.
+Keys and past come from the record itself, so a relay that rewrites all of it is found only by what others have kept:
+  --keys        its key set from before, from https://<relay>/.well-known/jwks.json
+  --checkpoint  a checkpoint that came with an execution, or from /log/checkpoint; may be given several times
+With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
+Exit status: 0 nothing wrong, 1 something was found wrong, 2 it could not run to its end.`;
+
+export function addAudit(program: Command, end: End): void {
+  program
+    .command('audit')
+    .description('check the whole record: events, receipts, keys, payments, checkpoints')
+    .option('--events <file>', 'an export instead of the log; - for standard input')
+    .option('--keys <jwks>', 'the key set that you trust: the record must have these keys and no others')
+    .option(
+      '--checkpoint <file>',
+      'a checkpoint that you kept: the record must still have what it was signed over',
+      (file: string, before: readonly string[]) => [...before, file],
+      [],
+    )
+    .option('--json', 'for machines: a line for each finding, then one for the summary')
+    .addHelpText('after', HELP)
+    .action(async (options: Options) => {
+      end((await audit(options)) === 0 ? EXIT.good : EXIT.foundWrong);
+    });
+}
+
+/** How many things are wrong. */
+async function audit(options: Options): Promise<number> {
+  const keys = options.keys === undefined ? null : await readKeys(options.keys);
+  const checkpoints = await Promise.all(options.checkpoint.map(readCheckpoint));
+  const table = findingTable();
+  const found = (finding: AnyFinding) => {
+    table.add(finding);
+    if (options.json) print(JSON.stringify({ finding }));
+  };
+  const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
+  const source = sourceOf(options.events, found, write);
+  const { openAuditor } = await import('../wiring/audit.ts');
+  const auditor = openAuditor(found);
+  try {
+    const evidence = evidenceAuditor(verifierPrimitives, { keys, checkpoints });
+    for await (const event of source.events) {
+      await auditor.take(event);
+      await evidence.take(event);
+    }
+    const summary = await auditor.finish();
+    for (const finding of await evidence.finish()) found(finding);
+    const from = { of: source.name, keysFrom: options.keys ?? null, checkpointsFrom: options.checkpoint };
+    tell(options, { ...from, summary, findings: table.total() }, table.lines());
+    return table.total();
+  } finally {
+    auditor.close();
+  }
+}
+
+function tell({ json }: Options, audited: Audited, table: readonly string[]): void {
+  if (!json) {
+    print(...table, ...(table.length > 0 ? [''] : []), ...summaryLines(audited));
+    return;
+  }
+  const { summary, findings, ...from } = audited;
+  print(
+    JSON.stringify({ summary: { ok: findings === 0, ...from, ...summary, findings, cannotTell: LIMITS } }),
+  );
+}
