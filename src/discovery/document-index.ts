@@ -5,6 +5,7 @@ import { ROUTES } from './routes.ts';
 
 export const JSON_TYPE = 'application/json';
 export const TEXT_TYPE = 'text/plain; charset=utf-8';
+export const TILE_TYPE = 'application/octet-stream';
 const HTML_TYPE = 'text/html; charset=utf-8';
 /** With the profile of RFC 9727 §7.3. */
 export const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
@@ -42,6 +43,15 @@ const WELL_KNOWN: readonly Row[] = [
   ['faviconIco', ICO_TYPE],
 ];
 
+/** Templates (RFC 6570) among them. */
+const RECEIPT_LOG: readonly Row[] = [
+  ['logCheckpoint', TEXT_TYPE],
+  ['logKey', TEXT_TYPE],
+  ['logTile', TILE_TYPE],
+  ['logProof', TEXT_TYPE],
+  ['logConsistency', JSON_TYPE],
+];
+
 const PAGES: readonly Row[] = [
   ['frontPage', HTML_TYPE],
   ['statusPage', HTML_TYPE],
@@ -63,9 +73,11 @@ export const pagesListed = (facts: Facts): readonly Listed[] => listed(facts, PA
 export function documentIndex(facts: Facts) {
   return {
     ...heading(facts),
-    description: 'Every document of this service. Each answers a plain GET, free.',
+    description:
+      'Every document of this service. Each answers a plain GET, free; those of the receipt log where the relay keeps one.',
     documents: documentsListed(facts),
     wellKnown: listed(facts, WELL_KNOWN),
+    receiptLog: listed(facts, RECEIPT_LOG),
     pages: pagesListed(facts),
   };
 }

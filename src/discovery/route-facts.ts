@@ -35,7 +35,7 @@ export const paid = <P extends string>(path: P, told: Told) =>
 export const aside = <P extends string>(path: P, tag: RouteTag, summary: string) =>
   ({ method: 'GET', path, tag, summary, description: summary, paid: false, listed: false }) as const;
 
-/** As RFC 6570 and OpenAPI write it: `:id` is `{id}`. */
+/** As RFC 6570 and OpenAPI write it: `:id` is `{id}`, and the rest of a path `{+path}`. */
 export function pathTemplate(path: string): string {
-  return path.replace(/:([A-Za-z]+)/g, '{$1}');
+  return path.replace(/:([A-Za-z]+)/g, '{$1}').replace(/\*$/, '{+path}');
 }

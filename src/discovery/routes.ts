@@ -57,17 +57,19 @@ const RECORDS = {
   receipt: get('/api/receipts/:id', {
     tag: 'records',
     summary: 'Read a receipt',
-    description: 'The signed receipt, its decoded payload and whether its signature verified.',
+    description: 'The signed receipt, its decoded payload and whether it verifies.',
   }),
   verifyJob: get('/api/verify/jobs/:id', {
     tag: 'verification',
     summary: 'Verify a job and its receipt',
-    description: 'Checks the receipt signature and that job, receipt and recorded events agree.',
+    description:
+      'Checks the receipt signature, that job, receipt and recorded events agree, and that the public log has the receipt or still has time to take it.',
   }),
   verifyReceipt: get('/api/verify/receipts/:id', {
     tag: 'verification',
     summary: 'Verify a receipt',
-    description: 'Checks the receipt signature; with the job, while that is retained, as well.',
+    description:
+      'Checks the receipt signature and its place in the public log; with the job, while that is retained, as well.',
   }),
   recentProofs: get('/api/proofs/recent', {
     tag: 'transparency',

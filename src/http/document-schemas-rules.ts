@@ -92,6 +92,18 @@ export const CapabilitiesDocument = Closed({
     did: Link,
     rules: Texts,
   }),
+  receiptLog: Closed({
+    format: Type.String(),
+    mmdSeconds: Count,
+    checkpointMs: Count,
+    witnessing: Type.Literal('unwitnessed', { description: 'No witness cosigns checkpoints.' }),
+    checkpoint: Link,
+    key: Link,
+    tiles: Link,
+    proof: Link,
+    consistency: Link,
+    rules: Texts,
+  }),
   retention: Closed({ jobsDays: Count, receiptsDays: Count, decisionsDays: Count, rules: Texts }),
   limits: Type.Array(
     Closed({

@@ -46,6 +46,7 @@ const DocumentIndex = Closed({
   description: Type.String(),
   documents: Listed,
   wellKnown: Listed,
+  receiptLog: Listed,
   pages: Listed,
 });
 

@@ -60,7 +60,7 @@ export const ReceiptResponse = Closed({
   payload: Nullable(ReceiptPayload),
   jws: Type.String(),
   signature: Type.String(),
-  verified: Type.Boolean({ description: 'Signature valid and key valid at issue.' }),
+  verified: Type.Boolean({ description: 'Every check of the receipt alone is ok.' }),
   checkpoint: Nullable(
     Type.String({ description: 'The newest checkpoint that the receipt is in: a C2SP signed note.' }),
   ),

@@ -1,6 +1,6 @@
 // The receipt log, for everyone: checkpoint, key, tiles and proofs (C2SP tlog-tiles, tlog-checkpoint, tlog-proof).
 import { Elysia } from 'elysia';
-import { JSON_TYPE, TEXT_TYPE } from '#src/discovery/document-index.ts';
+import { JSON_TYPE, TEXT_TYPE, TILE_TYPE } from '#src/discovery/document-index.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';
@@ -16,7 +16,6 @@ import { findForSure } from './read.ts';
 const FEW_SECONDS = { 'cache-control': 'public, max-age=2' } as const;
 /** What never changes: it only ever comes to be. */
 const FOR_EVER = { 'cache-control': 'public, max-age=31536000, immutable' } as const;
-const TILE_TYPE = 'application/octet-stream';
 
 const noLog = refused('route_not_found', 'This relay keeps no receipt log.');
 const noKey = refused(

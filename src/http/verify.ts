@@ -23,7 +23,12 @@ export const VerificationResponse = Closed({
     Closed({
       name: Type.String(),
       ok: Type.Boolean(),
-      details: Type.Optional(Type.Unknown({ description: 'The values compared.' })),
+      details: Type.Optional(
+        Type.Unknown({
+          description:
+            'The values compared. Of receipt_logged: `pending`, with `dueBy` (Unix seconds) while it is not logged, else `origin`, `index` and `size`.',
+        }),
+      ),
     }),
   ),
 });

@@ -16,6 +16,7 @@ import {
   policyCheck,
   RECEIPT,
 } from '#test/support/http-deps.ts';
+import { publicLog } from '#test/support/public-log.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 30 });
 const url = fc.oneof(
@@ -252,7 +253,8 @@ test('any body with any payment header, paid for or not: never 500, and every an
 });
 
 test('any id, query and method of the reads: never 500, and every answer fits its schema', async () => {
-  const client = clientOf(fakeWorld());
+  const { asked: transparency } = await publicLog(300);
+  const client = clientOf(fakeWorld({ transparency }));
   const id = fc.oneof(
     fc.constantFrom(JOB, RECEIPT, DECISION, `${JOB}%00`, '%', '%E0%A4%A', '..', '__proto__'),
     fc.webSegment(),
@@ -268,6 +270,10 @@ test('any id, query and method of the reads: never 500, and every answer fits it
           '/api/verify/receipts/',
           '/api/decisions/',
           '/proof/',
+          '/log/proof/',
+          '/log/tile/',
+          '/log/tile/0/',
+          '/log/tile/entries/001.p/',
           '/',
         ),
         id,
@@ -284,6 +290,10 @@ test('any id, query and method of the reads: never 500, and every answer fits it
       '/.well-known/did.json',
       '/api/decisions/recent',
       '/openapi.json',
+      '/log/checkpoint',
+      '/log/key',
+      '/log/tile',
+      '/log/consistency',
     ),
   );
   const query = fc.oneof(
@@ -291,7 +301,7 @@ test('any id, query and method of the reads: never 500, and every answer fits it
     fc.webQueryParameters().map((text) => `?${text}`),
     fc
       .tuple(
-        fc.constantFrom('limit', 'windowMs'),
+        fc.constantFrom('limit', 'windowMs', 'from=1&to', 'to=300&from'),
         fc.oneof(fc.integer().map(String), fc.webQueryParameters()),
       )
       .map(([name, text]) => `?${name}=${text}`),

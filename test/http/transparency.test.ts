@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { noTransparency, transparency as transparencyOver } from '#src/usecases/transparency.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld, RECEIPT } from '#test/support/http-deps.ts';
+import { BASE, fakeWorld, RECEIPT } from '#test/support/http-deps.ts';
 import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
 
 const log = await publicLog(300);
@@ -199,4 +199,29 @@ test('read models that are away: 503 with Retry-After for every one of them', as
     const { status, code } = await errorOf(await none.call(path));
     assert.deepEqual([status, code], [503, 'read_models_unavailable'], path);
   }
+});
+
+test('every address of the log that the documents tell of answers, with the media type that is told', async () => {
+  const { body: index } = await client.get('/api/discovery');
+  const { receiptLog } = index as { receiptLog: { id: string; address: string; mediaType: string }[] };
+  const filled = (address: string) =>
+    address
+      .replace(BASE, '')
+      .replace('{receiptId}', receiptIdAt(7))
+      .replace('{+path}', '0/000')
+      .replace('{?from,to}', '?from=1&to=2');
+  const told = receiptLog.map(({ address }) => address);
+  for (const { address, mediaType } of receiptLog) {
+    const query = address.endsWith('/consistency') ? '{?from,to}' : '';
+    const { status, headers } = await client.call(filled(address + query));
+    assert.deepEqual([status, headers.get('content-type')], [200, mediaType], address);
+  }
+  const { body: capabilities } = await client.get('/api/capabilities');
+  const { receiptLog: terms } = capabilities as { receiptLog: Record<string, string> };
+  for (const name of ['checkpoint', 'key', 'tiles', 'proof', 'consistency']) {
+    const address = terms[name] ?? '';
+    assert.ok(told.includes(address.replace('{?from,to}', '')), name);
+    assert.equal((await client.call(filled(address))).status, 200, name);
+  }
+  assert.deepEqual([told.length, terms.witnessing], [5, 'unwitnessed']);
 });

@@ -33,7 +33,7 @@ const monitoring = (service: Service) =>
 
 async function assertVerifies(service: Service, { job, links }: Executed): Promise<void> {
   const { status, body } = await get<Report>(at(service, links.verifyJob));
-  assert.deepEqual([status, body.ok, body.jobId, body.checks.length], [200, true, job.id, 17]);
+  assert.deepEqual([status, body.ok, body.jobId, body.checks.length], [200, true, job.id, 18]);
 }
 
 describe('two processes', () => {

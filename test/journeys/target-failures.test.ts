@@ -125,7 +125,7 @@ describe('a target that fails', () => {
         })),
       );
       const report = await get<Report>(body.links.verifyJob ?? '');
-      assert.deepEqual([report.status, report.body.ok, report.body.checks.length], [200, true, 17]);
+      assert.deepEqual([report.status, report.body.ok, report.body.checks.length], [200, true, 18]);
       await assertVerifiesOffline(body.receipt.jws, (await get(`${service.url}/.well-known/jwks.json`)).body);
       const again = await execute(service, request);
       assert.equal(again.status, 502);
