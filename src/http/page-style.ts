@@ -150,6 +150,25 @@ figcaption{font-size:.875rem;margin-top:.5rem}
 @media (min-width:60rem){.docs{grid-template-columns:14rem minmax(0,1fr)}.contents{position:sticky;top:0;align-self:start;max-height:100vh;overflow-y:auto;padding:1rem 0}}
 details{border:1px solid var(--line);border-radius:8px;margin:0 0 .75rem;padding:0 1rem}
 summary{cursor:pointer;padding:.625rem 0;font-weight:600}
+[hidden]{display:none!important}
+h2:focus{outline:none}
+label,legend{font-weight:600}
+textarea,input[type=file],button{font:inherit;color:inherit;max-width:100%}
+textarea{display:block;width:100%;margin:.375rem 0;padding:.625rem .75rem;background:var(--paper);border:1px solid var(--muted);border-radius:6px;font:.8125rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere;resize:vertical}
+textarea[aria-invalid=true]{border-color:var(--bad)}
+input[type=file]{display:block;width:100%;font-size:.875rem;color:var(--muted)}
+input[type=radio]{margin:0 .5rem 0 0;accent-color:var(--accent)}
+button,::file-selector-button{font:inherit;font-weight:600;padding:.5rem 1.25rem;border:1px solid var(--accent);border-radius:6px;background:var(--accent);color:var(--paper);cursor:pointer}
+::file-selector-button{font-size:.875rem;padding:.25rem .75rem;margin-right:.75rem;background:var(--paper);color:var(--accent)}
+button:hover{text-decoration:underline}
+fieldset{border:1px solid var(--line);border-radius:8px;margin:0 0 1rem;padding:.5rem 1rem .75rem;min-width:0}
+.drop,.own{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem 1.125rem;margin:0 0 1rem}
+.drop{border:1px dashed var(--muted)}
+.drop.over{border-color:var(--accent);border-style:solid}
+.drop>p,.own>p{margin:.25rem 0}
+fieldset p{margin:.375rem 0}
+fieldset .drop{margin:.75rem 0 .25rem}
+fieldset label.choice{font-weight:400;display:flex;align-items:baseline}
 ${drawing}
 `;
 

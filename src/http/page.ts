@@ -10,7 +10,8 @@
 // - drawings: `figure.plot > svg[viewBox] + figcaption`, as wide as the page; `stroke-` and `fill-` with a colour's name
 //   (`stroke-ok`, `fill-grid`; `stroke="var(--ok)"` works too), so that they follow light and dark; text in them is
 //   muted and 12 units high; `span.key.ok` before a word is a legend's square
-// - `details > summary`
+// - `details > summary`; fields: `label`, `textarea`, `input`, `fieldset > legend`, `button`; `div.drop` around one that takes
+//   files
 // A `style` attribute or element does not pass the page's policy.
 import { linkHeader } from '#src/discovery/link-header.ts';
 import type { RouteFacts } from '#src/discovery/route-facts.ts';
@@ -28,6 +29,8 @@ export type Page = {
   readonly path?: string;
   /** For tables and drawings: 72 rem instead of 48. */
   readonly wide?: boolean;
+  /** It runs the verifier. All it says must be there without it, too. */
+  readonly verifies?: boolean;
 };
 
 export type PageAnswer = (
@@ -36,27 +39,37 @@ export type PageAnswer = (
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Response>;
 
-/** `baseUrl`: PUBLIC_BASE_URL. Made once, when the routes are: `const page = pagesFrom(deps.settings.baseUrl)`. */
-export function pagesFrom(baseUrl: string): PageAnswer {
+/**
+ * `baseUrl`: PUBLIC_BASE_URL. Made once, when the routes are: `const page = pagesFrom(deps.settings.baseUrl)`. `script`:
+ * text of the verifier, for pages that run it.
+ */
+export function pagesFrom(baseUrl: string, script = ''): PageAnswer {
   const base = baseUrl.replace(/\/+$/, '');
   const link = linkHeader(base);
-  return async (status, page, headers = {}) =>
-    new Response(pageText(base, page), {
+  const hash = hashOf(script);
+  return async (status, page, headers = {}) => {
+    const integrity = page.verifies ? await hash : null;
+    return new Response(pageText(base, page, integrity), {
       status,
-      headers: { 'content-type': HTML, link, ...(await pagePolicy()), ...headers },
+      headers: { 'content-type': HTML, link, ...(await pagePolicy(integrity)), ...headers },
     });
+  };
 }
 
 export const HTML = 'text/html; charset=utf-8';
 
-/** The whole document. `base`: without a slash at its end. */
-export function pageText(base: string, { title, description, content, path, wide = false }: Page): string {
+/** The whole document. `base`: without a slash at its end. `integrity`: of the script, where the page runs it. */
+export function pageText(
+  base: string,
+  { title, description, content, path, wide = false }: Page,
+  integrity: string | null = null,
+): string {
   const canonical = path === undefined ? '' : markup`<link rel="canonical" href="${base}${path}">`;
   const { markup: html } = markup`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${title}</title><meta name="description" content="${description}">
 <meta name="color-scheme" content="light dark">${canonical}<link rel="icon" type="image/svg+xml" href="${ROUTES.favicon.path}">
-<style>${{ markup: STYLE }}</style></head>
+<style>${{ markup: STYLE }}</style>${integrity === null ? '' : scriptOf(integrity)}</head>
 <body class="${wide ? 'wide' : ''}"><a class="skip" href="#main">Skip to content</a>
 <header><div class="bar"><a class="brand" href="${ROUTES.frontPage.path}">${MARK}${SERVICE.name}</a>
 <nav aria-label="Pages"><ul>${NAVIGATION.map((entry) => navigationLink(entry, path))}</ul></nav></div></header>
@@ -67,17 +80,31 @@ export function pageText(base: string, { title, description, content, path, wide
   return html;
 }
 
-/** The one style sheet that passes (CSP level 3), and the icon. */
-export async function pagePolicy(): Promise<Readonly<Record<string, string>>> {
+/** A module: it runs when the page is there. Asked for by its hash, so that no cache has it stale. */
+const scriptOf = (integrity: string) =>
+  markup`<script type="module" src="${ROUTES.verifyScript.path}?${integrity.slice(7, 19).replace(/[+/]/g, '-')}" integrity="${integrity}"></script>`;
+
+/**
+ * The one style sheet that passes, and the icon; where a script runs, that one by its hash, what it asks this relay
+ * for, and nothing that makes markup or code of text (CSP level 3, Trusted Types).
+ */
+export async function pagePolicy(integrity: string | null = null): Promise<Readonly<Record<string, string>>> {
+  const script =
+    integrity === null
+      ? ''
+      : ` script-src '${integrity}'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none';`;
   return {
-    'content-security-policy': `default-src 'none'; style-src '${await styleHash}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'content-security-policy': `default-src 'none'; style-src '${await styleHash}';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'referrer-policy': 'no-referrer',
   };
 }
 
-const styleHash = crypto.subtle
-  .digest('SHA-256', new TextEncoder().encode(STYLE))
-  .then((hash) => `sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}`);
+async function hashOf(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
+  return `sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}`;
+}
+
+const styleHash = hashOf(STYLE);
 
 type Entry = readonly [text: string, route: RouteFacts, anchor?: string];
 
@@ -87,6 +114,7 @@ export const RECENT_PROOFS = 'recent-proofs';
 const NAVIGATION: readonly Entry[] = [
   ['Home', ROUTES.frontPage],
   ['Recent proofs', ROUTES.frontPage, RECENT_PROOFS],
+  ['Verify', ROUTES.verifyPage],
   ['Status', ROUTES.statusPage],
   ['Docs', ROUTES.docsPage],
 ];

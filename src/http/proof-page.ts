@@ -12,12 +12,13 @@ import { type Links, linksFrom } from './links.ts';
 import { type Markup, markup } from './markup.ts';
 import { describe } from './operation.ts';
 import { pagesFrom, RECENT_PROOFS } from './page.ts';
+import { commandLine, WHAT_IT_PROVES } from './proof-page-words.ts';
 import { REDACTION_POLICY } from './proofs.ts';
 import { type Standing, standingOf } from './standing.ts';
 
 export function proofPageRoutes(deps: HttpDeps) {
   const links = linksFrom(deps.settings.baseUrl);
-  const page = pagesFrom(deps.settings.baseUrl);
+  const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   return new Elysia().get(
     ROUTES.proofPage.path,
     async ({ params }) => {
@@ -36,6 +37,7 @@ export function proofPageRoutes(deps: HttpDeps) {
         description: 'How one relayed call stands, with every check of its receipt.',
         path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
         content: proof(standing, links),
+        verifies: standing.report?.receiptId != null,
       });
     },
     describe(ROUTES.proofPage, operation),
@@ -46,10 +48,23 @@ function proof(standing: Standing, links: Links): Markup {
   const { state, job, report } = standing;
   return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
 <p class="lead">${inWords(standing)}</p>
+${report === null || report.receiptId === null ? markup`` : ownCheck(report.receiptId, links)}
 ${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
 ${report === null ? markup`` : reportFacts(report)}
-<h2>For machines</h2><ul>${addresses(job, report, links).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>
-<p class="note">${REDACTION_POLICY.summary} A signature proves what this relay said, not what the target did.</p>`;
+${report === null ? markup`` : WHAT_IT_PROVES}
+<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can open each of them to whom it likes.</p>
+<h2>For machines</h2><ul>${addresses(job, report, links).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
+}
+
+/** Filled by the reader's own browser (src/verify/page); what is here before is for who has no script. */
+function ownCheck(receiptId: string, links: Links): Markup {
+  const of = ({ path }: { readonly path: string }) =>
+    path.replace(/:\w+/, () => encodeURIComponent(receiptId));
+  return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
+<h2 id="own-title">Checked by your own browser</h2>
+<p id="own-state" role="status">Nothing was checked in your browser: that takes JavaScript. The rest of this page is what the relay says of itself.</p>
+<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line:</p>
+${commandLine(links.at(''), ROUTES.jwks.path)}</div></section>`;
 }
 
 function inWords({ state, report }: Standing): string {
@@ -71,7 +86,7 @@ function jobFacts(job: JobRecord): Markup {
     ['Created', job.createdAt],
     ['Updated', job.updatedAt],
   ];
-  return markup`<h2>Job</h2>${facts(rows)}`;
+  return markup`<h2>The job, as this relay tells it</h2>${facts(rows)}`;
 }
 
 function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
@@ -80,8 +95,8 @@ function reportFacts({ receiptId, keyId, signatureVerified, checks }: Verificati
     ['Key', keyId ?? 'unknown'],
     ['Signature', signatureVerified ? 'verified' : 'not verified'],
   ];
-  return markup`<h2>Receipt</h2>${facts(rows)}
-<h2>Checks</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
+  return markup`<h2>The receipt, as this relay tells it</h2>${facts(rows)}
+<h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
 }
 
 const facts = (rows: readonly (readonly [string, string])[]) =>

@@ -1,4 +1,5 @@
 // The HTTP room with everything it is handed: use cases over their adapters, read models, settings.
+import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { temporalCalendar } from '../adapters/calendar/temporal.ts';
@@ -100,7 +101,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     progress: { ...runner, lagHistory: lagHistory(runner.lag, clock, ending) },
     transparency: reading.transparency,
     checkpointStanding: checkpoints.standing,
-    verifyScript: '',
+    verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),
     jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
     health: () => health(stores, runner, payments),
     operators: { figures, tracer, detail, exposition: async () => figures.exposition(await look()) },

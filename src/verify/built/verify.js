@@ -1,0 +1,1219 @@
+// Made by src/verify/build.ts: not to be edited.
+// src/domain/bytes.ts
+var BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+var BASE64URL_INDEX = new Int8Array(128).fill(-1);
+for (let i = 0;i < 64; i++)
+  BASE64URL_INDEX[BASE64URL.charCodeAt(i)] = i;
+function utf8(text) {
+  const ascii = new Uint8Array(text.length);
+  let plain = 0;
+  for (;plain < text.length; plain++) {
+    const code = text.charCodeAt(plain);
+    if (code >= 128)
+      break;
+    ascii[plain] = code;
+  }
+  if (plain === text.length)
+    return ascii;
+  const bytes = new Uint8Array(text.length * 3);
+  bytes.set(ascii);
+  let n = plain;
+  for (let i = plain;i < text.length; i++) {
+    let code = text.charCodeAt(i);
+    if (code < 128) {
+      bytes[n++] = code;
+      continue;
+    }
+    if (code >= 55296 && code <= 57343) {
+      code = text.codePointAt(i) ?? 65533;
+      if (code > 65535)
+        i++;
+      else
+        code = 65533;
+    }
+    if (code < 2048)
+      bytes[n++] = 192 | code >> 6;
+    else {
+      if (code < 65536)
+        bytes[n++] = 224 | code >> 12;
+      else {
+        bytes[n++] = 240 | code >> 18;
+        bytes[n++] = 128 | code >> 12 & 63;
+      }
+      bytes[n++] = 128 | code >> 6 & 63;
+    }
+    bytes[n++] = 128 | code & 63;
+  }
+  return bytes.slice(0, n);
+}
+function fromUtf8(bytes) {
+  let text = "";
+  for (let i = 0;i < bytes.length; ) {
+    const end = asciiEnd(bytes, i);
+    if (end > i) {
+      text += Reflect.apply(String.fromCharCode, null, bytes.subarray(i, end));
+      i = end;
+      continue;
+    }
+    const lead = bytes[i++];
+    const more = lead >= 240 && lead < 245 ? 3 : lead >= 224 && lead < 240 ? 2 : lead >= 194 && lead < 224 ? 1 : 0;
+    if (more === 0 || i + more > bytes.length)
+      return null;
+    let code = lead & 63 >> more;
+    for (let k = 0;k < more; k++) {
+      const next = bytes[i++];
+      if ((next & 192) !== 128)
+        return null;
+      code = code << 6 | next & 63;
+    }
+    const shortest = more === 1 ? 128 : more === 2 ? 2048 : 65536;
+    if (code < shortest || code > 1114111 || code >= 55296 && code <= 57343)
+      return null;
+    text += String.fromCodePoint(code);
+  }
+  return text;
+}
+var RUN = 4096;
+function asciiEnd(bytes, from) {
+  const most = Math.min(bytes.length, from + RUN);
+  let end = from;
+  while (end < most && bytes[end] < 128)
+    end++;
+  return end;
+}
+function toBase64url(bytes) {
+  let text = "";
+  for (let i = 0;i < bytes.length; i += 3) {
+    const group = (bytes[i] ?? 0) << 16 | (bytes[i + 1] ?? 0) << 8 | (bytes[i + 2] ?? 0);
+    text += BASE64URL.charAt(group >> 18) + BASE64URL.charAt(group >> 12 & 63);
+    if (i + 1 < bytes.length)
+      text += BASE64URL.charAt(group >> 6 & 63);
+    if (i + 2 < bytes.length)
+      text += BASE64URL.charAt(group & 63);
+  }
+  return text;
+}
+function fromBase64url(text) {
+  if (text.length % 4 === 1)
+    return null;
+  const bytes = new Uint8Array(Math.floor(text.length * 3 / 4));
+  const whole = text.length - text.length % 4;
+  let n = 0;
+  for (let i = 0;i < whole; i += 4) {
+    const group = sextet(text, i) << 18 | sextet(text, i + 1) << 12 | sextet(text, i + 2) << 6 | sextet(text, i + 3);
+    if (group < 0)
+      return null;
+    bytes[n++] = group >> 16;
+    bytes[n++] = group >> 8;
+    bytes[n++] = group;
+  }
+  if (whole === text.length)
+    return bytes;
+  const third = text.length - whole === 3 ? sextet(text, whole + 2) : 0;
+  const group = sextet(text, whole) << 18 | sextet(text, whole + 1) << 12 | third << 6;
+  const over = text.length - whole === 3 ? 255 : 65535;
+  if (group < 0 || (group & over) !== 0)
+    return null;
+  bytes[n++] = group >> 16;
+  if (n < bytes.length)
+    bytes[n] = group >> 8;
+  return bytes;
+}
+var sextet = (text, at) => BASE64URL_INDEX[text.charCodeAt(at)] ?? -1;
+function toBase64(bytes) {
+  const text = toBase64url(bytes).replaceAll("-", "+").replaceAll("_", "/");
+  return text.padEnd(Math.ceil(text.length / 4) * 4, "=");
+}
+function fromBase64(text) {
+  if (text.length % 4 !== 0 || /[-_]|[^=]=[^=]/.test(text))
+    return null;
+  return fromBase64url(text.replace(/={1,2}$/, "").replaceAll("+", "-").replaceAll("/", "_"));
+}
+function concatBytes(...parts) {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+// src/domain/limits.ts
+var LIMITS = {
+  methods: ["POST", "PUT", "PATCH", "DELETE"],
+  urlMaxLength: 4096,
+  idempotencyKeyMinLength: 1,
+  idempotencyKeyMaxLength: 160,
+  attempts: { min: 1, max: 3, default: 1 },
+  backoffMs: { min: 0, max: 5000, default: 250 },
+  timeoutMs: { min: 1000, max: 12000, default: 12000 },
+  retryWaitMaxMs: 5000,
+  requestBodyBytes: 128 * 1024,
+  requestBodyArrivalMs: 1e4,
+  jsonDepth: 64,
+  mcpEnvelope: { bytes: 32 * 1024, levels: 2 },
+  targetHeaders: { count: 64, bytes: 16 * 1024 },
+  responseBodyBytes: 64 * 1024,
+  responseHeaderBytes: 16 * 1024,
+  policyDnsMs: 2000,
+  decideBodyBytes: 16 * 1024,
+  decidesPerMinute: 10,
+  decidesPerDay: 200,
+  decisionValidMs: 24 * 3600000,
+  decisions: { min: 1, max: 50, default: 10 },
+  proofs: { min: 1, max: 50, default: 10 },
+  monitoringWindowMs: { min: 60000, max: 30 * 86400000, default: 86400000 },
+  recentFailures: 10,
+  idempotencyRetentionMs: 7 * 86400000,
+  leaseMarginMs: 15000,
+  recoveryGraceMs: 30000,
+  answerBudgetMs: 110000,
+  verifiesInFlight: 16,
+  jobsInFlightPerPayer: 4,
+  jobsPerMinutePerPayer: 30,
+  targetQuotaAllPayersFactor: 10,
+  authorizationSeconds: { min: 6, max: 300 },
+  contractWalletPerMinute: 5,
+  mismatches: { max: 10, closedMs: 3600000 },
+  caughtUpWaitMs: 1000,
+  handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3600000 },
+  schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
+  generousRateFactor: 10
+};
+var TRANSPARENCY = {
+  mmdSeconds: 3600,
+  checkpointMs: 5000
+};
+
+// src/domain/canonical-json.ts
+function canonicalJson(value) {
+  if (value === null || typeof value === "boolean")
+    return String(value);
+  if (typeof value === "number") {
+    if (!Number.isFinite(value))
+      throw new TypeError("canonical JSON holds finite numbers only");
+    return JSON.stringify(value);
+  }
+  if (typeof value === "string")
+    return quoted(value);
+  if (isArray(value))
+    return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object")
+    throw new TypeError(`canonical JSON cannot hold ${typeof value}`);
+  const names = Object.keys(value).sort();
+  return `{${names.map((name) => `${quoted(name)}:${canonicalJson(value[name])}`).join(",")}}`;
+}
+function quoted(text) {
+  if (hasLoneSurrogate(text))
+    throw new TypeError("canonical JSON cannot hold a lone surrogate");
+  return JSON.stringify(text);
+}
+function hasLoneSurrogate(text) {
+  if (!/[\ud800-\udfff]/.test(text))
+    return false;
+  return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text);
+}
+function isArray(value) {
+  return Array.isArray(value);
+}
+
+// src/verify/lean-shapes.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
+var Type = {
+  Null: () => (value) => value === null,
+  Boolean: () => (value) => typeof value === "boolean",
+  Literal: (literal) => (value) => value === literal,
+  Integer: number(Number.isInteger),
+  Number: number(Number.isFinite),
+  String({ pattern = "", minLength = 0 } = {}) {
+    const expression = new RegExp(pattern);
+    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
+  },
+  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
+  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
+  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
+  Object(members, { additionalProperties = true } = {}) {
+    const shapes = Object.entries(members);
+    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined ? true : Object.hasOwn(value, name) && fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+  }
+};
+var shapeCheck = (shape) => shape;
+
+// src/domain/event-fields.ts
+var strict = { additionalProperties: false };
+var Nullable = (schema) => Type.Union([schema, Type.Null()]);
+var V1 = Type.Literal(1);
+var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
+var Text = Type.String();
+var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
+var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
+var Count = Type.Integer({ minimum: 0 });
+var Millis = Nullable(Type.Number({ minimum: 0 }));
+var Method = Type.Union([
+  Type.Literal("POST"),
+  Type.Literal("PUT"),
+  Type.Literal("PATCH"),
+  Type.Literal("DELETE")
+]);
+var Mode = Type.Union([Type.Literal("demo"), Type.Literal("x402")]);
+var Route = Type.Union([Type.Literal("execute/webhook"), Type.Literal("execute/guided-webhook")]);
+var Phase = Type.Union([
+  Type.Literal("dns"),
+  Type.Literal("connect"),
+  Type.Literal("tls"),
+  Type.Literal("request"),
+  Type.Literal("headers"),
+  Type.Literal("body")
+]);
+var Sent = Type.Union([Type.Literal("no"), Type.Literal("maybe"), Type.Literal("yes")]);
+var ErrorCategory = Type.Union([
+  Type.Literal("timeout"),
+  Type.Literal("dns_error"),
+  Type.Literal("connect_error"),
+  Type.Literal("tls_error"),
+  Type.Literal("protocol_error"),
+  Type.Literal("truncated_response"),
+  Type.Literal("target_redirect"),
+  Type.Literal("target_rate_limited"),
+  Type.Literal("target_client_error"),
+  Type.Literal("target_server_error"),
+  Type.Literal("target_refused"),
+  Type.Literal("interrupted_unknown"),
+  Type.Literal("not_executed")
+]);
+var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
+var PaymentFacts = Type.Object({
+  scheme: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payTo: Text,
+  payer: Text,
+  transaction: Nullable(Text),
+  payloadHash: Hex
+}, strict);
+var RequestCommitments = Type.Object({
+  target_url: Commitment,
+  target_origin: Commitment,
+  header_names: Commitment,
+  request_body_sha256: Commitment,
+  idempotency_key: Nullable(Commitment)
+}, strict);
+
+// src/domain/receipt/payload.ts
+var Commitments = Type.Array(Commitment);
+var Outcome = Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]);
+var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
+var ReceiptPayload = Type.Object({
+  v: Type.Literal(1),
+  receiptId: Type.String(),
+  jobId: Type.String(),
+  decisionId: Nullable(Type.String()),
+  decisionHash: Nullable(Type.String()),
+  iat: Type.Integer({ minimum: 0 }),
+  mode: Mode,
+  payment: Nullable(PaymentFacts),
+  request: Type.Object({ method: Method, _sd: Commitments }, strict),
+  attempts: Type.Array(Type.Object({
+    n: Type.Integer({ minimum: 1, maximum: 3 }),
+    startedAt: Type.String(),
+    endedAt: Type.String(),
+    phase: Phase,
+    sent: Sent,
+    outcome: Outcome,
+    status: HttpStatus,
+    errorCategory: Nullable(ErrorCategory),
+    tlsVersion: Nullable(Type.String()),
+    exempted: Type.Optional(Type.Literal(true)),
+    _sd: Commitments
+  }, strict)),
+  outcome: Type.Object({
+    status: Outcome,
+    responseStatus: HttpStatus,
+    errorCategory: Nullable(ErrorCategory),
+    responseBytes: Nullable(Type.Integer({ minimum: 0 })),
+    truncated: Type.Boolean(),
+    _sd: Commitments
+  }, strict),
+  stream: Type.Object({
+    id: Type.String(),
+    revision: Type.String({ pattern: "^\\d+$" }),
+    chain: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" })
+  }, strict),
+  log: Type.Optional(Type.Object({ origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) }, strict))
+}, strict);
+var isReceiptPayload = shapeCheck(ReceiptPayload);
+function receiptAttempt(attempt) {
+  return {
+    n: attempt.number,
+    startedAt: attempt.startedAt,
+    endedAt: attempt.endedAt,
+    phase: attempt.phase,
+    sent: attempt.sent,
+    outcome: attempt.outcome,
+    status: attempt.status,
+    errorCategory: attempt.errorCategory,
+    tlsVersion: attempt.tlsVersion,
+    ...attempt.exempted ? { exempted: true } : {},
+    _sd: present([attempt.leafCommitment, attempt.addressCommitment]).sort()
+  };
+}
+var present = (values) => values.filter((value) => value !== null);
+var shownSignature = (jws) => `ed25519:${jws.slice(jws.lastIndexOf(".") + 1)}`;
+var RECEIPT_TYPE = "relay-receipt+jws";
+function parseJws(jws) {
+  const parts = jws.split(".");
+  const [head, body, tail] = parts;
+  if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined)
+    return null;
+  const header = jsonPart(head);
+  const payload = jsonPart(body);
+  const signature = fromBase64url(tail);
+  if (signature === null || payload === undefined || header === null || typeof header !== "object")
+    return null;
+  return {
+    header: { alg: undefined, kid: undefined, typ: undefined, ...header },
+    payload,
+    signingInput: `${head}.${body}`,
+    signature
+  };
+}
+function jsonPart(part) {
+  const bytes = fromBase64url(part);
+  const text = bytes === null ? null : fromUtf8(bytes);
+  if (text === null)
+    return;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return;
+  }
+}
+
+// src/domain/receipt/document.ts
+var RECEIPT_FORMS = "it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS";
+function readReceiptDocument(text) {
+  const trimmed = text.trim();
+  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
+    return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
+  }
+  try {
+    return receiptDocumentOf(JSON.parse(trimmed));
+  } catch {
+    return none("is neither JSON nor a JWS");
+  }
+}
+function receiptDocumentOf(value) {
+  if (!isMap(value))
+    return none("holds JSON without a receipt");
+  const { jws, receipt, job, error } = value;
+  if (typeof jws === "string") {
+    return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
+  }
+  if (isMap(receipt) && typeof receipt.jws === "string") {
+    const jobId = isMap(job) ? textOrNull(job.id) : null;
+    return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
+  }
+  const code = isMap(error) ? textOrNull(error.code) ?? "of no known kind" : null;
+  return none(code === null ? "holds JSON without a receipt" : `holds an error answer (${code})`);
+}
+var none = (problem) => ({ kind: null, problem });
+function disclosuresOf(value) {
+  const list = isMap(value) ? value.disclosures : value;
+  return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
+}
+function differences({ kind, jws, text }) {
+  const read = parseJws(jws);
+  if (read === null || !isReceiptPayload(read.payload) || kind === "jws")
+    return [];
+  const keyId = typeof read.header.kid === "string" ? read.header.kid : null;
+  const signed = kind === "receipt" ? receiptCopy(read.payload, keyId, jws) : executionCopy(read.payload, keyId, jws);
+  return compare("", text, signed);
+}
+function receiptCopy(payload, keyId, jws) {
+  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } };
+}
+function executionCopy(payload, keyId, jws) {
+  const { outcome, payment } = payload;
+  return {
+    mode: payload.mode,
+    job: {
+      id: payload.jobId,
+      status: outcome.status,
+      attempts: payload.attempts.length,
+      decisionId: payload.decisionId,
+      responseStatus: outcome.responseStatus,
+      errorCategory: outcome.errorCategory
+    },
+    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
+    payment
+  };
+}
+function compare(field, text, signed) {
+  if (text === undefined)
+    return [];
+  if (isMap(text) && isMap(signed)) {
+    const names = field.startsWith("payload") ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
+    return names.flatMap((name) => compare(field === "" ? name : `${field}.${name}`, text[name], signed[name] ?? null));
+  }
+  const written = canonical(text);
+  if (written === canonicalJson(signed))
+    return [];
+  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
+}
+var UNWRITABLE = "(something that no JSON text of a receipt can hold)";
+function canonical(value) {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return null;
+  }
+}
+var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var textOrNull = (value) => typeof value === "string" ? value : null;
+
+// src/domain/receipt/key-events.ts
+var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
+var KeyActivated = Type.Object({
+  v: V1,
+  keyId: Commitment,
+  purpose: KeyPurpose,
+  alg: Type.Literal("EdDSA"),
+  x: Commitment,
+  secretCheck: Hex,
+  activatedAt: Instant
+}, strict);
+var KeyRetired = Type.Object({
+  v: V1,
+  keyId: Commitment,
+  reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
+  effectiveAt: Instant,
+  compromisedAt: Nullable(Instant),
+  retiredAt: Instant
+}, strict);
+var CheckpointSigned = Type.Object({
+  v: V1,
+  origin: Text,
+  size: Type.String({ pattern: "^\\d+$" }),
+  root: Text,
+  keyId: Commitment,
+  note: Text,
+  signedAt: Instant
+}, strict);
+
+// src/domain/receipt/keys.ts
+var keyValidAt = (key, iat) => key.purpose === "receipt" && keyOpenAt(key, iat);
+function keyOpenAt({ notBefore, notAfter, compromisedAt }, at) {
+  if (at < notBefore || notAfter !== null && at > notAfter)
+    return false;
+  return compromisedAt === null || at < compromisedAt;
+}
+var Jwk = Type.Object({
+  kty: Type.Literal("OKP"),
+  crv: Type.Literal("Ed25519"),
+  kid: Type.String(),
+  x: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" }),
+  use: Type.Optional(Type.Literal("sig")),
+  alg: Type.Optional(Type.Literal("EdDSA")),
+  purpose: Type.Optional(KeyPurpose),
+  nbf: Type.Optional(Type.Integer()),
+  exp: Type.Optional(Type.Integer()),
+  revokedAt: Type.Optional(Type.Integer())
+});
+var isJwk = shapeCheck(Jwk);
+var isObject2 = (value) => typeof value === "object" && value !== null;
+function fromJwkSet(value) {
+  if (!isObject2(value) || !Array.isArray(value.keys))
+    return null;
+  return value.keys.filter(isJwk).map((jwk) => ({
+    keyId: jwk.kid,
+    purpose: jwk.purpose ?? "receipt",
+    x: jwk.x,
+    notBefore: jwk.nbf ?? 0,
+    notAfter: jwk.exp ?? null,
+    compromisedAt: jwk.revokedAt ?? null
+  }));
+}
+
+// src/domain/receipt/open-disclosures.ts
+async function openDisclosures(payload, texts, sha256) {
+  const seen = new Set;
+  const opened = [];
+  for (const text of texts) {
+    opened.push(seen.has(text) ? repeated(text) : await openOne(payload, text, sha256));
+    seen.add(text);
+  }
+  return opened;
+}
+var repeated = (text) => ({
+  ok: false,
+  name: readDisclosure(text)?.name ?? null,
+  problem: "repeated"
+});
+async function openOne(payload, text, sha256) {
+  const read = readDisclosure(text);
+  if (read === null)
+    return { ok: false, name: null, problem: "malformed" };
+  const { name, value } = read;
+  const commitment = toBase64url(await sha256(utf8(text)));
+  if (placeOf(payload, name)?.includes(commitment))
+    return { ok: true, name, value };
+  const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) => _sd.includes(commitment));
+  return { ok: false, name, problem: anywhere ? "misplaced" : "not_committed" };
+}
+var REQUEST_NAMES = [
+  "target_url",
+  "target_origin",
+  "header_names",
+  "request_body_sha256",
+  "idempotency_key"
+];
+function placeOf({ request, outcome, attempts }, name) {
+  if (REQUEST_NAMES.includes(name))
+    return request._sd;
+  if (name === "response_body_sha256")
+    return outcome._sd;
+  const [, number] = /^attempt_([1-9]\d*)_(?:leaf_sha256|address)$/.exec(name) ?? [];
+  return attempts.find(({ n }) => String(n) === number)?._sd ?? null;
+}
+function readDisclosure(text) {
+  const bytes = fromBase64url(text);
+  const json = bytes === null ? null : fromUtf8(bytes);
+  if (json === null)
+    return null;
+  const parts = parsed(json);
+  if (!Array.isArray(parts) || parts.length !== 3)
+    return null;
+  const [salt, name, value] = parts;
+  if (typeof salt !== "string" || fromBase64url(salt)?.length !== 16 || typeof name !== "string")
+    return null;
+  if (typeof value === "string")
+    return { name, value };
+  return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
+}
+function parsed(json) {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return;
+  }
+}
+
+// src/domain/decision/events.ts
+var Reason = Type.Object({ code: Text, message: Text }, strict);
+var DecisionRecorded = Type.Object({
+  v: V1,
+  decisionId: Text,
+  recommendation: Type.Union([
+    Type.Literal("pay_and_execute"),
+    Type.Literal("manual_review"),
+    Type.Literal("do_not_pay")
+  ]),
+  confidence: Type.Union([Type.Literal("high"), Type.Literal("medium")]),
+  blockingIssues: Type.Array(Reason),
+  warnings: Type.Array(Reason),
+  reasons: Type.Array(Reason),
+  actionHash: Hex,
+  policyHash: Hex,
+  buyerPolicy: Type.Object({
+    maxPriceUsd: Nullable(Text),
+    requireReceipt: Type.Boolean(),
+    requirePolicyPass: Type.Boolean(),
+    requireIdempotencyKey: Type.Boolean(),
+    minTrustScore: Type.Number(),
+    allowedNetworks: Nullable(Type.Array(Text))
+  }, strict),
+  facts: Type.Object({
+    price: Text,
+    network: Text,
+    payTo: Nullable(Text),
+    trustScore: Nullable(Type.Number()),
+    recentFailureRate: Type.Number(),
+    recentFinishedJobs: Count,
+    policyVerdict: Text,
+    method: Method,
+    idempotencyKeyPresent: Type.Boolean(),
+    strippedHeaders: Count
+  }, strict),
+  createdAt: Instant,
+  expiresAt: Instant
+}, strict);
+
+// src/domain/job/events.ts
+var JobStarted = Type.Object({
+  v: V1,
+  jobId: Text,
+  mode: Mode,
+  route: Route,
+  method: Method,
+  fingerprint: Hex,
+  payment: Nullable(PaymentFacts),
+  paymentStream: Nullable(Text),
+  claimStream: Nullable(Text),
+  decisionId: Nullable(Text),
+  decisionHash: Nullable(Hex),
+  attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
+  backoffMs: Count,
+  timeoutMs: Count,
+  leaseMs: Count,
+  owner: Text,
+  commitments: RequestCommitments,
+  startedAt: Instant
+}, strict);
+var AttemptMade = Type.Object({
+  v: V1,
+  jobId: Text,
+  number: Type.Integer({ minimum: 1, maximum: 3 }),
+  startedAt: Instant,
+  endedAt: Instant,
+  phase: Phase,
+  sent: Sent,
+  outcome: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
+  status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  timings: Timings,
+  tlsVersion: Nullable(Text),
+  exempted: Type.Boolean(),
+  leafCommitment: Nullable(Commitment),
+  addressCommitment: Nullable(Commitment),
+  retryAfterMs: Nullable(Count),
+  willRetry: Type.Boolean(),
+  waitMs: Nullable(Count)
+}, strict);
+var JobCompleted = Type.Object({
+  v: V1,
+  jobId: Text,
+  decisionId: Nullable(Text),
+  status: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
+  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+  responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  responseBytes: Nullable(Count),
+  truncated: Type.Boolean(),
+  responseCommitment: Nullable(Commitment),
+  closedBy: Type.Union([Type.Literal("owner"), Type.Literal("recovery")]),
+  completedAt: Instant
+}, strict);
+var ReceiptSigned = Type.Object({
+  v: V1,
+  jobId: Text,
+  decisionId: Nullable(Text),
+  receiptId: Text,
+  keyId: Text,
+  jws: Text,
+  signedAt: Instant
+}, strict);
+
+// src/domain/payment/events.ts
+var PaymentReserved = Type.Object({
+  v: V1,
+  jobId: Text,
+  fingerprint: Hex,
+  scheme: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payTo: Text,
+  payer: Text,
+  nonce: Text,
+  validBefore: Type.String({ pattern: "^\\d+$" }),
+  payloadHash: Hex,
+  x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+  owner: Text,
+  reservedAt: Instant
+}, strict);
+var PaymentSettled = Type.Object({
+  v: V1,
+  jobId: Text,
+  transaction: Nullable(Text),
+  evidence: Type.Union([
+    Type.Literal("facilitator"),
+    Type.Literal("nonce_consumed"),
+    Type.Literal("chain"),
+    Type.Literal("operator")
+  ]),
+  settledAt: Instant
+}, strict);
+var PaymentRejected = Type.Object({
+  v: V1,
+  jobId: Text,
+  reason: Text,
+  evidence: Type.Union([Type.Literal("facilitator"), Type.Literal("chain"), Type.Literal("operator")]),
+  rejectedAt: Instant
+}, strict);
+var PaymentReleased = Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict);
+var SettlementUnknown = Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict);
+var SettlementRetried = Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict);
+var KeyClaimed = Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict);
+var KeyReleased = Type.Object({
+  v: V1,
+  jobId: Text,
+  reason: Type.Union([
+    Type.Literal("payment_rejected"),
+    Type.Literal("payment_released"),
+    Type.Literal("retention_over")
+  ]),
+  releasedAt: Instant
+}, strict);
+
+// src/domain/events.ts
+var EVENT_SCHEMAS = {
+  JobStarted,
+  AttemptMade,
+  JobCompleted,
+  ReceiptSigned,
+  PaymentReserved,
+  PaymentSettled,
+  PaymentRejected,
+  PaymentReleased,
+  SettlementUnknown,
+  SettlementRetried,
+  KeyClaimed,
+  KeyReleased,
+  DecisionRecorded,
+  KeyActivated,
+  KeyRetired,
+  CheckpointSigned
+};
+
+// src/domain/recorded.ts
+var checks = new Map(Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type, shapeCheck(schema)]));
+function decodeEvent(recorded) {
+  const fits = checks.get(recorded.type);
+  if (fits?.(recorded.data) !== true)
+    return null;
+  return { type: recorded.type, data: recorded.data };
+}
+
+// src/domain/receipt/chain.ts
+async function eventChain(events, sha256) {
+  let link = new Uint8Array(32);
+  for (const { stream, revision, type, id, data } of events) {
+    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
+    link = await sha256(concatBytes(link, utf8(json)));
+  }
+  return toBase64url(link);
+}
+
+// src/domain/transparency/leaves.ts
+var receiptLeafData = async (jws, sha256) => sha256(utf8(jws));
+
+// src/domain/transparency/merkle.ts
+var LEAF = Uint8Array.of(0);
+var NODE = Uint8Array.of(1);
+var leafHash = async (data, sha256) => sha256(concatBytes(LEAF, data));
+var nodeHash = async (left, right, sha256) => sha256(concatBytes(NODE, left, right));
+function sameHash(a, b) {
+  return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
+var isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+var half = (n) => Math.floor(n / 2);
+async function verifyInclusion(claim, sha256) {
+  const { index, size, leaf, proof, root } = claim;
+  if (!isCount(index) || !isCount(size) || index >= size)
+    return false;
+  let at = index;
+  let last = size - 1;
+  let hash = leaf;
+  for (const sibling of proof) {
+    if (last === 0)
+      return false;
+    if (at % 2 === 1 || at === last) {
+      hash = await nodeHash(sibling, hash, sha256);
+      while (at % 2 === 0 && at !== 0)
+        [at, last] = [half(at), half(last)];
+    } else
+      hash = await nodeHash(hash, sibling, sha256);
+    [at, last] = [half(at), half(last)];
+  }
+  return last === 0 && sameHash(hash, root);
+}
+
+// src/domain/transparency/note.ts
+var ED25519 = Uint8Array.of(1);
+var MAX_NOTE_BYTES = 64 * 1024;
+async function keyIdOf({ name, publicKey }, sha256) {
+  return (await sha256(concatBytes(utf8(`${name}
+`), ED25519, publicKey))).slice(0, 4);
+}
+function parseNote(note) {
+  if (note.length > MAX_NOTE_BYTES || hasControl(note))
+    return null;
+  const border = note.lastIndexOf(`
+
+`);
+  if (border < 0 || !note.endsWith(`
+`))
+    return null;
+  const lines = note.slice(border + 2, -1).split(`
+`);
+  const signatures = [];
+  for (const line of lines) {
+    const [, name = "", base64 = ""] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? [];
+    const bytes = fromBase64(base64);
+    if (name === "" || bytes === null || bytes.length < 5)
+      return null;
+    signatures.push({ name, keyId: bytes.slice(0, 4), signature: bytes.slice(4) });
+  }
+  return { text: note.slice(0, border + 1), signatures };
+}
+function hasControl(text) {
+  for (let at = 0;at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 32 && code !== 10)
+      return true;
+  }
+  return false;
+}
+async function verifyNote(note, keys, primitives) {
+  let signedBy = null;
+  for (const { name, keyId, signature } of note.signatures) {
+    for (const key of keys) {
+      if (key.name !== name || !sameHash(await keyIdOf(key, primitives.sha256), keyId))
+        continue;
+      if (!await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))
+        return null;
+      signedBy ??= key;
+    }
+  }
+  return signedBy;
+}
+
+// src/domain/transparency/tiles.ts
+var TILE_HEIGHT = 8;
+var TILE_WIDTH = 2 ** TILE_HEIGHT;
+var HASH_BYTES = 32;
+
+// src/domain/transparency/checkpoint.ts
+function parseCheckpoint(note) {
+  const parsed = parseNote(note);
+  if (parsed === null)
+    return null;
+  const [origin = "", size = "", base64 = "", ...more] = parsed.text.split(`
+`);
+  const root = fromBase64(base64);
+  if (origin === "" || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES)
+    return null;
+  if (more.pop() !== "" || more.includes("") || !isCount(Number(size)))
+    return null;
+  return { origin, size: Number(size), root };
+}
+async function verifyCheckpoint(note, keys, primitives) {
+  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
+  if (parsed === null || head === null)
+    return null;
+  const trusted = keys.flatMap(({ keyId, purpose, x, compromisedAt }) => {
+    const publicKey = fromBase64url(x);
+    const fits = purpose === "checkpoint" && compromisedAt === null && publicKey?.length === 32;
+    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
+  });
+  const signer = await verifyNote(parsed, trusted, primitives);
+  return signer && { ...head, keyId: signer.keyId };
+}
+
+// src/domain/transparency/tlog-proof.ts
+var FORMAT = "c2sp.org/tlog-proof@v1";
+function parseTlogProof(text) {
+  const border = text.indexOf(`
+
+`);
+  if (border < 0)
+    return null;
+  const [format, ...lines] = text.slice(0, border).split(`
+`);
+  if (lines[0]?.startsWith("extra "))
+    lines.shift();
+  const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? "") ?? [];
+  const path = lines.map(fromBase64);
+  if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits)))
+    return null;
+  if (!isPath(path))
+    return null;
+  return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
+}
+var isPath = (path) => path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
+async function verifyTlogProof(text, expected, keys, primitives) {
+  const proof = parseTlogProof(text);
+  if (proof === null)
+    return { ok: false, problem: "malformed" };
+  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  if (checkpoint === null)
+    return { ok: false, problem: "checkpoint" };
+  if (expected.origin !== null && checkpoint.origin !== expected.origin)
+    return { ok: false, problem: "origin" };
+  const included = await isIncluded(proof, expected.leafData, checkpoint, primitives.sha256);
+  return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: "inclusion" };
+}
+async function isIncluded({ index, path }, data, { size, root }, sha256) {
+  return verifyInclusion({ index, size, leaf: await leafHash(data, sha256), proof: path, root }, sha256);
+}
+
+// src/domain/receipt/log-check.ts
+async function logCheck(jws, payload, log, keys, primitives) {
+  const name = "receipt_logged";
+  if (payload === null)
+    return { name, ok: false };
+  if (log.proof === null) {
+    const due = payload.iat + (payload.log?.mmdSeconds ?? log.mmdSeconds);
+    const pending = log.now <= due;
+    return { name, ok: pending, details: { pending, dueBy: due } };
+  }
+  const leafData = await receiptLeafData(jws, primitives.sha256);
+  const expected = { leafData, origin: payload.log?.origin ?? null };
+  const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
+  if (!verdict.ok)
+    return { name, ok: false, details: { pending: false, problem: verdict.problem } };
+  const { origin, size } = verdict.checkpoint;
+  return { name, ok: true, details: { pending: false, origin, index: verdict.index, size } };
+}
+
+// src/domain/receipt/verify.ts
+async function verifyReceipt(facts, primitives) {
+  const jws = parseJws(facts.jws);
+  const payload = jws !== null && isReceiptPayload(jws.payload) ? jws.payload : null;
+  const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
+  const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
+  const checks = [
+    same("receipt_present", facts.receiptId ?? payload?.receiptId ?? null, payload?.receiptId ?? null),
+    { name: "signature_valid", ok: await signatureValid(jws, key, primitives) },
+    keyCheck(key, payload),
+    versionCheck(jws, payload),
+    same("payload_job_id", facts.jobId ?? payload?.jobId ?? null, payload?.jobId ?? null),
+    { name: "request_commitment_present", ok: (payload?.request._sd.length ?? 0) >= 4 },
+    responseCheck(payload)
+  ];
+  if (facts.job !== null)
+    checks.push(...await jobChecks(facts.job, payload, primitives.sha256));
+  if (facts.log !== null)
+    checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
+  return {
+    ok: checks.every((check) => check.ok),
+    receiptId: payload?.receiptId ?? facts.receiptId,
+    jobId: payload?.jobId ?? facts.jobId,
+    keyId,
+    signatureVerified: checks.some((check) => check.name === "signature_valid" && check.ok),
+    checks
+  };
+}
+function same(name, expected, receipt) {
+  return { name, ok: receipt !== null && equal(expected, receipt), details: { expected, receipt } };
+}
+function equal(a, b) {
+  try {
+    return canonicalJson(a) === canonicalJson(b);
+  } catch {
+    return false;
+  }
+}
+async function chainOf(events, sha256) {
+  try {
+    return await eventChain(events, sha256);
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError)
+      return null;
+    throw error;
+  }
+}
+async function signatureValid(jws, key, primitives) {
+  if (jws === null || key === null)
+    return false;
+  const { alg, typ } = jws.header;
+  if (alg !== "EdDSA" || typ !== RECEIPT_TYPE || "crit" in jws.header)
+    return false;
+  const publicKey = fromBase64url(key.x);
+  if (publicKey?.length !== 32 || jws.signature.length !== 64)
+    return false;
+  return primitives.ed25519Verify(publicKey, utf8(jws.signingInput), jws.signature);
+}
+function keyCheck(key, payload) {
+  const name = "key_valid_at_issue";
+  if (key === null || payload === null)
+    return { name, ok: false, details: { iat: payload?.iat ?? null, key: null } };
+  const { notBefore, notAfter, compromisedAt } = key;
+  return {
+    name,
+    ok: keyValidAt(key, payload.iat),
+    details: { iat: payload.iat, notBefore, notAfter, compromisedAt }
+  };
+}
+function versionCheck(jws, payload) {
+  const claimed = typeof jws?.payload === "object" && jws.payload !== null && "v" in jws.payload ? jws.payload.v : null;
+  const shown = typeof claimed === "number" ? claimed : null;
+  return {
+    name: "payload_version_supported",
+    ok: payload !== null,
+    details: { supported: [1], receipt: shown }
+  };
+}
+function responseCheck(payload) {
+  const name = "response_commitment_present";
+  if (payload === null)
+    return { name, ok: false };
+  const expected = payload.outcome.responseBytes === null ? 0 : 1;
+  return same(name, expected, payload.outcome._sd.length);
+}
+async function jobChecks(job, payload, sha256) {
+  const committed = payload?.request._sd.includes(job.targetCommitment) ?? false;
+  const last = job.events.at(-1);
+  const recorded = {
+    id: last?.stream ?? null,
+    revision: last === undefined ? null : String(last.revision),
+    chain: await chainOf(job.events, sha256)
+  };
+  return [
+    { name: "job_present", ok: true },
+    same("receipt_links_job", job.jobId, payload?.jobId ?? null),
+    same("job_links_receipt", job.receiptId, payload?.receiptId ?? null),
+    same("status_matches", { status: job.status, responseStatus: job.responseStatus }, payload && { status: payload.outcome.status, responseStatus: payload.outcome.responseStatus }),
+    same("method_matches", job.method, payload?.request.method ?? null),
+    {
+      name: "target_matches",
+      ok: committed,
+      details: { expected: job.targetCommitment, receipt: payload?.request._sd ?? null }
+    },
+    attemptsCheck(job, payload),
+    matches("decision_matches", job.decisionId, payload?.decisionId ?? null, payload),
+    matches("payment_matches", job.payment, payload?.payment ?? null, payload),
+    same("event_chain_matches", recorded, payload?.stream ?? null)
+  ];
+}
+function attemptsCheck(job, payload) {
+  const recorded = [];
+  for (const stored of job.events) {
+    const event = decodeEvent(stored);
+    if (event?.type === "AttemptMade")
+      recorded.push(receiptAttempt(event.data));
+  }
+  const counted = same("attempts_match", job.attempts, payload?.attempts.length ?? null);
+  if (!counted.ok || payload === null || equal(recorded, payload.attempts))
+    return counted;
+  return same("attempts_match", recorded, payload.attempts);
+}
+function matches(name, expected, receipt, payload) {
+  return { name, ok: payload !== null && equal(expected, receipt), details: { expected, receipt } };
+}
+
+// src/verify/primitives.ts
+class CannotVerify extends Error {
+  name = "CannotVerify";
+}
+var webPrimitives = {
+  sha256: async (bytes) => new Uint8Array(await subtle().digest("SHA-256", Uint8Array.from(bytes))),
+  async ed25519Verify(publicKey, message, signature) {
+    const key = await imported(publicKey);
+    if (key === null)
+      return false;
+    return subtle().verify("Ed25519", key, Uint8Array.from(signature), Uint8Array.from(message));
+  }
+};
+async function imported(publicKey) {
+  try {
+    return await subtle().importKey("raw", Uint8Array.from(publicKey), "Ed25519", false, ["verify"]);
+  } catch (error) {
+    if (error instanceof Error && error.name === "NotSupportedError")
+      throw new CannotVerify("WebCrypto knows no Ed25519 here: a newer browser or runtime is needed.");
+    if (error instanceof Error && error.name === "DataError")
+      return null;
+    throw error;
+  }
+}
+function subtle() {
+  const { crypto } = globalThis;
+  if (crypto?.subtle === undefined)
+    throw new CannotVerify("There is no WebCrypto here: browsers offer it only on pages from HTTPS or localhost.");
+  return crypto.subtle;
+}
+
+// src/verify/verifier.ts
+async function verifyReceipt2(receipt, options) {
+  const keys = keysOf(options);
+  const texts = disclosureTexts(options.disclosures);
+  const document = documentOf(receipt);
+  const log = logFacts(options);
+  const facts = {
+    jws: document.kind === null ? "" : document.jws,
+    receiptId: options.receiptId ?? (document.kind === null ? null : document.receiptId),
+    jobId: options.jobId ?? (document.kind === null ? null : document.jobId)
+  };
+  const report = await verifyReceipt({ ...facts, keys, job: null, log }, webPrimitives);
+  const payload = report.signatureVerified ? payloadOf(facts.jws) : null;
+  const differing = document.kind === null ? [] : differences(document);
+  const vouched = report.ok && payload !== null;
+  const opened = texts && (vouched ? await openDisclosures(payload, texts, webPrimitives.sha256) : []);
+  return {
+    ...report,
+    ok: report.ok && differing.length === 0 && (opened?.every(({ ok }) => ok) ?? true),
+    problem: document.kind === null ? `The text ${document.problem}: ${RECEIPT_FORMS}.` : null,
+    payload,
+    differences: differing,
+    opened
+  };
+}
+async function verifyProof(proof, options) {
+  const keys = keysOf(options);
+  if (typeof proof !== "string")
+    throw new TypeError("the proof must be the text of a proof file");
+  const document = documentOf(options.receipt);
+  if (document.kind === null)
+    return { ok: false, problem: "receipt" };
+  const leafData = await receiptLeafData(document.jws, webPrimitives.sha256);
+  const origin = payloadOf(document.jws)?.log?.origin ?? null;
+  const verdict = await verifyTlogProof(proof, { leafData, origin }, keys, webPrimitives);
+  if (!verdict.ok)
+    return verdict;
+  const { size, origin: name, root, keyId } = verdict.checkpoint;
+  return { ok: true, index: verdict.index, size, origin: name, root: toBase64(root), keyId };
+}
+function documentOf(receipt) {
+  if (typeof receipt === "string")
+    return readReceiptDocument(receipt);
+  if (typeof receipt !== "object" || receipt === null)
+    throw new TypeError("the receipt must be a text or parsed JSON");
+  return receiptDocumentOf(receipt);
+}
+function keysOf(options) {
+  const { keys: given } = options ?? {};
+  if (given === undefined || given === null)
+    throw new TypeError("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
+  const keys = fromJwkSet(typeof given === "string" ? parsed2(given) : given);
+  if (keys === null)
+    throw new TypeError("keys is no JWK set (RFC 7517)");
+  if (keys.length === 0)
+    throw new TypeError("keys holds no Ed25519 key");
+  return keys;
+}
+function disclosureTexts(given) {
+  if (given === undefined)
+    return null;
+  const texts = disclosuresOf(typeof given === "string" ? parsed2(given) : given);
+  if (texts !== null)
+    return texts;
+  throw new TypeError("disclosures must be an array of texts, or an execution response that has them");
+}
+function logFacts({ proof, now = Math.floor(Date.now() / 1000) }) {
+  if (proof === undefined)
+    return null;
+  if (proof !== null && typeof proof !== "string")
+    throw new TypeError("the proof must be the text of a proof file, or null");
+  if (!Number.isFinite(now))
+    throw new TypeError("now must be a number of seconds");
+  return { proof, now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+}
+function payloadOf(jws) {
+  const payload = parseJws(jws)?.payload;
+  return isReceiptPayload(payload) ? payload : null;
+}
+function parsed2(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+export {
+  CannotVerify,
+  verifyProof,
+  verifyReceipt2 as verifyReceipt
+};

@@ -1,0 +1,73 @@
+// The types of the importable verifier, as one text without imports: each is taken from where it is defined, word for
+// word, and the receipt's payload is printed from its schema.
+
+/** Sources by path from `src`. `payload`: schema of the receipt's payload. */
+export type Source = (path: string) => Promise<string>;
+
+export async function declarations(source: Source, payload: object): Promise<string> {
+  const parts = [
+    `/** What a receipt's signature covers. */\nexport type ReceiptPayload = ${typeOf(payload, '')};`,
+  ];
+  for (const [path, names] of Object.entries(TYPES)) {
+    const text = await source(path);
+    parts.push(...names.map((name) => statement(text, `export type ${name} =`, TYPE)));
+  }
+  const verifier = await source('verify/verifier.ts');
+  for (const name of ['verifyReceipt', 'verifyProof']) {
+    const head = statement(verifier, `export async function ${name}(`, HEAD_OF_FUNCTION);
+    parts.push(`${head.replace('export async', 'export declare')};`);
+  }
+  parts.push(CANNOT_VERIFY);
+  return `${parts.join('\n\n')}\n`;
+}
+
+const TYPES: Readonly<Record<string, readonly string[]>> = {
+  'domain/canonical-json.ts': ['Json'],
+  'domain/receipt/verify.ts': ['CheckName', 'Check', 'VerificationReport'],
+  'domain/receipt/document.ts': ['Difference'],
+  'domain/receipt/open-disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
+  'domain/transparency/tlog-proof.ts': ['ProofProblem'],
+  'verify/verifier.ts': ['Given', 'VerifyOptions', 'ReceiptReport', 'ProofReport'],
+};
+
+const CANNOT_VERIFY = `/** The runtime cannot check anything: not the receipt's fault. \`message\`: for people. */
+export declare class CannotVerify extends Error {
+  override readonly name = 'CannotVerify';
+}`;
+
+/** The first statement that begins so, with the comment before it. `whole`: from its beginning to its end. */
+function statement(text: string, start: string, whole: RegExp): string {
+  const at = text.indexOf(`\n${start}`) + 1;
+  const [found] = (at > 0 && whole.exec(text.slice(at))) || [];
+  if (found === undefined) throw new Error(`no such statement: ${start}`);
+  const [comment = ''] = /(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?$/.exec(text.slice(0, at)) ?? [];
+  return comment + found.trimEnd();
+}
+
+const TYPE = /^[\s\S]*?;\n(?![ }])/;
+const HEAD_OF_FUNCTION = /^[\s\S]*?>(?= \{\n)/;
+
+type Schema = {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+};
+
+function typeOf(
+  { type, const: literal, anyOf, items, properties, required = [] }: Schema,
+  indent: string,
+): string {
+  if (literal !== undefined) return typeof literal === 'string' ? `'${literal}'` : String(literal);
+  if (anyOf !== undefined) return anyOf.map((one) => typeOf(one, indent)).join(' | ');
+  if (items?.anyOf !== undefined) return `readonly (${typeOf(items, indent)})[]`;
+  if (items !== undefined) return `readonly ${typeOf(items, indent)}[]`;
+  if (properties === undefined) return type === 'integer' ? 'number' : String(type);
+  const members = Object.entries(properties).map(
+    ([name, schema]) =>
+      `${indent}  readonly ${name}${required.includes(name) ? '' : '?'}: ${typeOf(schema, `${indent}  `)};\n`,
+  );
+  return `{\n${members.join('')}${indent}}`;
+}

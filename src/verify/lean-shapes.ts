@@ -1,0 +1,51 @@
+// What stands in for the schema package in the bundles: each schema of the domain becomes its own check, so that nothing
+// compiles or interprets a schema in a page, and a reader of the bundle sees what is checked. The shapes themselves are
+// the domain's. It knows the kinds of schema that the domain uses; a bundle with another one does not load.
+
+type Fits = (value: unknown) => boolean;
+type Shape = Fits & { readonly optional?: true };
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const number =
+  (fits: (value: unknown) => boolean) =>
+  ({ minimum = -Infinity, maximum = Infinity } = {}): Shape =>
+  (value) =>
+    typeof value === 'number' && fits(value) && value >= minimum && value <= maximum;
+
+export const Type = {
+  Null: (): Shape => (value) => value === null,
+  Boolean: (): Shape => (value) => typeof value === 'boolean',
+  Literal:
+    (literal: unknown): Shape =>
+    (value) =>
+      value === literal,
+  Integer: number(Number.isInteger),
+  Number: number(Number.isFinite),
+  String({ pattern = '', minLength = 0 } = {}): Shape {
+    const expression = new RegExp(pattern);
+    return (value) => typeof value === 'string' && value.length >= minLength && expression.test(value);
+  },
+  Union:
+    (shapes: readonly Shape[]): Shape =>
+    (value) =>
+      shapes.some((fits) => fits(value)),
+  Array:
+    (fits: Shape): Shape =>
+    (value) =>
+      Array.isArray(value) && value.every(fits),
+  Optional: (fits: Shape): Shape =>
+    Object.assign((value: unknown) => fits(value), { optional: true as const }),
+  Object(members: Readonly<Record<string, Shape>>, { additionalProperties = true } = {}): Shape {
+    const shapes = Object.entries(members);
+    return (value) =>
+      isObject(value) &&
+      shapes.every(([name, fits]) =>
+        fits.optional && value[name] === undefined ? true : Object.hasOwn(value, name) && fits(value[name]),
+      ) &&
+      (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+  },
+};
+
+export const shapeCheck = (shape: Shape): Shape => shape;

@@ -1,0 +1,103 @@
+// Checks as rows of a table: how each stands, in plain words, with its name for who wants to look it up.
+import { CHECK_WORDS } from '../../domain/receipt/check-words.ts';
+import type { Check, CheckName } from '../../domain/receipt/verify.ts';
+import { element } from './dom.ts';
+
+/** `unchecked`: it could not be, or nothing was there to check it with. */
+export type State = 'running' | 'verified' | 'failed' | 'pending' | 'unchecked';
+
+export type Row = {
+  readonly state: State;
+  readonly words: string;
+  readonly name?: string;
+  /** A second line: why, or what exactly. */
+  readonly more?: string;
+};
+
+const PILLS: Readonly<Record<State, readonly [colour: string, word: string]>> = {
+  running: ['running', 'running'],
+  verified: ['ok', 'verified'],
+  failed: ['failed', 'failed'],
+  pending: ['warn', 'pending'],
+  unchecked: ['muted', 'not checked'],
+};
+
+export function pill(state: State): HTMLElement {
+  const [colour, word] = PILLS[state];
+  return element('span', { class: `pill ${colour}` }, word);
+}
+
+export function checkTable(rows: readonly Row[]): HTMLElement {
+  const head = ['Result', 'Check'].map((text) => element('th', { scope: 'col' }, text));
+  return element(
+    'table',
+    {},
+    element('thead', {}, element('tr', {}, ...head)),
+    element('tbody', {}, ...rows.map(tableRow)),
+  );
+}
+
+function tableRow({ state, words, name, more }: Row): HTMLElement {
+  const said = element('td', {}, words);
+  if (name !== undefined) said.append(' ', element('code', { class: 'muted' }, name));
+  if (more !== undefined) said.append(element('br'), element('span', { class: 'note' }, more));
+  return element('tr', {}, element('td', {}, pill(state)), said);
+}
+
+/** Names of the checks that a receipt alone allows, in their order. */
+export const OFFLINE_CHECKS: readonly CheckName[] = [
+  'receipt_present',
+  'signature_valid',
+  'key_valid_at_issue',
+  'payload_version_supported',
+  'payload_job_id',
+  'request_commitment_present',
+  'response_commitment_present',
+];
+
+export const runningRow = (name: CheckName): Row => ({ state: 'running', words: CHECK_WORDS[name], name });
+
+export function rowOf(check: Check): Row {
+  const { name, ok, details } = check;
+  const words = CHECK_WORDS[name];
+  if (name === 'receipt_logged') return { ...logRow(check), name };
+  if (ok) return { state: 'verified', words, name };
+  return {
+    state: 'failed',
+    words,
+    name,
+    ...(details === undefined ? {} : { more: JSON.stringify(details) }),
+  };
+}
+
+const PROOF_PROBLEMS: Readonly<Record<string, string>> = {
+  malformed: 'What was given is no proof file.',
+  checkpoint: 'No checkpoint key of the key set has signed the checkpoint of the proof.',
+  origin: 'The proof is of another log than the one that the receipt names.',
+  inclusion: 'The receipt is not where the proof says that it is.',
+};
+
+/** Not yet in the log and not late is neither good nor bad. */
+function logRow({ ok, details }: Check): Row {
+  const words = 'It stands in the public log';
+  const facts: Readonly<Record<string, unknown>> =
+    typeof details === 'object' && details !== null ? { ...details } : {};
+  const dueBy = typeof facts.dueBy === 'number' ? new Date(facts.dueBy * 1000).toISOString() : null;
+  if (ok && facts.pending === true)
+    return { state: 'pending', words, more: `Not yet; it has until ${dueBy} to be there. That is no fault.` };
+  if (ok)
+    return {
+      state: 'verified',
+      words,
+      more: `Entry ${facts.index} of the first ${facts.size} of ${facts.origin}.`,
+    };
+  if (dueBy !== null)
+    return { state: 'failed', words, more: `It is late: the relay promised it by ${dueBy}.` };
+  return { state: 'failed', words, more: PROOF_PROBLEMS[String(facts.problem)] ?? 'There is no receipt.' };
+}
+
+/** Failed where one is; else unchecked where one is; pending is no obstacle. */
+export function overall(rows: readonly Row[]): 'failed' | 'unchecked' | 'verified' {
+  if (rows.some(({ state }) => state === 'failed')) return 'failed';
+  return rows.some(({ state }) => state === 'unchecked') ? 'unchecked' : 'verified';
+}

@@ -1,0 +1,29 @@
+// Parts of a page made by hand: text is always text, whoever wrote it. No markup is ever parsed.
+
+type Part = Node | string;
+
+export function element<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  attributes: Readonly<Record<string, string>> = {},
+  ...parts: readonly Part[]
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
+  made.append(...parts);
+  return made;
+}
+
+/** The one element of that id and kind. */
+export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);
+  return found;
+}
+
+export const code = (text: string): HTMLElement => element('code', {}, text);
+
+/** Names and values; a value of several parts is one after the other. */
+export function factList(rows: readonly (readonly [name: string, value: Part])[]): HTMLElement {
+  const parts = rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
+  return element('dl', { class: 'facts' }, ...parts);
+}

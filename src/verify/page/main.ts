@@ -1,0 +1,8 @@
+// The script of the pages: each page has what one of these works on.
+import { checkProofPage } from './proof.ts';
+import { offerVerification } from './verify.ts';
+
+const section = document.getElementById('own-check');
+const form = document.getElementById('verify-form');
+if (section !== null) void checkProofPage(section);
+if (form instanceof HTMLFormElement) offerVerification(form);

@@ -1,0 +1,121 @@
+// On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
+// itself. What the server wrote on the page is left as it is.
+import { toBase64 } from '../../domain/bytes.ts';
+import { CHECK_WORDS } from '../../domain/receipt/check-words.ts';
+import { fromJwkSet } from '../../domain/receipt/keys.ts';
+import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
+import { webPrimitives } from '../primitives.ts';
+import { type ProofReport, type ReceiptReport, verifyProof, verifyReceipt } from '../verifier.ts';
+import { checkTable, OFFLINE_CHECKS, overall, pill, type Row, rowOf, runningRow } from './check-table.ts';
+import { element, part } from './dom.ts';
+import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
+import { differenceTable, redactions, statement } from './receipt-view.ts';
+
+/** Where the relay answers, as the page says; without a host. */
+type Addresses = {
+  readonly receiptId: string;
+  readonly receipt: string;
+  readonly keys: string;
+  readonly proof: string;
+  readonly checkpoint: string;
+};
+
+export async function checkProofPage(section: HTMLElement): Promise<void> {
+  const { receiptId = '', receipt = '', keys = '', proof = '', checkpoint = '' } = section.dataset;
+  const [state, findings] = [part('own-state', HTMLElement), part('own-findings', HTMLElement)];
+  state.replaceChildren(pill('running'), ' Your browser fetches the receipt and the keys, and checks them.');
+  findings.replaceChildren(checkTable([...OFFLINE_CHECKS, 'receipt_logged' as const].map(runningRow)));
+  try {
+    const found = await examine({ receiptId, receipt, keys, proof, checkpoint });
+    const verdict = found.report.differences.length > 0 ? 'failed' : overall(found.rows);
+    state.replaceChildren(pill(verdict), ` ${VERDICTS[verdict]}`);
+    findings.replaceChildren(...shown(found));
+  } catch (error) {
+    state.replaceChildren(pill('unchecked'), ` Your browser could not check it. ${reasonOf(error)}`);
+    const again = element('button', { type: 'button' }, 'Try again');
+    again.addEventListener('click', () => void checkProofPage(section));
+    findings.replaceChildren(element('p', {}, again));
+  }
+}
+
+const VERDICTS = {
+  verified: 'Your browser has verified it: every check below holds.',
+  failed: 'At least one check does not hold: do not rely on this receipt.',
+  unchecked: 'The checks that could be made hold; one could not be made.',
+} as const;
+
+type Found = { readonly report: ReceiptReport; readonly rows: readonly Row[] };
+
+async function examine(at: Addresses): Promise<Found> {
+  const [answer, keys] = await Promise.all([fetched(at.receipt), fetchedKeys(at.keys)]);
+  if (answer === null) throw new Unreachable('The relay shows no such receipt any more.');
+  const { receiptId } = at;
+  const alone = await verifyReceipt(answer, { keys, receiptId });
+  const rows = alone.checks.map(rowOf);
+  // Asked only where the relay says that the log has it, so that a young receipt is no error in the browser's console.
+  const logged = checkpointIn(answer);
+  if (!logged && !alone.payload?.log) return { report: alone, rows };
+  let proof: string | null;
+  try {
+    proof = logged ? await fetched(at.proof) : null;
+  } catch (error) {
+    return { report: alone, rows: [...rows, unasked(reasonOf(error))] };
+  }
+  const report = await verifyReceipt(answer, { keys, receiptId, proof });
+  const more =
+    proof === null
+      ? []
+      : [await newest(at.checkpoint, keys, await verifyProof(proof, { receipt: answer, keys }))];
+  return { report, rows: [...report.checks.map(rowOf), ...more] };
+}
+
+/** Whether the answer says that a checkpoint includes the receipt. */
+function checkpointIn(answer: string): boolean {
+  try {
+    return typeof JSON.parse(answer).checkpoint === 'string';
+  } catch {
+    return false;
+  }
+}
+
+const unasked = (more: string): Row => ({
+  state: 'unchecked',
+  words: CHECK_WORDS.receipt_logged,
+  name: 'receipt_logged',
+  more,
+});
+
+/** The log's newest word on itself, beside the proof's: signed, of the same log, not smaller, and the same where it is of that size. */
+async function newest(path: string, keys: string, proof: ProofReport): Promise<Row> {
+  const words = "The log's newest checkpoint is signed, and agrees with the proof";
+  try {
+    const note = await fetched(path);
+    const head = note && (await verifyCheckpoint(note, fromJwkSet(JSON.parse(keys)) ?? [], webPrimitives));
+    if (!head || !proof.ok)
+      return { state: 'failed', words, more: 'No checkpoint key of the key set has signed it.' };
+    const same = head.size !== proof.size || toBase64(head.root) === proof.root;
+    const fits = head.origin === proof.origin && head.size >= proof.size && same;
+    const more = `${head.origin} had ${head.size} entries. Unwitnessed: nobody else has signed it.`;
+    return { state: fits ? 'verified' : 'failed', words, more };
+  } catch (error) {
+    return { state: 'unchecked', words, more: reasonOf(error) };
+  }
+}
+
+function shown({ report, rows }: Found): readonly Node[] {
+  const { payload, differences } = report;
+  const parts: Node[] = [checkTable(rows)];
+  if (differences.length > 0)
+    parts.push(
+      element('h3', {}, 'The text around the signed receipt says something else'),
+      differenceTable(differences),
+    );
+  if (payload !== null && report.checks.every(({ ok }) => ok))
+    parts.push(
+      element('h3', {}, 'What was signed'),
+      statement(payload),
+      element('h3', {}, 'What was redacted'),
+      redactions(payload),
+    );
+  return parts;
+}

@@ -1,0 +1,95 @@
+// What a verified receipt says, what it keeps to itself, and what its payer has opened of that.
+import { DISCLOSURE_WORDS } from '../../domain/receipt/check-words.ts';
+import type { Difference } from '../../domain/receipt/document.ts';
+import type { OpenedDisclosure } from '../../domain/receipt/open-disclosures.ts';
+import type { ReceiptPayload } from '../../domain/receipt/payload.ts';
+import { code, element, factList } from './dom.ts';
+
+/** Only of a receipt whose signature verified: unsigned words beside a failure would be read as facts. */
+export function statement({
+  jobId,
+  iat,
+  request,
+  attempts,
+  outcome,
+  payment,
+  mode,
+  log,
+}: ReceiptPayload): HTMLElement {
+  const answer =
+    outcome.responseStatus === null
+      ? (outcome.errorCategory ?? 'no answer')
+      : `answer ${outcome.responseStatus}`;
+  const paid =
+    payment === null ? `none (${mode} mode)` : `${payment.amount} of ${payment.asset} on ${payment.network}`;
+  return factList([
+    ['Job', code(jobId)],
+    ['Issued', new Date(iat * 1000).toISOString()],
+    ['Call', `${request.method}, ${outcome.status}, ${answer}`],
+    ['Attempts', String(attempts.length)],
+    ['Payment', paid],
+    ['Public log', log === undefined ? 'none named' : log.origin],
+  ]);
+}
+
+/** `opened`: how many of them are, where somebody gave disclosures. */
+export function redactions({ request, outcome, attempts }: ReceiptPayload, opened = 0): HTMLElement {
+  const ofAttempts = attempts.reduce((sum, { _sd }) => sum + _sd.length, 0);
+  const rows = [
+    [
+      request._sd.length,
+      'of the request: target URL and origin, header names, hash of the body, idempotency key',
+    ],
+    [ofAttempts, "of the attempts: the target's address, hash of its certificate"],
+    [outcome._sd.length, 'of the response: hash of its body'],
+  ] as const;
+  const all = request._sd.length + ofAttempts + outcome._sd.length;
+  return element(
+    'div',
+    {},
+    element(
+      'p',
+      {},
+      `${all} values are redacted: the receipt holds a salted hash of each, which gives nothing away. Its payer alone can open them, to whom it likes; ${opened === 0 ? 'none is opened here' : `${opened} are opened here`}.`,
+    ),
+    element(
+      'ul',
+      {},
+      ...rows.flatMap(([count, what]) => (count === 0 ? [] : [element('li', {}, `${count} ${what}`)])),
+    ),
+  );
+}
+
+/** `shown`: whether the receipt vouches for them. */
+export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
+  if (opened.length === 0)
+    return element('p', {}, 'Not opened: nothing vouches for them where the receipt does not verify.');
+  return factList(
+    opened.map((one) => {
+      if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_WORDS[one.problem])];
+      return [one.name, code(typeof one.value === 'string' ? one.value : one.value.join(', '))];
+    }),
+  );
+}
+
+const problem = (words: string) => element('span', { class: 'failed' }, `refused: it ${words}`);
+
+/** Words beside the signed receipt that it does not bear out. */
+export function differenceTable(differences: readonly Difference[]): HTMLElement {
+  const cells = (name: 'th' | 'td', texts: readonly string[]) =>
+    element('tr', {}, ...texts.map((text) => element(name, name === 'th' ? { scope: 'col' } : {}, text)));
+  const rows = differences.map(({ field, shown, signed }) =>
+    cells('td', [field, written(shown), written(signed)]),
+  );
+  return element(
+    'table',
+    {},
+    element('thead', {}, cells('th', ['Field', 'Text', 'Signed'])),
+    element('tbody', {}, ...rows),
+  );
+}
+
+function written(value: unknown): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}

@@ -1,0 +1,126 @@
+// On the page where anyone verifies a receipt: what is pasted, dropped or chosen stays in the page, and is checked here.
+import { readReceiptDocument } from '../../domain/receipt/document.ts';
+import { fromJwkSet } from '../../domain/receipt/keys.ts';
+import { type ReceiptReport, type VerifyOptions, verifyReceipt } from '../verifier.ts';
+import { checkTable, pill, type Row, rowOf } from './check-table.ts';
+import { code, element, part } from './dom.ts';
+import { fetchedKeys, reasonOf } from './fetching.ts';
+import { differenceTable, disclosures, redactions, statement } from './receipt-view.ts';
+
+export function offerVerification(form: HTMLFormElement): void {
+  for (const id of ['receipt', 'keys', 'proof', 'disclosures']) takeFiles(id);
+  const chosen = part('own-keys', HTMLElement);
+  const own = part('keys-own', HTMLInputElement);
+  const follow = () => {
+    chosen.hidden = !own.checked;
+  };
+  form.addEventListener('change', follow);
+  follow();
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void verifyGiven(form, own.checked);
+  });
+  part('no-script', HTMLElement).hidden = true;
+  form.hidden = false;
+}
+
+/** The field of that id takes the text of a file that is chosen, or dropped anywhere around the field. */
+function takeFiles(id: string): void {
+  const field = part(id, HTMLTextAreaElement);
+  const [zone, input] = [part(`${id}-drop`, HTMLElement), part(`${id}-file`, HTMLInputElement)];
+  const take = async (file: File | undefined) => {
+    if (file === undefined) return;
+    field.value = await file.text();
+    say(`${file.name} is read; it stays on this page.`);
+  };
+  input.addEventListener('change', () => void take(input.files?.[0]));
+  zone.addEventListener('dragover', (event) => {
+    event.preventDefault();
+    zone.classList.add('over');
+  });
+  zone.addEventListener('dragleave', () => zone.classList.remove('over'));
+  zone.addEventListener('drop', (event) => {
+    zone.classList.remove('over');
+    const [file] = event.dataTransfer?.files ?? [];
+    // A dropped text goes where the browser puts it.
+    if (file === undefined) return;
+    event.preventDefault();
+    void take(file);
+  });
+}
+
+const say = (...parts: readonly (Node | string)[]) => part('state', HTMLElement).replaceChildren(...parts);
+const textOf = (id: string) => part(id, HTMLTextAreaElement).value.trim();
+
+async function verifyGiven(form: HTMLFormElement, ownKeys: boolean): Promise<void> {
+  const field = part('receipt', HTMLTextAreaElement);
+  const result = part('result', HTMLElement);
+  result.hidden = true;
+  const receipt = field.value.trim();
+  field.setAttribute('aria-invalid', String(receipt === ''));
+  if (receipt === '') {
+    say(pill('unchecked'), ' There is no receipt yet: paste one, or choose a file.');
+    field.focus();
+    return;
+  }
+  say(pill('running'), ' Your browser checks the receipt.');
+  try {
+    const keys = ownKeys ? textOf('keys') : await fetchedKeys(form.dataset.keys ?? '');
+    const report = await verifyReceipt(receipt, { keys, ...extras(receipt) });
+    say(pill(report.ok ? 'verified' : 'failed'), ` ${lastWord(report)}`);
+    part('findings', HTMLElement).replaceChildren(...shown(report, keys));
+    result.hidden = false;
+    part('result-title', HTMLElement).focus();
+  } catch (error) {
+    say(pill('unchecked'), ` It could not be checked. ${reasonOf(error)}`);
+  }
+}
+
+/** An execution response opens its own commitments, unless others are given. */
+function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'disclosures'> {
+  const [proof, given] = [textOf('proof'), textOf('disclosures')];
+  const document = readReceiptDocument(receipt);
+  const own = document.kind === 'execution' && 'disclosures' in document.text;
+  return {
+    // What was copied from a page may have lost its last line's end, without which it is no signed note.
+    ...(proof === '' ? {} : { proof: `${proof}\n` }),
+    ...(given !== '' ? { disclosures: given } : own ? { disclosures: document.text } : {}),
+  };
+}
+
+const lastWord = ({ ok, problem }: ReceiptReport): string =>
+  ok ? 'Every check holds.' : (problem ?? 'Something does not hold: do not rely on this receipt.');
+
+const UNASKED: Row = {
+  state: 'unchecked',
+  words: 'Whether it stands in the public log',
+  name: 'receipt_logged',
+  more: 'No proof was given.',
+};
+
+function shown(report: ReceiptReport, keys: string): readonly Node[] {
+  const { payload, keyId, differences, opened, checks } = report;
+  const parts: Node[] = [checkTable([...checks.map(rowOf), ...(textOf('proof') === '' ? [UNASKED] : [])])];
+  const section = (title: string, ...more: readonly Node[]) => parts.push(element('h3', {}, title), ...more);
+  if (keyId !== null && !holds(keys, keyId))
+    parts.push(element('p', {}, 'The key set does not hold the key that the receipt names: ', code(keyId)));
+  if (differences.length > 0)
+    section('The text around the signed receipt says something else', differenceTable(differences));
+  if (opened !== null && opened.length > 0) section('Disclosures', disclosures(opened));
+  // Unsigned words beside a failure would be read as facts.
+  if (payload !== null && checks.every(({ ok }) => ok)) {
+    section('What was signed', statement(payload));
+    section('What was redacted', redactions(payload, opened?.filter(({ ok }) => ok).length ?? 0));
+    parts.push(whole(payload));
+  }
+  return parts;
+}
+
+function holds(keys: string, keyId: string): boolean {
+  return (fromJwkSet(JSON.parse(keys)) ?? []).some((key) => key.keyId === keyId);
+}
+
+function whole(payload: object): HTMLElement {
+  const text = element('pre', { class: 'wrap' }, code(JSON.stringify(payload, null, 2)));
+  return element('details', {}, element('summary', {}, 'The whole payload, as JSON'), text);
+}

@@ -1,0 +1,38 @@
+// Hash and signature check by WebCrypto, which Bun, Deno, Node and browsers have alike.
+import type { Primitives } from '../domain/receipt/verify.ts';
+
+/** The runtime cannot check anything: not the receipt's fault. `message`: for people. */
+export class CannotVerify extends Error {
+  override readonly name = 'CannotVerify';
+}
+
+export const webPrimitives: Primitives = {
+  sha256: async (bytes) => new Uint8Array(await subtle().digest('SHA-256', Uint8Array.from(bytes))),
+  async ed25519Verify(publicKey, message, signature) {
+    const key = await imported(publicKey);
+    if (key === null) return false;
+    return subtle().verify('Ed25519', key, Uint8Array.from(signature), Uint8Array.from(message));
+  },
+};
+
+/** null: the bytes are no point of the curve. */
+async function imported(publicKey: Uint8Array): Promise<CryptoKey | null> {
+  try {
+    return await subtle().importKey('raw', Uint8Array.from(publicKey), 'Ed25519', false, ['verify']);
+  } catch (error) {
+    if (error instanceof Error && error.name === 'NotSupportedError')
+      throw new CannotVerify('WebCrypto knows no Ed25519 here: a newer browser or runtime is needed.');
+    if (error instanceof Error && error.name === 'DataError') return null;
+    throw error;
+  }
+}
+
+function subtle(): Crypto['subtle'] {
+  // Browsers leave it out on pages that came over plain HTTP from another machine.
+  const { crypto }: { readonly crypto?: Partial<Crypto> } = globalThis;
+  if (crypto?.subtle === undefined)
+    throw new CannotVerify(
+      'There is no WebCrypto here: browsers offer it only on pages from HTTPS or localhost.',
+    );
+  return crypto.subtle;
+}
