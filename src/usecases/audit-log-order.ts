@@ -87,5 +87,5 @@ function missingBefore(before: string | null, position: string): number {
     /^\d{1,20}$/.test(text) ? Number(text) : Number.NaN,
   );
   const [from = Number.NaN, to = Number.NaN] = numbers;
-  return Number.isSafeInteger(to - from) ? to - from - 1 : 0;
+  return Number.isSafeInteger(to - from) ? Math.max(0, to - from - 1) : 0;
 }

@@ -7,7 +7,7 @@ import type { ChainedEvent } from '../receipt/chain.ts';
 import { CHECK_WORDS } from '../receipt/check-words.ts';
 import type { KeyRecord } from '../receipt/keys.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
-import { type Primitives, verifyReceipt } from '../receipt/verify.ts';
+import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
 import { RECEIPT_FINDINGS } from './finding.ts';
 import type { Fault } from './place.ts';
 import { same } from './same.ts';
@@ -42,15 +42,15 @@ export async function judgeReceipt(
   };
   const asked = { jws, receiptId, jobId: started.jobId, keys, job: facts, log: null };
   const report = await verifyReceipt(asked, primitives);
-  const kinds = new Map<Fault['kind'], Fault>();
-  for (const { name, ok } of report.checks) {
-    const kind = RECEIPT_FINDINGS[name];
-    if (ok || kinds.has(kind)) continue;
-    kinds.set(kind, { kind, message: `not so (${name}): ${CHECK_WORDS[name]}` });
-  }
   const parsed = parseJws(jws);
   const payload = parsed !== null && isReceiptPayload(parsed.payload) ? parsed.payload : null;
-  const faults = [...kinds.values()];
+  const faults: Fault[] = [];
+  for (const { name, ok } of report.checks) {
+    const kind = RECEIPT_FINDINGS[name];
+    // Of what cannot be read every comparison fails: that says nothing more.
+    if (ok || faults.some((fault) => fault.kind === kind) || (payload === null && !BARE.has(name))) continue;
+    faults.push({ kind, message: `not so (${name}): ${CHECK_WORDS[name]}` });
+  }
   if (payload === null) return { faults, payload };
   if (!isEventOf(signed, payload, report.keyId)) {
     const message = 'decision, key or time of the event are not those of its receipt';
@@ -62,6 +62,9 @@ export async function judgeReceipt(
   }
   return { faults, payload };
 }
+
+/** Checks that need no payload. */
+const BARE: ReadonlySet<CheckName> = new Set(['signature_valid', 'payload_version_supported']);
 
 const isEventOf = (
   { decisionId, keyId, signedAt }: ReceiptSigned,

@@ -1,0 +1,152 @@
+// A record as a relay writes it, with its keys, its receipt log and all that the use cases append, and the hands of a
+// forger: what is edited, dropped, swapped or signed anew afterwards.
+import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
+import type { Finding } from '#src/domain/audit/finding.ts';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { STREAM } from '#src/domain/events.ts';
+import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { readEvent } from '#src/domain/recorded.ts';
+import { leafData } from '#src/domain/transparency/leaves.ts';
+import { leafHash } from '#src/domain/transparency/merkle.ts';
+import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { type AuditSummary, makeAuditor } from '#src/usecases/audit-log.ts';
+import type { ExecuteDeps } from '#src/usecases/execute-webhook.ts';
+import { signedCheckpoint } from '#src/usecases/signed-checkpoint.ts';
+import { otherPayment } from './fakes-payments.ts';
+import { given, shared, world } from './fakes-world.ts';
+import { type CallChanges, execute } from './given-call.ts';
+import { hex, keyActivated, keyRetired } from './given-events.ts';
+import { signed } from './given-receipt.ts';
+import { primitives, sha256, type TestKey, testKey } from './primitives.ts';
+
+export const ORIGIN = 'relay.example/receipts';
+const MMD_SECONDS = 3600;
+
+export type Record = Awaited<ReturnType<typeof givenRecord>>;
+
+/** `log`: whether there is a transparency log, begun before anything else. */
+export async function givenRecord({ log = true } = {}) {
+  const common = shared();
+  const checkpointKey = testKey({ purpose: 'checkpoint' });
+  const signing = { key: common.key };
+  const promise = log ? { origin: ORIGIN, mmdSeconds: MMD_SECONDS } : null;
+  const process = (changes: Partial<ExecuteDeps> = {}) =>
+    world(common, {
+      signer: { current: () => signing.key, former: () => null },
+      receiptLog: () => promise,
+      ...changes,
+    });
+  const it = process();
+  const now = () => new Date(it.clock.now()).toISOString();
+  let payments = 0;
+
+  const announce = ({ keyId, x, record: { purpose } }: TestKey) =>
+    given(it, STREAM.keys, keyActivated({ keyId, x, purpose, activatedAt: now() }));
+  const retire = (key: TestKey, changes: Parameters<typeof keyRetired>[0] = {}) =>
+    given(
+      it,
+      STREAM.keys,
+      keyRetired({ keyId: key.keyId, effectiveAt: now(), retiredAt: now(), ...changes }),
+    );
+  /** Over all leaves, or the first `size`. */
+  const checkpoint = async (size?: number, key = checkpointKey, origin = ORIGIN) => {
+    const tree = await treeOf(it.log.events, size);
+    const head = { origin, size: tree.size, root: await rootOf(tree, sha256) };
+    await given(it, STREAM.receiptLog, await signedCheckpoint(head, key, it.clock.now(), sha256));
+  };
+  /** A paid call with a payment and a key of its own; answers the job's id. */
+  const paid = async (changes: CallChanges = {}, by = it) => {
+    const presented = otherPayment(String(++payments));
+    const answer = await execute(by, { presented, key: `paid-${payments}`, ...changes });
+    return answer.kind === 'refused' ? answer.refusal.refused : answer.execution.job.id;
+  };
+
+  await announce(common.key);
+  if (log) {
+    await announce(checkpointKey);
+    await checkpoint(0);
+  }
+  return { ...it, it, process, signing, checkpointKey, announce, retire, checkpoint, paid, now };
+}
+
+/** Of the first `size` leaves of these events; of all where it is left out. */
+export async function treeOf(
+  events: readonly RecordedEvent[],
+  size = Number.POSITIVE_INFINITY,
+): Promise<Tree> {
+  let tree = EMPTY_TREE;
+  for (const recorded of events) {
+    const event = readEvent(recorded);
+    const data = event === null || tree.size >= size ? null : await leafData(event, sha256);
+    if (data !== null) tree = (await appendLeaf(tree, await leafHash(data, sha256), sha256)).tree;
+  }
+  return tree;
+}
+
+export type Audited = { readonly findings: readonly Finding[]; readonly summary: AuditSummary };
+
+/** A batch so small that what is asked for is found in memory as well as in the file. */
+const HELD = 7;
+
+export async function audit(events: readonly RecordedEvent[]): Promise<Audited> {
+  const findings: Finding[] = [];
+  const scratch = sqliteScratch(undefined, HELD);
+  const auditor = makeAuditor({ primitives, scratch, onFinding: (finding) => findings.push(finding) });
+  try {
+    for (const event of events) await auditor.take(event);
+    return { summary: await auditor.finish(), findings };
+  } finally {
+    scratch.close();
+  }
+}
+
+/** Kind, stream and revision of each finding. */
+export const told = ({ findings }: Audited) =>
+  findings.map(({ kind, stream, revision }) => `${kind} ${stream} ${revision}`);
+
+// ── a forger's hands ────────────────────────────────────────────────────────────────────────────────────
+
+export type Which = (event: RecordedEvent) => boolean;
+
+/** The n-th event of a type, from 0 on. */
+export function nth(events: readonly RecordedEvent[], type: string, n = 0): RecordedEvent {
+  const found = events.filter((event) => event.type === type)[n];
+  if (found === undefined) throw new Error(`no ${type} ${n}`);
+  return found;
+}
+
+export const edited = (
+  events: readonly RecordedEvent[],
+  which: RecordedEvent,
+  data: JsonObject,
+): readonly RecordedEvent[] =>
+  events.map((event) => (event === which ? { ...event, data: { ...event.data, ...data } } : event));
+
+/** Revisions and positions as if nothing had ever been there: the forger is no fool. */
+export function renumbered(events: readonly RecordedEvent[]): readonly RecordedEvent[] {
+  const next = new Map<string, bigint>();
+  return events.map((event, index) => {
+    const revision = next.get(event.stream) ?? 0n;
+    next.set(event.stream, revision + 1n);
+    return { ...event, revision, position: String(index + 1).padStart(20, '0') };
+  });
+}
+
+export const without = (events: readonly RecordedEvent[], which: Which): readonly RecordedEvent[] =>
+  events.filter((event) => !which(event));
+
+/** A receipt with another payload, truly signed. */
+export async function resigned(
+  events: readonly RecordedEvent[],
+  which: RecordedEvent,
+  key: TestKey,
+  change: (payload: ReceiptPayload) => object,
+): Promise<readonly RecordedEvent[]> {
+  const payload = parseJws(String(which.data.jws))?.payload;
+  if (!isReceiptPayload(payload)) throw new Error('no receipt');
+  const jws = await signed({ ...payload, ...change(payload) }, key);
+  return edited(events, which, { jws, keyId: key.keyId });
+}
+
+export const anyHash = hex('e');
