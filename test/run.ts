@@ -7,6 +7,7 @@ import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CaseResult, readJunit, titleKey } from './junit.ts';
+import { makePristine, PRISTINE } from './support/pristine.ts';
 import type { SkipNote } from './support/requirements.ts';
 
 const RUNTIMES = ['bun', 'deno'] as const;
@@ -27,11 +28,13 @@ const TEST_LIMIT_MS = 120_000;
 
 const root = join(import.meta.dirname, '..');
 const scratch = mkdtempSync(join(tmpdir(), 'relay-tests-'));
+const pristine = join(scratch, 'pristine');
 
 async function main(args: readonly string[]): Promise<number> {
   const runtimes = RUNTIMES.filter((name) => args[0] === name || (args[0] !== 'bun' && args[0] !== 'deno'));
   const files = testFiles(runtimes.length === 1 ? args.slice(1) : args);
   const results: FileResult[] = [];
+  await makePristine(pristine);
   for (const runtime of runtimes) {
     const command = runtime === 'bun' ? process.execPath : denoBinary();
     results.push(...(await inLanes(files, (file) => runFile(runtime, command, file))));
@@ -106,7 +109,8 @@ type Run = { readonly ended: string | null; readonly output: string };
 
 /** `ended`: null where the exit code was 0. */
 function run(command: string, args: readonly string[], skips: string): Promise<Run> {
-  const env = { ...process.env, RELAY_TEST_SKIPS: skips, NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
+  const own = { RELAY_TEST_SKIPS: skips, [PRISTINE]: pristine };
+  const env = { ...process.env, ...own, NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';

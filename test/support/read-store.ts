@@ -15,6 +15,7 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import { judgeBySignature } from './job-histories.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
 import { sha256 } from './primitives.ts';
+import { givePristine } from './pristine.ts';
 
 export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -29,19 +30,20 @@ export type ReadStoreHarness = {
 
 /** One embedded store, emptied for each test: to make one takes seconds. */
 export function pgliteHarness(): ReadStoreHarness {
-  const directory = mkdtempSync(join(tmpdir(), 'relay-pglite-'));
+  const dataDir = mkdtempSync(join(tmpdir(), 'relay-pglite-'));
+  givePristine(dataDir);
   let store: ReadStore<Db> | null = null;
   return {
     name: 'pglite',
     needs: { skip: false },
     async fresh() {
-      store ??= pgliteReadStore({ directory, logger: silent });
+      store ??= pgliteReadStore({ directory: join(dataDir, 'read-models'), logger: silent });
       await emptyRows(await store.open());
       return store;
     },
     async end() {
       await store?.close();
-      rmSync(directory, { recursive: true, force: true });
+      rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }
