@@ -54,6 +54,8 @@ export function checkpoints(deps: CheckpointDeps): Checkpoints {
   const state = { problem: null as CheckpointProblem | null, looked: false };
 
   async function look(show: ShowTree, sign: boolean): Promise<Looked> {
+    // Known before the log is read, so that it has it.
+    const known = receiptLog.latest();
     const last = await receiptLog.refresh();
     if (last === null) return 'covered';
     const { stored } = last;
@@ -62,7 +64,7 @@ export function checkpoints(deps: CheckpointDeps): Checkpoints {
     const verdict = nextCheckpoint({
       last: stored && { ...stored, position: last.position },
       signed: stored !== null && (await isSigned(stored)),
-      known: receiptLog.latest(),
+      known,
       rows: tree,
     });
     state.looked = true;

@@ -1,0 +1,122 @@
+// Processes that keep one receipt log: each with rows of its own, which may be behind, over a log that all share.
+import { decodeEvent } from '#src/domain/recorded.ts';
+import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { leafData } from '#src/domain/transparency/leaves.ts';
+import { leafHash } from '#src/domain/transparency/merkle.ts';
+import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
+import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
+import { openReceiptLog } from '#src/usecases/receipt-log.ts';
+import { checkpoints, type ShowTree, type StandingTree } from '#src/usecases/sign-checkpoint.ts';
+import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
+import { type FaultyLog, faultyLog } from './fakes-log.ts';
+import { given } from './fakes-world.ts';
+import { receiptSigned } from './given-events.ts';
+import { primitives, sha256, type TestKey, testKey } from './primitives.ts';
+import { MTH } from './rfc6962.ts';
+
+export const STREAM = 'log-receipts';
+export const ORIGIN = 'relay.example/receipts';
+
+export type Deployment = { readonly log: FaultyLog; readonly key: TestKey };
+
+export const deployment = (log = faultyLog()): Deployment => ({
+  log,
+  key: testKey({ purpose: 'checkpoint' }),
+});
+
+/** A receipt in a stream of its own. */
+export async function receipt({ log }: Pick<Deployment, 'log'>, n = log.events.length): Promise<void> {
+  await given({ log }, `job-${n}`, receiptSigned({ jws: `receipt.${n}.signed` }));
+}
+
+/** The rows of the first events. */
+export async function rowsOf(events: readonly RecordedEvent[]): Promise<StandingTree> {
+  const tiles = new Map<string, Uint8Array>();
+  let tree = EMPTY_TREE;
+  for (const recorded of events) {
+    const event = decodeEvent(recorded);
+    const data = event && (await leafData(event, sha256));
+    if (data === null) continue;
+    const grown = await appendLeaf(tree, await leafHash(data, sha256), sha256);
+    tree = grown.tree;
+    for (const { level, index, hash } of grown.entries) {
+      const name = `${level}/${Math.floor(index / 256)}`;
+      tiles.set(name, Buffer.concat([tiles.get(name) ?? new Uint8Array(), hash]));
+    }
+  }
+  const readTile = async (level: number, n: number) => tiles.get(`${level}/${n}`) ?? null;
+  return { tree, position: events.at(-1)?.position ?? null, readTile };
+}
+
+export type Options = {
+  readonly host?: string;
+  readonly key?: TestKey | null;
+  /** Keys that the event log tells of. */
+  readonly keys?: readonly TestKey[];
+  /** The log as this process reaches it. */
+  readonly log?: EventLog;
+};
+
+/** A process that has begun or found the log; its rows tell all events until told otherwise. */
+export async function keeper(common: Deployment, options: Options = {}) {
+  const { host = 'relay.example', key = common.key, keys = [common.key], log = common.log } = options;
+  const clock = manualClock();
+  const logger = collectingLogger();
+  const ending = new AbortController();
+  const journal = { log, clock, logger, entropy: seededEntropy(host.length), ending: ending.signal };
+  const held = { key };
+  const checkpointSigner = { current: () => held.key };
+  const known = { list: keys, now: keys };
+  const directory = {
+    list: async () => known.list.map(({ record }) => record),
+    refresh: async () => known.now.map(({ record }) => record),
+  };
+  const receiptLog = await openReceiptLog({ ...journal, checkpointSigner, sha256 });
+  await receiptLog.begin(host);
+  const signing = checkpoints({ ...journal, receiptLog, checkpointSigner, directory, primitives });
+  const rows = { told: Number.POSITIVE_INFINITY, changed: (tree: StandingTree) => tree };
+  const show: ShowTree = async (work) =>
+    work(rows.changed(await rowsOf(common.log.events.slice(0, rows.told))));
+  return {
+    receiptLog,
+    signing,
+    /** `told`: how many events the rows tell. */
+    rows,
+    held,
+    known,
+    clock,
+    logger,
+    ending,
+    look: (sign = true) => signing.look(show, sign),
+    show,
+  };
+}
+
+export type Keeper = Awaited<ReturnType<typeof keeper>>;
+
+/** What is wrong with the checkpoints of a log, by its events alone; empty where nothing is. */
+export async function contradictions({ log, key }: Deployment): Promise<string[]> {
+  const found: string[] = [];
+  const leaves: Uint8Array[] = [];
+  let size = -1;
+  for (const recorded of log.events) {
+    const event = decodeEvent(recorded);
+    const data = event && (await leafData(event, sha256));
+    if (data !== null) leaves.push(data);
+    if (event?.type !== 'CheckpointSigned') continue;
+    const signed = await verifyCheckpoint(event.data.note, [key.record], primitives);
+    if (signed === null || signed.origin !== ORIGIN) found.push(`${recorded.revision} is not signed`);
+    if (Number(event.data.size) <= size) found.push(`${recorded.revision} does not grow`);
+    size = Number(event.data.size);
+    if (size > leaves.length) found.push(`${recorded.revision} is over leaves that were not there`);
+    const root = Buffer.from(MTH(leaves.slice(0, size))).toString('base64');
+    if (root !== event.data.root) found.push(`${recorded.revision} is over other leaves`);
+  }
+  return found;
+}
+
+/** Sizes of all checkpoints, in order. */
+export const sizes = ({ log }: Pick<Deployment, 'log'>): number[] =>
+  log.events.flatMap(({ type, data }) =>
+    type === 'CheckpointSigned' ? [parseCheckpoint(String(data.note))?.size ?? -1] : [],
+  );
