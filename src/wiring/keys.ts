@@ -31,7 +31,7 @@ export const verifierPrimitives: Primitives = { sha256, ed25519Verify };
  * `LogTakesNothing`: then the process must not start.
  */
 export async function wireKeys(
-  config: Config,
+  config: Pick<Config, 'keyFile'>,
   journal: JournalDeps & { readonly ending: AbortSignal },
 ): Promise<Keys & { readonly watching: Promise<void> }> {
   const { path, create } = config.keyFile;

@@ -1,6 +1,7 @@
 // The keys of a living process: it follows log and key file by itself, and signs only what will verify.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { keyDirectory } from '#src/usecases/key-directory.ts';
 import { demandSigningKey, ownKeys } from '#src/usecases/own-keys.ts';
@@ -187,6 +188,29 @@ test('a new call is refused before anything is charged where no key is valid for
   it.clock.advance(600_000);
   assert.equal((await execute({ deps })).kind, 'replayed');
   assert.throws(() => demandSigningKey(deps), noKey);
+});
+
+test('a receipt is signed by one key, which is valid at its very iat, however keys come and go meanwhile', async () => {
+  const it = world();
+  const [asked, given]: [number[], string[]] = [[], []];
+  const current = (at = Number.NaN) => {
+    const key = storedKey();
+    asked.push(at);
+    given.push(key.keyId);
+    const sign = (message: Uint8Array) => {
+      it.clock.skew(60_000);
+      return key.sign(message);
+    };
+    return { ...key, sign };
+  };
+  const answer = await execute({ deps: { ...it.deps, signer: { current, former: () => null } } });
+  assert.ok(answer.kind === 'ran');
+  const { keyId, jws } = answer.execution.receipt;
+  const payload = parseJws(jws)?.payload;
+  assert.ok(isReceiptPayload(payload));
+  assert.equal(keyId, given.at(-1));
+  assert.equal(parseJws(jws)?.header.kid, keyId);
+  assert.equal(payload.iat, Math.floor((asked.at(-1) ?? 0) / 1000));
 });
 
 test('it looks until the process ends, and then no more', async () => {

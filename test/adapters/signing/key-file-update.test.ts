@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   lstatSync,
   mkdtempSync,
   readdirSync,
@@ -66,6 +67,16 @@ test('nothing but the file and its lock is left, both for the owner alone', () =
   const names = readdirSync(join(folder, 'alone')).toSorted();
   assert.deepEqual(names, ['keys.json', 'keys.json.lock']);
   for (const name of names) assert.equal(statSync(join(folder, 'alone', name)).mode & 0o777, 0o600, name);
+});
+
+test('the file stays the service’s where another user changes it', () => {
+  const path = madeIn('owner');
+  // Who is not root runs this as the owner.
+  if (process.getuid?.() === 0) chownSync(path, 12_345, 23_456);
+  const before = statSync(path);
+  updateKeyFile(path, () => added);
+  for (const file of [path, `${path}.lock`])
+    assert.deepEqual([statSync(file).uid, statSync(file).gid], [before.uid, before.gid], file);
 });
 
 test('where nothing is to be done the file is not touched', () => {
