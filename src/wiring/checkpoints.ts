@@ -4,7 +4,9 @@ import type { ReadModels } from '#projections/read-models.ts';
 import type { Db } from '#projections/rows.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { withTree } from '#projections/with-tree.ts';
+import { Fault } from '../domain/refusal.ts';
 import type { Clock } from '../ports/clock.ts';
+import { EventLogUnavailable } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ReadStore } from '../ports/read-store.ts';
 import type { ReceiptLogKeeper } from '../usecases/receipt-log.ts';
@@ -52,6 +54,8 @@ export type CheckpointLoopDeps = {
 const LOOK_MS = 1000;
 /** Between two checkpoints: with the looks in between well within TRANSPARENCY.checkpointMs. */
 const GAP_MS = 2500;
+/** So long leaves wait for the process that projects; then any other signs. */
+const TAKE_OVER_MS = 10_000;
 /** For the last checkpoint of an orderly end. */
 const LAST_MS = 2000;
 
@@ -62,7 +66,14 @@ const LAST_MS = 2000;
 export function keepCheckpoints(deps: CheckpointLoopDeps): { stop(): Promise<void> } {
   const { receiptLog, checkpoints, runner, clock, logger } = deps;
   const stopping = new AbortController();
-  const state = { looked: null as string | null, signedAt: Number.NEGATIVE_INFINITY, failing: false };
+  const state = {
+    /** Where the rows stood at the last look. */
+    looked: null as string | null,
+    /** Since when it is known that somebody has to sign, and nobody has. */
+    uncoveredAt: null as number | null,
+    signedAt: Number.NEGATIVE_INFINITY,
+    failing: false,
+  };
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
@@ -73,21 +84,24 @@ export function keepCheckpoints(deps: CheckpointLoopDeps): { stop(): Promise<voi
         await lookIfMoved(GAP_MS);
         state.failing = false;
       } catch (cause) {
-        if (!state.failing && !stopping.signal.aborted)
-          logger.warn('the receipt log cannot be looked at', { cause });
+        const away = cause instanceof EventLogUnavailable || cause instanceof Fault;
+        if (away) continue;
+        if (!state.failing) logger.warn('the receipt log cannot be looked at', { cause });
         state.failing = true;
       }
     }
   }
 
   async function lookIfMoved(gapMs: number): Promise<void> {
-    const position = runner.position();
-    const role = runner.role();
-    if (position === state.looked || role === null) return;
-    const projects = role === 'projects';
-    if (projects && clock.monotonic() - state.signedAt < gapMs) return;
-    const looked = await checkpoints.look(projects ? deps.locked : deps.unlocked, projects);
+    const [position, role, now] = [runner.position(), runner.role(), clock.monotonic()];
+    const overdue = state.uncoveredAt !== null && now - state.uncoveredAt >= TAKE_OVER_MS;
+    if (role === null || (position === state.looked && !overdue)) return;
+    // Whoever projected may be gone, and at rest nobody takes its place.
+    const signs = role === 'projects' || (role === 'follows' && overdue);
+    if (signs && now - state.signedAt < gapMs) return;
+    const looked = await checkpoints.look(signs ? deps.locked : deps.unlocked, signs);
     if (looked === 'signed') state.signedAt = clock.monotonic();
+    state.uncoveredAt = looked === 'uncovered' ? clock.monotonic() : null;
     // Whoever holds the lock may let it go without a word.
     if (looked !== 'busy') state.looked = position;
   }
