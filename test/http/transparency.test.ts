@@ -95,13 +95,18 @@ for (const [what, paths] of NO_TILES) {
   });
 }
 
-const proofError = async (id: string) => errorOf(await client.call(proofOf(id)));
-
 test('receipt_not_found: an id that was never given out, without asking anyone, and one of no leaf', async () => {
+  const asked: string[] = [];
+  const prove: typeof transparency.prove = (id) => {
+    asked.push(id);
+    return transparency.prove(id);
+  };
+  const watched = clientOf(fakeWorld({ transparency: { ...transparency, prove } }));
   for (const id of ['job_0000000000000000000000000a', 'rcpt_1', '__proto__', '%00', receiptIdAt(9999)]) {
-    const { status, code } = await proofError(id);
+    const { status, code } = await errorOf(await watched.call(proofOf(id)));
     assert.deepEqual([status, code], [404, 'receipt_not_found'], id);
   }
+  assert.deepEqual([...new Set(asked)], [receiptIdAt(9999)]);
 });
 
 test('receipt_not_ready: 409 with Retry-After until a checkpoint has the receipt', async () => {
