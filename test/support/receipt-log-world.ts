@@ -1,4 +1,5 @@
 // Processes that keep one receipt log: each with rows of its own, which may be behind, over a log that all share.
+import type { KeyRecord } from '#src/domain/receipt/keys.ts';
 import { decodeEvent } from '#src/domain/recorded.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
@@ -95,17 +96,24 @@ export async function keeper(common: Deployment, options: Options = {}) {
 export type Keeper = Awaited<ReturnType<typeof keeper>>;
 
 /** What is wrong with the checkpoints of a log, by its events alone; empty where nothing is. */
-export async function contradictions({ log, key }: Deployment): Promise<string[]> {
+export const contradictions = ({ log, key }: Deployment): Promise<string[]> =>
+  contradictionsOf(log.events, [key.record], ORIGIN);
+
+export async function contradictionsOf(
+  events: readonly RecordedEvent[],
+  keys: readonly KeyRecord[],
+  origin: string,
+): Promise<string[]> {
   const found: string[] = [];
   const leaves: Uint8Array[] = [];
   let size = -1;
-  for (const recorded of log.events) {
+  for (const recorded of events) {
     const event = decodeEvent(recorded);
     const data = event && (await leafData(event, sha256));
     if (data !== null) leaves.push(data);
     if (event?.type !== 'CheckpointSigned') continue;
-    const signed = await verifyCheckpoint(event.data.note, [key.record], primitives);
-    if (signed === null || signed.origin !== ORIGIN) found.push(`${recorded.revision} is not signed`);
+    const signed = await verifyCheckpoint(event.data.note, keys, primitives);
+    if (signed?.origin !== origin) found.push(`${recorded.revision} is not signed`);
     if (Number(event.data.size) <= size) found.push(`${recorded.revision} does not grow`);
     size = Number(event.data.size);
     if (size > leaves.length) found.push(`${recorded.revision} is over leaves that were not there`);
@@ -116,7 +124,7 @@ export async function contradictions({ log, key }: Deployment): Promise<string[]
 }
 
 /** Sizes of all checkpoints, in order. */
-export const sizes = ({ log }: Pick<Deployment, 'log'>): number[] =>
+export const sizes = ({ log }: { readonly log: { readonly events: readonly RecordedEvent[] } }): number[] =>
   log.events.flatMap(({ type, data }) =>
     type === 'CheckpointSigned' ? [parseCheckpoint(String(data.note))?.size ?? -1] : [],
   );

@@ -1,0 +1,90 @@
+// The receipt log of a real service: begun at its first start, signed as it grows and not otherwise, the same log after
+// a restart under another name.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fromJwkSet, type KeyRecord } from '#src/domain/receipt/keys.ts';
+import { type Checkpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { primitives } from '#test/support/primitives.ts';
+import { contradictionsOf, sizes } from '#test/support/receipt-log-world.ts';
+import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { recordedIn } from '#test/support/service-log.ts';
+import { payloadOf } from '#test/support/service-receipts.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+
+type Receipt = { readonly id: string; readonly jws: string; readonly checkpoint: string | null };
+type Trust = {
+  readonly trustComponents: readonly { readonly name: string; readonly value: unknown }[];
+};
+
+describe('the receipt log', () => {
+  let world: World;
+  let service: Service;
+  let origin: string;
+  let keys: readonly KeyRecord[];
+
+  const call = async (idempotencyKey: string, path = ''): Promise<Executed> =>
+    (await execute(service, { url: world.target.url(`/hook${path}`), idempotencyKey })).body;
+
+  async function verified(note: string | null): Promise<Checkpoint> {
+    const checkpoint = note === null ? null : await verifyCheckpoint(note, keys, primitives);
+    assert.ok(checkpoint, `signed by a published key: ${note}`);
+    return checkpoint;
+  }
+
+  /** The receipt with the first checkpoint that it is in. */
+  const logged = ({ receipt }: Executed): Promise<Receipt> =>
+    waitFor('a checkpoint over the receipt', async () => {
+      const { body } = await get<Receipt>(`${service.url}/api/receipts/${receipt.id}`);
+      return body.checkpoint !== null && body;
+    });
+
+  before(async () => {
+    world = await makeWorld({ handler: ({ path }) => ({ status: path.endsWith('gone') ? 500 : 200 }) });
+    service = await world.start();
+    origin = `${new URL(service.url).host}/receipts`;
+    keys = fromJwkSet((await get(`${service.url}/.well-known/jwks.json`)).body) ?? [];
+  });
+  after(() => world.end());
+
+  test('every execution response carries the newest checkpoint: fresh, failed and replayed', async () => {
+    const fresh = await call('one');
+    assert.deepEqual(payloadOf(fresh.receipt.jws).log, { origin, mmdSeconds: 3600 });
+    const failed = await call('two', '/gone');
+    assert.equal(failed.job.status, 'failed');
+    for (const { checkpoint } of [fresh, failed, await call('one')])
+      assert.equal((await verified(checkpoint)).origin, origin);
+  });
+
+  test('a receipt is in a checkpoint soon, which its own address and the next answers show', async () => {
+    const receipt = await logged(await call('three'));
+    const { size } = await verified(receipt.checkpoint);
+    // Two keys and three receipts.
+    assert.ok(size >= 5, String(size));
+    const replayed = await verified((await call('three')).checkpoint);
+    assert.ok(replayed.size >= size);
+    const { body } = await get<Trust>(`${service.url}/api/trust`);
+    const component = body.trustComponents.find(({ name }) => name === 'log_checkpoint');
+    assert.equal(component?.value, true);
+  });
+
+  test('an orderly end leaves no receipt without a checkpoint; none is signed for nothing', async () => {
+    await call('four');
+    assert.equal((await service.stop()).code, 0);
+    const events = await recordedIn(world.dataDir);
+    assert.deepEqual(await contradictionsOf(events, keys, origin), []);
+    assert.equal(sizes({ log: { events } }).at(-1), 6);
+  });
+
+  test('started again under another name it is the same log', async () => {
+    service = await world.start({ PUBLIC_BASE_URL: 'https://later.example' });
+    const next = await call('five');
+    assert.equal((await verified(next.checkpoint)).origin, origin);
+    assert.equal(payloadOf(next.receipt.jws).log?.origin, origin);
+    assert.equal((await verified((await logged(next)).checkpoint)).size, 7);
+    const told = logLines(service.stdout()).filter(({ named }) => named !== undefined);
+    assert.deepEqual(
+      told.map(({ level, named, here }) => [level, named, here]),
+      [['warn', origin, 'later.example/receipts']],
+    );
+  });
+});
