@@ -269,6 +269,13 @@ test('rows that are behind do not hide another fault', async () => {
   assert.deepEqual(failed(report), ['status_matches']);
 });
 
+test('a wrong proof is wrong while the rows are behind, too', async () => {
+  const { it, deps, receipt, log } = await storedAndLogged();
+  const { transparency } = logThatSays(it, await log.asked.prove('rcpt_other'));
+  const report = await verifyStored({ ...deps, transparency, reachedHead: async () => false }, receipt, null);
+  assert.deepEqual(failed(report), ['receipt_logged']);
+});
+
 test('no receipt log: no word of one', async () => {
   const { deps, receipt } = await stored();
   const report = await verifyStored(deps, receipt, null);
