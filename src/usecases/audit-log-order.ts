@@ -49,17 +49,20 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
   return {
     take(event) {
       so.events++;
-      if (isUnnamed(event)) {
-        const message = 'no log has such a stream, id or position';
-        return { faults: [{ kind: 'event_unreadable', message }], skip: true };
-      }
       const { stream, revision, id, position } = event;
       const faults: Fault[] = [];
+      if ([stream, id, position].some(isNoName)) {
+        faults.push({ kind: 'event_unreadable', message: 'no log has such a stream, id or position' });
+      }
+      const astray = isNoName(position) ? null : positionFault(position);
+      if (astray !== null) faults.push(astray);
+      if (isNoName(stream) || isNoName(id)) return { faults, skip: true };
       const here = `${stream} ${revision}`;
       const before = ids.get(id);
       if (before === null) ids.put(id, here);
       else faults.push({ kind: 'event_id_repeated', message: `its id is that of revision ${before}` });
-      for (const fault of [positionFault(position), revisionFault(event)]) if (fault) faults.push(fault);
+      const misnumbered = revisionFault(event);
+      if (misnumbered !== null) faults.push(misnumbered);
       return { faults, skip: before === here };
     },
     get events() {
@@ -75,8 +78,7 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
 }
 
 /** Half a surrogate pair or U+0000: neither a database nor UTF-8 tells such names apart. */
-const isUnnamed = ({ stream, id, position }: RecordedEvent): boolean =>
-  [stream, id, position].some((name) => name === '' || name.includes('\u0000') || hasLoneSurrogate(name));
+const isNoName = (name: string): boolean => name === '' || name.includes('\u0000') || hasLoneSurrogate(name);
 
 /**
  * Events that a log which numbers them 1, 2, 3 (the embedded one) has lost before `position`; 0 where its positions are

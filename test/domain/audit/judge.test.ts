@@ -1,0 +1,222 @@
+// What follows what, in payments, claims and checkpoints: given the story so far, when an event, then faults.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fitFault } from '#src/domain/audit/judge-checkpoint.ts';
+import { judgeClaim } from '#src/domain/audit/judge-claim.ts';
+import { judgePayment, NO_STORY, type PaymentStory, paidFaults } from '#src/domain/audit/judge-payment.ts';
+import { homeFault, placeOf } from '#src/domain/audit/place.ts';
+import { differing, same } from '#src/domain/audit/same.ts';
+import type { PaymentEvent } from '#src/domain/events.ts';
+import { freeClaim } from '#src/domain/payment/claim.ts';
+import {
+  CLAIM_STREAM,
+  decisionRecorded,
+  hex,
+  JOB_ID,
+  jobStarted,
+  keyActivated,
+  keyClaimed,
+  keyReleased,
+  OTHER_JOB_ID,
+  PAYMENT_STREAM,
+  paymentRejected,
+  paymentReleased,
+  paymentReserved,
+  paymentSettled,
+  settlementRetried,
+  settlementUnknown,
+} from '#test/support/given-events.ts';
+
+function told(...events: readonly PaymentEvent[]): { story: PaymentStory; kinds: readonly string[] } {
+  let story = NO_STORY;
+  const kinds: string[] = [];
+  for (const event of events) {
+    const judged = judgePayment(story, event);
+    story = judged.story;
+    kinds.push(...judged.faults.map(({ kind }) => kind));
+  }
+  return { story, kinds };
+}
+const other = { jobId: OTHER_JOB_ID };
+const bad = ['payment_event_impossible'];
+
+for (const [title, events, kinds] of [
+  ['reserved and settled', [paymentReserved(), paymentSettled()], []],
+  ['rejected by the first answer', [paymentReserved(), paymentRejected()], []],
+  [
+    'reserved anew after its end',
+    [paymentReserved(), paymentReleased(), paymentReserved(other), paymentSettled(other)],
+    [],
+  ],
+  [
+    'settled late, by a call of a job that had it before',
+    [paymentReserved(), paymentRejected(), paymentReserved(other), paymentSettled()],
+    [],
+  ],
+  [
+    'ended by the chain after a lost answer',
+    [paymentReserved(), settlementUnknown(), paymentRejected({ evidence: 'chain' })],
+    [],
+  ],
+  ['settled without a reservation', [paymentSettled()], bad],
+  ['reserved twice', [paymentReserved(), paymentReserved(other)], bad],
+  ['settled twice', [paymentReserved(), paymentSettled(), paymentSettled()], bad],
+  [
+    'rejected by the facilitator after a retry',
+    [paymentReserved(), settlementRetried(), paymentRejected()],
+    bad,
+  ],
+  ['unknown to another job', [paymentReserved(), settlementUnknown(other)], bad],
+  ['settled by a job that never had it', [paymentReserved(), paymentSettled(other)], bad],
+] as const) {
+  test(`a payment ${title}: ${kinds.join() || 'nothing to find'}`, () => {
+    assert.deepEqual(told(...events).kinds, kinds);
+  });
+}
+
+test('a payment remembers who reserved it, and whose reservation ended', () => {
+  const { story } = told(
+    paymentReserved(),
+    paymentReleased(),
+    paymentReserved(other),
+    paymentRejected(other),
+  );
+  assert.deepEqual(
+    [story.reservedFor, story.endedFor],
+    [
+      [JOB_ID, OTHER_JOB_ID],
+      [JOB_ID, OTHER_JOB_ID],
+    ],
+  );
+});
+
+test('an unpaid job has nothing to say of payments, and one of an empty stream misses its own', () => {
+  assert.deepEqual(paidFaults(jobStarted().data, null), []);
+  const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
+  const { transaction } = paymentSettled().data;
+  const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
+  const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM }).data;
+  const { story } = told(paymentReserved(), paymentSettled());
+  assert.deepEqual(paidFaults(started, story), []);
+  for (const [before, kind] of [
+    [null, 'payment_missing'],
+    [NO_STORY, 'payment_missing'],
+    [told(paymentReserved(), paymentRejected()).story, 'payment_mismatch'],
+    [told(paymentReserved(other), paymentSettled(other)).story, 'payment_mismatch'],
+    [{ ...story, servedBy: OTHER_JOB_ID }, 'payment_used_twice'],
+  ] as const) {
+    assert.deepEqual(
+      paidFaults(started, before).map((fault) => fault.kind),
+      [kind],
+    );
+  }
+});
+
+const held = judgeClaim(freeClaim, keyClaimed(), { payment: told(paymentReserved()).story, job: 'absent' });
+const ended = told(paymentReserved(), paymentReleased()).story;
+
+for (const [title, event, facts, kinds] of [
+  ['by its payment’s end', keyReleased(), { payment: ended, job: 'absent' }, []],
+  [
+    'by a payment that has not ended',
+    keyReleased(),
+    { payment: told(paymentReserved()).story, job: 'absent' },
+    ['claim_event_impossible'],
+  ],
+  [
+    'by a payment that is not there',
+    keyReleased(),
+    { payment: null, job: 'absent' },
+    ['claim_event_impossible'],
+  ],
+  ['after its job', keyReleased({ reason: 'retention_over' }), { payment: null, job: 'completed' }, []],
+  [
+    'while its job runs',
+    keyReleased({ reason: 'retention_over' }),
+    { payment: null, job: 'running' },
+    ['claim_event_impossible'],
+  ],
+  [
+    'after a job that is not there',
+    keyReleased({ reason: 'retention_over' }),
+    { payment: null, job: 'absent' },
+    ['job_missing'],
+  ],
+  [
+    'by whom it was not given to',
+    keyReleased(other),
+    { payment: ended, job: 'absent' },
+    ['claim_event_impossible'],
+  ],
+] as const) {
+  test(`a key given up ${title}: ${kinds.join() || 'nothing to find'}`, () => {
+    assert.deepEqual(
+      judgeClaim(held.claim, event, facts).faults.map(({ kind }) => kind),
+      kinds,
+    );
+  });
+}
+
+test('a key is claimed once, for a payment that was reserved for its job, or for none', () => {
+  assert.deepEqual(held.faults, []);
+  const claimed = (payment: PaymentStory | null, changes = {}) =>
+    judgeClaim(freeClaim, keyClaimed(changes), { payment, job: 'absent' }).faults.map(({ kind }) => kind);
+  assert.deepEqual(claimed(null), ['payment_missing']);
+  assert.deepEqual(claimed(told(paymentReserved(other)).story), ['payment_mismatch']);
+  assert.deepEqual(claimed(null, { paymentStream: null }), []);
+  const twice = judgeClaim(held.claim, keyClaimed(other), { payment: ended, job: 'absent' });
+  assert.deepEqual(
+    twice.faults.map(({ kind }) => kind),
+    ['claim_event_impossible'],
+  );
+});
+
+test('a checkpoint fits by origin, size and root, in that order', () => {
+  const [root, wrong] = [new Uint8Array(32), new Uint8Array(32).fill(1)];
+  const head = { origin: 'a', size: 5, root };
+  for (const [logged, kind] of [
+    [{ last: null, leaves: 5, root }, null],
+    [{ last: { origin: 'a', size: 5 }, leaves: 9, root }, null],
+    [{ last: { origin: 'b', size: 6 }, leaves: 4, root: null }, 'checkpoint_origin_changed'],
+    [{ last: { origin: 'a', size: 6 }, leaves: 4, root: null }, 'checkpoint_shrinks'],
+    [{ last: { origin: 'a', size: 4 }, leaves: 4, root: null }, 'checkpoint_ahead'],
+    [{ last: { origin: 'a', size: 4 }, leaves: 5, root: wrong }, 'checkpoint_root_mismatch'],
+  ] as const) {
+    assert.equal(fitFault(head, logged)?.kind ?? null, kind);
+  }
+});
+
+test('an event is at home in the stream of its own name or kind alone', () => {
+  const decisionId = decisionRecorded().data.decisionId;
+  for (const [event, stream, kind] of [
+    [jobStarted(), `job-${JOB_ID}`, null],
+    [jobStarted(), `job-${OTHER_JOB_ID}`, 'stream_mismatch'],
+    [jobStarted(), `decision-${JOB_ID}`, 'event_misplaced'],
+    [decisionRecorded(), `decision-${decisionId}`, null],
+    [decisionRecorded(), 'decision-1', 'stream_mismatch'],
+    [paymentReserved(), PAYMENT_STREAM, null],
+    [paymentReserved(), `payment-${hex('9')}9`, 'event_misplaced'],
+    [paymentReserved(), CLAIM_STREAM, 'event_misplaced'],
+    [keyClaimed(), CLAIM_STREAM, null],
+    [keyClaimed(), PAYMENT_STREAM, 'event_misplaced'],
+    [keyActivated(), 'keys-relay', null],
+    [keyActivated(), 'keys-other', 'event_misplaced'],
+  ] as const) {
+    assert.equal(homeFault(event, stream)?.kind ?? null, kind, stream);
+  }
+});
+
+test('a place names the job of its stream, else the one that its event names', () => {
+  const place = (stream: string, data = {}) =>
+    placeOf({ stream, revision: 3n, position: '7', id: '', type: '', data, metadata: {}, created: '' }).jobId;
+  assert.equal(place(`job-${JOB_ID}`, other), JOB_ID);
+  assert.equal(place(PAYMENT_STREAM, other), OTHER_JOB_ID);
+  assert.equal(place('keys-relay', { jobId: 7 }), null);
+});
+
+test('values are the same whatever the order of their names; half a character is like nothing', () => {
+  assert.ok(same({ a: 1, b: [2] }, { b: [2], a: 1 }));
+  assert.ok(!same({ a: 1 }, { a: 1, b: null }));
+  assert.ok(!same({ a: '\ud800' }, { a: '\ud800' }));
+  assert.deepEqual(differing({ a: 1, b: 2, c: 3 }, { a: 1, b: 3, c: '3' }), ['b', 'c']);
+});

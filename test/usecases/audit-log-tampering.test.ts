@@ -1,0 +1,498 @@
+// What was done to a record is found and named: in jobs, receipts, payments, claims, decisions, and in the order of it all.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { FindingKind } from '#src/domain/audit/finding.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import {
+  anyHash,
+  audit,
+  edited,
+  givenRecord,
+  nth,
+  type Record,
+  renumbered,
+  resigned,
+  told,
+  without,
+} from '#test/support/audited-record.ts';
+import { failing, letPass, succeeding } from '#test/support/fakes.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import { given } from '#test/support/fakes-world.ts';
+import { execute } from '#test/support/given-call.ts';
+import { decided, guided } from '#test/support/given-decision.ts';
+import {
+  at,
+  keyReleased,
+  OTHER_JOB_ID,
+  paymentRejected,
+  settlementRetried,
+} from '#test/support/given-events.ts';
+import { testKey } from '#test/support/primitives.ts';
+
+/** No transparency log: what is found is found without it. Jobs 0 and 1 are paid, 2 is guided, 3 was retried. */
+async function honest(): Promise<Record> {
+  const it = await givenRecord({ log: false });
+  await it.paid();
+  await it.paid();
+  const { decision } = await decided(it.it);
+  await guided(it.it, decision.decisionId, { presented: otherPayment('b1') });
+  it.outbound.script(failing(), succeeding());
+  await letPass(it.clock, it.paid({ request: { retry: { attempts: 2, backoffMs: 0 } } }));
+  assert.deepEqual((await audit(it.log.events)).findings, []);
+  return it;
+}
+
+type Events = readonly RecordedEvent[];
+type Change = (events: Events, it: Record) => Events | Promise<Events>;
+
+const it = await honest();
+const { events } = it.log;
+const of = (type: string, n = 0) => nth(events, type, n);
+const jobStream = (n: number) => of('JobStarted', n).stream;
+
+async function kinds(changed: Events): Promise<readonly FindingKind[]> {
+  return (await audit(changed)).findings.map(({ kind }) => kind);
+}
+
+function finds(title: string, change: Change, expected: readonly string[]): void {
+  test(title, async () => assert.deepEqual(told(await audit(await change(events, it))), expected));
+}
+
+/** An event in the place of another. */
+const replaced = (which: RecordedEvent, ...by: readonly RecordedEvent[]) =>
+  events.flatMap((event) => (event === which ? by : [event]));
+const swapped = (a: RecordedEvent, b: RecordedEvent): Events =>
+  events.map((event) => (event === a ? b : event === b ? a : event));
+const jobOf = (n: number) => String(of('JobStarted', n).data.jobId);
+
+describe('the order of the record', () => {
+  finds(
+    'an event that is dropped leaves a hole in positions and in its stream',
+    (all) => without(all, (event) => event === of('AttemptMade')),
+    [
+      `position_gap ${jobStream(0)} 2`,
+      `revision_gap ${jobStream(0)} 2`,
+      `job_event_impossible ${jobStream(0)} 2`,
+      `receipt_attempts_mismatch ${jobStream(0)} 3`,
+      `receipt_chain_mismatch ${jobStream(0)} 3`,
+    ],
+  );
+  finds('the last events that are cut leave a job open that is completed', (all) => all.slice(0, -1), [
+    `receipt_missing ${jobStream(3)} 3`,
+  ]);
+  test('two events that are swapped are out of order in both', async () => {
+    const changed = swapped(of('AttemptMade'), of('JobCompleted'));
+    const found = await kinds(changed);
+    for (const kind of ['position_order', 'revision_gap', 'revision_repeated'] as const)
+      assert.ok(found.includes(kind), kind);
+  });
+  test('two events that are swapped and numbered anew cannot follow each other', async () => {
+    const changed = renumbered(swapped(of('AttemptMade'), of('JobCompleted')));
+    assert.ok((await kinds(changed)).includes('job_event_impossible'));
+  });
+  finds(
+    'an event that is doubled is there twice',
+    () => replaced(of('JobStarted'), of('JobStarted'), of('JobStarted')),
+    [
+      `position_order ${jobStream(0)} 0`,
+      `event_id_repeated ${jobStream(0)} 0`,
+      `revision_repeated ${jobStream(0)} 0`,
+    ],
+  );
+  test('an id that two events have is named', async () => {
+    const changed = events.map((event) =>
+      event === of('KeyClaimed') ? { ...event, id: of('KeyActivated').id } : event,
+    );
+    assert.deepEqual(told(await audit(changed)), [`event_id_repeated ${of('KeyClaimed').stream} 0`]);
+  });
+  for (const [what, change] of [
+    ['unknown type', { type: 'JobPaused' }],
+    ['unknown version', { data: { ...of('DecisionRecorded').data, v: 2 } }],
+    ['other shape', { data: { ...of('DecisionRecorded').data, confidence: 'none' } }],
+  ] as const) {
+    finds(
+      `an event of ${what} is named`,
+      () => replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), ...change }),
+      [`event_unreadable ${of('DecisionRecorded').stream} 0`, `decision_missing ${jobStream(2)} 0`],
+    );
+  }
+  finds(
+    'a name that no log can hold is named',
+    () => replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), stream: 'decision-\ud800' }),
+    ['event_unreadable decision-\ud800 0', `decision_missing ${jobStream(2)} 0`],
+  );
+  for (const type of ['JobStarted', 'PaymentReserved', 'KeyClaimed', 'DecisionRecorded', 'KeyActivated']) {
+    test(`a ${type} in a stream of another kind is misplaced`, async () => {
+      const astray = { ...of(type), stream: 'claims-0', id: crypto.randomUUID() };
+      assert.deepEqual(told(await audit(renumbered([...events, astray]))), ['event_misplaced claims-0 0']);
+    });
+  }
+  test('an event of another job in a job’s stream is named, and so is the chain that it breaks', async () => {
+    const started = { ...of('AttemptMade'), data: { ...of('AttemptMade').data, jobId: OTHER_JOB_ID } };
+    const found = await kinds(replaced(of('AttemptMade'), started));
+    assert.equal(found[0], 'stream_mismatch');
+  });
+});
+
+describe('jobs', () => {
+  for (const [what, type, change] of [
+    ['a status', 'AttemptMade', { status: 201 }],
+    ['a time', 'JobStarted', { startedAt: at(-5000) }],
+    ['a commitment', 'JobCompleted', { responseCommitment: 'A'.repeat(43) }],
+    ['an owner', 'JobStarted', { owner: 'nobody' }],
+  ] as const) {
+    test(`${what} that is edited breaks the chain of its receipt`, async () => {
+      const { findings } = await audit(edited(events, of(type), change));
+      assert.ok(findings.some(({ kind }) => kind === 'receipt_chain_mismatch'));
+      for (const { stream, revision, jobId } of findings) {
+        assert.equal(jobId, jobOf(0));
+        assert.equal(stream, jobStream(0));
+        assert.ok(revision !== null);
+      }
+    });
+  }
+  finds(
+    'metadata and times of storage are of no account',
+    (all) => all.map((event) => ({ ...event, metadata: {}, created: at(0) })),
+    [],
+  );
+  for (const [what, type, n, change, kind] of [
+    ['started as a demo that was paid', 'JobStarted', 0, { mode: 'demo' }, 'job_event_impossible'],
+    [
+      'started as guided without a decision',
+      'JobStarted',
+      0,
+      { route: 'execute/guided-webhook' },
+      'job_event_impossible',
+    ],
+    ['with a decision and no hash of it', 'JobStarted', 2, { decisionHash: null }, 'job_event_impossible'],
+    ['with a payment and no stream of it', 'JobStarted', 0, { paymentStream: null }, 'job_event_impossible'],
+    ['with attempts that do not count on', 'AttemptMade', 0, { number: 2 }, 'job_event_impossible'],
+    [
+      'with more attempts announced than allowed',
+      'AttemptMade',
+      0,
+      { willRetry: true, waitMs: 0 },
+      'job_event_impossible',
+    ],
+    ['with a retry and no wait', 'AttemptMade', 3, { waitMs: null }, 'job_event_impossible'],
+    [
+      'with a retry after a success',
+      'AttemptMade',
+      3,
+      { errorCategory: null, outcome: 'succeeded' },
+      'job_event_impossible',
+    ],
+    ['with an outcome against its category', 'AttemptMade', 0, { outcome: 'failed' }, 'job_event_impossible'],
+    [
+      'with a status for an attempt nobody saw',
+      'AttemptMade',
+      0,
+      { errorCategory: 'interrupted_unknown', outcome: 'failed' },
+      'job_event_impossible',
+    ],
+    [
+      'completed otherwise than its last attempt',
+      'JobCompleted',
+      0,
+      { status: 'failed' },
+      'job_completion_mismatch',
+    ],
+    ['completed after more attempts', 'JobCompleted', 0, { attempts: 2 }, 'job_completion_mismatch'],
+    ['closed by another', 'JobCompleted', 0, { closedBy: 'recovery' }, 'job_completion_mismatch'],
+    [
+      'with bytes and no commitment',
+      'JobCompleted',
+      0,
+      { responseCommitment: null },
+      'job_completion_mismatch',
+    ],
+  ] as const) {
+    test(`a job ${what} is named`, async () => {
+      assert.ok((await kinds(edited(events, of(type, n), change))).includes(kind));
+    });
+  }
+  test('a job that starts twice, or goes on after its receipt, is named', async () => {
+    for (const type of ['JobStarted', 'AttemptMade', 'JobCompleted']) {
+      const again = { ...of(type), id: crypto.randomUUID() };
+      assert.deepEqual(told(await audit(renumbered([...events, again]))), [
+        `job_event_impossible ${jobStream(0)} 4`,
+      ]);
+    }
+    const twice = replaced(of('JobStarted'), of('JobStarted'), {
+      ...of('JobStarted'),
+      id: crypto.randomUUID(),
+    });
+    assert.ok((await kinds(renumbered(twice))).includes('job_event_impossible'));
+  });
+  test('a job whose beginning is gone is named once, and its receipt is one without a job', async () => {
+    const changed = renumbered(without(events, (event) => event === of('JobStarted')));
+    const found = told(await audit(changed));
+    assert.deepEqual(found, [
+      `job_event_impossible ${jobStream(0)} 0`,
+      `receipt_without_job ${jobStream(0)} 2`,
+    ]);
+  });
+});
+
+describe('receipts', () => {
+  const receipt = () => of('ReceiptSigned');
+  finds(
+    'a receipt that is taken away leaves its job without one',
+    (all) => renumbered(without(all, (event) => event === receipt())),
+    [`receipt_missing ${jobStream(0)} 2`],
+  );
+  test('a second receipt of a job is named', async () => {
+    const second = { ...receipt(), id: crypto.randomUUID() };
+    const other = {
+      ...second,
+      data: { ...second.data, receiptId: of('ReceiptSigned', 1).data.receiptId ?? null },
+    };
+    assert.deepEqual(await kinds(renumbered([...events, second])), ['receipt_repeated']);
+    assert.deepEqual(await kinds(renumbered([...events, other])), [
+      'receipt_repeated',
+      'receipt_id_repeated',
+    ]);
+  });
+  test('a receipt in the place of another names neither its job nor its history', async () => {
+    const { jws = null, receiptId = null } = of('ReceiptSigned', 1).data;
+    const found = await kinds(edited(events, receipt(), { jws, receiptId }));
+    for (const kind of ['receipt_job_mismatch', 'receipt_chain_mismatch', 'receipt_id_repeated'] as const)
+      assert.ok(found.includes(kind), kind);
+  });
+  finds(
+    'a receipt that cannot be read is named, and compared with nothing',
+    () => edited(events, receipt(), { jws: 'a.b.c' }),
+    [`receipt_signature_invalid ${jobStream(0)} 3`, `receipt_payload_unreadable ${jobStream(0)} 3`],
+  );
+  test('a receipt that another key signed is named', async () => {
+    const key = testKey();
+    const changed = await resigned(events, receipt(), key, () => ({}));
+    const place = `${jobStream(0)} 3`;
+    assert.deepEqual(told(await audit(changed)), [
+      `receipt_signature_invalid ${place}`,
+      `receipt_key_invalid ${place}`,
+    ]);
+  });
+  test('a signature that is edited is named', async () => {
+    const jws = String(receipt().data.jws);
+    const changed = edited(events, receipt(), { jws: `${jws.slice(0, -4)}AAAA` });
+    assert.deepEqual(told(await audit(changed)), [`receipt_signature_invalid ${jobStream(0)} 3`]);
+  });
+  for (const [what, change, kind] of [
+    ['receipt id', { receiptId: 'rcpt_0000000000000000000000000c' }, 'receipt_id_mismatch'],
+    ['job', { jobId: OTHER_JOB_ID }, 'receipt_job_mismatch'],
+    ['mode', { mode: 'demo' }, 'receipt_content_mismatch'],
+    ['decision hash', { decisionHash: anyHash }, 'receipt_content_mismatch'],
+    ['decision', { decisionId: 'dec_0000000000000000000000000d' }, 'receipt_decision_mismatch'],
+    ['payment', { payment: null }, 'receipt_payment_mismatch'],
+    ['attempts', { attempts: [] }, 'receipt_attempts_mismatch'],
+    [
+      'request',
+      { request: { method: 'DELETE', _sd: Array(4).fill('A'.repeat(43)) } },
+      'receipt_method_mismatch',
+    ],
+    [
+      'target',
+      { request: { method: 'POST', _sd: Array(4).fill('A'.repeat(43)) } },
+      'receipt_target_mismatch',
+    ],
+    ['commitments', { request: { method: 'POST', _sd: [] } }, 'receipt_commitment_missing'],
+    ['time', { iat: 1_900_000_000 }, 'receipt_event_mismatch'],
+  ] as const) {
+    test(`a receipt that tells another ${what} is named, however well it is signed`, async () => {
+      const changed = await resigned(events, receipt(), it.key, () => change);
+      assert.ok((await kinds(changed)).includes(kind));
+    });
+  }
+  for (const [what, change, kind] of [
+    ['bytes', { responseBytes: 3 }, 'receipt_content_mismatch'],
+    ['status', { status: 'failed' }, 'receipt_status_mismatch'],
+  ] as const) {
+    test(`a receipt that tells another outcome (${what}) is named`, async () => {
+      const changed = await resigned(events, receipt(), it.key, ({ outcome }) => ({
+        outcome: { ...outcome, ...change },
+      }));
+      assert.deepEqual(await kinds(changed), [kind]);
+    });
+  }
+  for (const [what, change] of [
+    ['key', { keyId: 'A'.repeat(43) }],
+    ['decision', { decisionId: 'dec_0000000000000000000000000d' }],
+    ['time', { signedAt: at(999_000) }],
+  ] as const) {
+    finds(
+      `an event that names another ${what} than its receipt is named`,
+      () => edited(events, receipt(), change),
+      [`receipt_event_mismatch ${jobStream(0)} 3`],
+    );
+  }
+});
+
+describe('payments', () => {
+  const gone =
+    (stream: string): Change =>
+    (all) =>
+      renumbered(without(all, (event) => event.stream === stream));
+  const paid = of('PaymentReserved').stream;
+  finds('a payment’s stream that is removed is missed by its claim and its job', gone(paid), [
+    `payment_missing ${of('KeyClaimed').stream} 0`,
+    `payment_missing ${jobStream(0)} 0`,
+  ]);
+  for (const field of ['amount', 'payTo', 'payer', 'asset', 'payloadHash', 'network', 'scheme']) {
+    finds(
+      `${field} of a reservation that is edited is not what the job was paid with`,
+      () => edited(events, of('PaymentReserved'), { [field]: field === 'payloadHash' ? anyHash : '7' }),
+      [`payment_mismatch ${jobStream(0)} 0`],
+    );
+  }
+  finds(
+    'a transaction that is edited is not the job’s',
+    () => edited(events, of('PaymentSettled'), { transaction: '0x7' }),
+    [`payment_mismatch ${jobStream(0)} 0`],
+  );
+  finds(
+    'a request that is edited is not the one that was paid for',
+    () => edited(events, of('PaymentReserved'), { fingerprint: anyHash }),
+    [`payment_mismatch ${jobStream(0)} 0`],
+  );
+  finds(
+    'a job without its settlement was not paid for',
+    (all) => renumbered(without(all, (event) => event === of('PaymentSettled'))),
+    [`payment_mismatch ${jobStream(0)} 0`],
+  );
+  test('a payment that buys two jobs is named', async () => {
+    const { payment = null, paymentStream = null } = of('JobStarted').data;
+    const found = await audit(edited(events, of('JobStarted', 1), { payment, paymentStream }));
+    assert.ok(told(found).includes(`payment_used_twice ${jobStream(1)} 0`));
+  });
+  for (const [what, event] of [
+    ['a rejection after the money is in', paymentRejected({ jobId: jobOf(0) })],
+    ['a retry after the money is in', settlementRetried({ jobId: jobOf(0) })],
+  ] as const) {
+    test(`${what} cannot be`, async () => {
+      const more = { ...of('PaymentReserved'), ...event, id: crypto.randomUUID() } as RecordedEvent;
+      assert.deepEqual(told(await audit(renumbered([...events, more]))), [
+        `payment_event_impossible ${paid} 2`,
+      ]);
+    });
+  }
+  test('a settlement for a job that never reserved the payment cannot be', async () => {
+    const found = await kinds(edited(events, of('PaymentSettled'), { jobId: jobOf(1) }));
+    assert.deepEqual(found, ['payment_event_impossible']);
+  });
+  test('after a lost answer the facilitator’s no is no end', async () => {
+    const own = await givenRecord({ log: false });
+    own.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout' });
+    await assert.rejects(own.paid());
+    const { stream, data } = nth(own.log.events, 'SettlementUnknown');
+    const jobId = String(data.jobId);
+    await given(own, stream, paymentRejected({ jobId }));
+    assert.deepEqual(told(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
+  });
+  test('an event of another job in a payment cannot be', async () => {
+    const own = await givenRecord({ log: false });
+    own.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout' });
+    await assert.rejects(own.paid());
+    const { stream } = nth(own.log.events, 'SettlementUnknown');
+    await given(own, stream, settlementRetried({ jobId: OTHER_JOB_ID }));
+    assert.deepEqual(told(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
+  });
+});
+
+describe('claims and decisions', () => {
+  const claim = of('KeyClaimed').stream;
+  finds(
+    'a claim’s stream that is removed is missed by its job',
+    (all) => renumbered(without(all, (event) => event.stream === claim)),
+    [`claim_missing ${jobStream(0)} 0`],
+  );
+  finds(
+    'a claim of another request is not the job’s',
+    () => edited(events, of('KeyClaimed'), { fingerprint: anyHash }),
+    [`claim_mismatch ${jobStream(0)} 0`],
+  );
+  finds(
+    'a claim for another job is neither the payment’s nor the job’s',
+    () => edited(events, of('KeyClaimed'), { jobId: OTHER_JOB_ID }),
+    [`payment_mismatch ${claim} 0`, `claim_mismatch ${jobStream(0)} 0`],
+  );
+  finds(
+    'a claim on a payment that is not there is named',
+    () => edited(events, of('KeyClaimed'), { paymentStream: 'payment-0' }),
+    [`payment_missing ${claim} 0`],
+  );
+  for (const [what, release, kind] of [
+    ['after a payment that has not ended', keyReleased({ jobId: jobOf(0) }), 'claim_event_impossible'],
+    ['of another job', keyReleased({ jobId: OTHER_JOB_ID }), 'claim_event_impossible'],
+  ] as const) {
+    test(`a key that is given up ${what} cannot be`, async () => {
+      const more = { ...of('KeyClaimed'), ...release, id: crypto.randomUUID() } as RecordedEvent;
+      assert.deepEqual(told(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
+    });
+  }
+  test('a key that is taken from a job that still runs is named', async () => {
+    const open = events.slice(0, events.indexOf(of('AttemptMade')));
+    const release = {
+      ...of('KeyClaimed'),
+      ...keyReleased({ jobId: jobOf(0), reason: 'retention_over' }),
+      id: crypto.randomUUID(),
+    };
+    assert.deepEqual(told(await audit(renumbered([...open, release as RecordedEvent]))), [
+      `claim_event_impossible ${claim} 1`,
+    ]);
+  });
+  test('a job’s stream that is removed is missed where its key was given up after its end', async () => {
+    const own = await givenRecord({ log: false });
+    await own.paid({ key: 'one' });
+    own.clock.advance(8 * 86_400_000);
+    await own.paid({ key: 'one' });
+    const stream = nth(own.log.events, 'JobStarted').stream;
+    const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
+    assert.deepEqual(told(await audit(changed)), [
+      `job_missing ${nth(own.log.events, 'KeyReleased').stream} 1`,
+    ]);
+  });
+  test('a claim that another lost its key to is missed', async () => {
+    const own = await givenRecord({ log: false });
+    await Promise.all([own.paid({ key: 'both' }), own.paid({ key: 'both' }, own.process())]);
+    const { stream, data } = nth(own.log.events, 'PaymentReleased');
+    const changed = edited(own.log.events, nth(own.log.events, 'PaymentReleased'), {
+      lostKeyTo: OTHER_JOB_ID,
+    });
+    assert.notEqual(data.lostKeyTo, OTHER_JOB_ID);
+    assert.deepEqual(told(await audit(changed)), [`claim_missing ${stream} 1`]);
+  });
+  const decision = of('DecisionRecorded').stream;
+  finds(
+    'a decision’s stream that is removed is missed by its job',
+    (all) => renumbered(without(all, (event) => event.stream === decision)),
+    [`decision_missing ${jobStream(2)} 0`],
+  );
+  finds(
+    'a decision that is edited is not the one that the job names',
+    () => edited(events, of('DecisionRecorded'), { policyHash: anyHash }),
+    [`decision_mismatch ${jobStream(2)} 0`],
+  );
+  test('a decision that is recorded twice is named', async () => {
+    const again = { ...of('DecisionRecorded'), id: crypto.randomUUID() };
+    assert.deepEqual(told(await audit(renumbered([...events, again]))), [
+      `decision_event_impossible ${decision} 1`,
+    ]);
+  });
+  test('what does not approve cannot have been executed', async () => {
+    const own = await givenRecord({ log: false });
+    const { decision: recorded } = await decided(own.it, { buyerPolicy: { maxPriceUsd: '0.001' } });
+    assert.notEqual(recorded.recommendation, 'pay_and_execute');
+    const { createHash } = await import('node:crypto');
+    const { canonicalJson } = await import('#src/domain/canonical-json.ts');
+    const decisionHash = createHash('sha256')
+      .update(canonicalJson(nth(own.log.events, 'DecisionRecorded').data))
+      .digest('hex');
+    const { decisionId } = recorded;
+    await execute(own.it, { decisionId, decisionHash, route: 'execute/guided-webhook' });
+    assert.deepEqual(told(await audit(own.log.events)), [
+      `decision_mismatch ${nth(own.log.events, 'JobStarted').stream} 0`,
+    ]);
+  });
+});

@@ -1,0 +1,347 @@
+// What was done to keys, and to what checkpoints were signed over, is found and named, as near as the record can tell.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
+import { signNote } from '#src/domain/transparency/note.ts';
+import { rootOf } from '#src/domain/transparency/tree.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import {
+  anyHash,
+  audit,
+  edited,
+  givenRecord,
+  nth,
+  ORIGIN,
+  type Record,
+  renumbered,
+  resigned,
+  told,
+  treeOf,
+  without,
+} from '#test/support/audited-record.ts';
+import { given } from '#test/support/fakes-world.ts';
+import { at, keyActivated, keyRetired } from '#test/support/given-events.ts';
+import { sha256, type TestKey, testKey } from '#test/support/primitives.ts';
+
+type Events = readonly RecordedEvent[];
+const LOG = 'log-receipts';
+const KEYS = 'keys-relay';
+const MINUTE_MS = 60_000;
+
+/** Checkpoints 0 to 3: the first of nothing, then after each two of six jobs. */
+async function honest(): Promise<Record> {
+  const it = await givenRecord();
+  for (let n = 1; n <= 6; n++) {
+    it.clock.advance(1000);
+    await it.paid();
+    if (n % 2 === 0) await it.checkpoint();
+  }
+  assert.deepEqual((await audit(it.log.events)).findings, []);
+  return it;
+}
+
+const it = await honest();
+const { events } = it.log;
+const of = (type: string, n = 0) => nth(events, type, n);
+const receiptOf = (n: number) => of('ReceiptSigned', n);
+const jobGone = (n: number): Events =>
+  renumbered(without(events, ({ stream }) => stream === receiptOf(n).stream));
+
+describe('the leaves', () => {
+  test('a job that is removed shows at the next checkpoint, which names where to look', async () => {
+    const { findings, summary } = await audit(jobGone(2));
+    assert.deepEqual(told({ findings, summary }), [`checkpoint_ahead ${LOG} 2`]);
+    const [finding] = findings;
+    assert.match(
+      finding?.message ?? '',
+      /^6 leaves are signed, and the record has 5 up to here; 1 leaves since/,
+    );
+    assert.ok(finding?.message.includes(`(4 leaves): ${receiptOf(3).stream} revision 3`));
+    assert.equal(summary.notes.unfitCheckpoints, 1);
+  });
+  test('a job that is removed from before a smaller checkpoint shows by its root', async () => {
+    const early = await givenRecord();
+    await early.paid();
+    await early.paid();
+    await early.checkpoint(3);
+    const { stream } = nth(early.log.events, 'ReceiptSigned');
+    const changed = renumbered(without(early.log.events, (event) => event.stream === stream));
+    assert.deepEqual(told(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
+  });
+  test('jobs that change places show at the checkpoint after them, and not at those before', async () => {
+    const [a, b] = [receiptOf(2).stream, receiptOf(3).stream];
+    const places = events.flatMap((event, index) =>
+      event.stream === a || event.stream === b ? [index] : [],
+    );
+    const moved = [b, a].flatMap((stream) => events.filter((event) => event.stream === stream));
+    const changed = renumbered(events.map((event, index) => moved[places.indexOf(index)] ?? event));
+    const { findings, summary } = await audit(changed);
+    assert.ok(told({ findings, summary }).includes(`checkpoint_root_mismatch ${LOG} 2`));
+    assert.equal(summary.notes.unfitCheckpoints, 1);
+  });
+  test('a receipt that is signed anew with the relay’s own key shows at the next checkpoint', async () => {
+    const changed = await resigned(events, receiptOf(0), it.key, () => ({
+      receiptId: receiptOf(0).data.receiptId,
+    }));
+    assert.deepEqual((await audit(changed)).findings, [], 'the same payload has the same signature');
+    const forged = await resigned(events, receiptOf(0), it.key, () => ({
+      log: { origin: ORIGIN, mmdSeconds: 9 },
+    }));
+    assert.deepEqual(told(await audit(forged)), [`checkpoint_root_mismatch ${LOG} 1`]);
+  });
+  test('a key event that is edited shows in the tree, too', async () => {
+    const changed = edited(events, of('KeyActivated'), { activatedAt: at(-1000) });
+    assert.deepEqual(told(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
+  });
+  test('many leaves are named by the first and the last of them', async () => {
+    const late = await givenRecord();
+    for (let n = 0; n < 7; n++) await late.paid();
+    await late.checkpoint();
+    const changed = edited(late.log.events, nth(late.log.events, 'KeyActivated', 1), {
+      activatedAt: at(-1000),
+    });
+    const { findings } = await audit(changed);
+    const [first, last] = [nth(late.log.events, 'KeyActivated'), nth(late.log.events, 'ReceiptSigned', 6)];
+    assert.equal(findings.length, 1);
+    const [{ kind, message } = assert.fail('nothing found')] = findings;
+    assert.equal(kind, 'checkpoint_root_mismatch');
+    assert.ok(message.includes(`${first.stream} revision 0 to ${last.stream} revision 3`), message);
+  });
+  test('every earlier size of a tree of three tiles is told from the leaves alone', async () => {
+    const large = await givenRecord();
+    for (let n = 0; n < 600; n++)
+      await given(large, KEYS, keyRetired({ keyId: large.key.keyId, effectiveAt: at(n), retiredAt: at(0) }));
+    for (const size of [1, 255, 256, 257, 511, 512, 513, 600, 602]) await large.checkpoint(size);
+    const { findings, summary } = await audit(large.log.events);
+    assert.deepEqual([findings, summary.treeSize, summary.notes.uncoveredLeaves], [[], 602, 0]);
+  });
+});
+
+/** A checkpoint of anything, truly signed, in the place of the last one. */
+async function claimed(
+  change: { origin?: string; size?: number; root?: Uint8Array; key?: TestKey },
+  event: object = {},
+): Promise<Events> {
+  const { origin = ORIGIN, size = 8, key = it.checkpointKey } = change;
+  const root = change.root ?? (await rootOf(await treeOf(events, size), sha256));
+  const publicKey = Buffer.from(key.x, 'base64url');
+  const note = await signNote(
+    checkpointText({ origin, size, root }),
+    { name: origin, publicKey },
+    key.sign,
+    sha256,
+  );
+  const said = {
+    origin,
+    size: String(size),
+    root: Buffer.from(root).toString('base64'),
+    keyId: key.keyId,
+    note,
+  };
+  return edited(events, of('CheckpointSigned', 3), { ...said, ...event });
+}
+
+describe('checkpoints', () => {
+  const last = `${LOG} 3`;
+  for (const [what, change, expected] of [
+    ['what was signed before', {}, []],
+    ['another root', { root: new Uint8Array(32) }, ['checkpoint_root_mismatch']],
+    ['more leaves than there are', { size: 9 }, ['checkpoint_ahead']],
+    ['fewer leaves than the one before', { size: 5 }, ['checkpoint_shrinks']],
+    ['another log', { origin: 'other.example/receipts' }, ['checkpoint_origin_changed']],
+    [
+      'a key that was never announced',
+      { key: testKey({ purpose: 'checkpoint' }) },
+      ['checkpoint_signature_invalid'],
+    ],
+    ['the key of receipts', { key: it.key }, ['checkpoint_signature_invalid']],
+  ] as const) {
+    test(`a checkpoint of ${what}: ${expected.join() || 'clean'}`, async () => {
+      assert.deepEqual(
+        told(await audit(await claimed(change))),
+        expected.map((kind) => `${kind} ${last}`),
+      );
+    });
+  }
+  for (const [what, event, expected] of [
+    ['another size than its note', { size: '7' }, ['checkpoint_event_mismatch']],
+    ['another root than its note', { root: 'AAAA' }, ['checkpoint_event_mismatch']],
+    ['another origin than its note', { origin: 'other.example' }, ['checkpoint_event_mismatch']],
+    ['another key than its note', { keyId: 'A'.repeat(43) }, ['checkpoint_signature_invalid']],
+    ['a time before its key', { signedAt: at(-5000) }, ['checkpoint_signature_invalid']],
+    ['a note that is none', { note: 'so be it' }, ['checkpoint_unreadable']],
+    [
+      'a note whose root is edited',
+      { note: String(of('CheckpointSigned', 3).data.note).replace('\n8\n', '\n7\n') },
+      ['checkpoint_event_mismatch', 'checkpoint_signature_invalid', 'checkpoint_root_mismatch'],
+    ],
+  ] as const) {
+    test(`a checkpoint that tells ${what} is named`, async () => {
+      assert.deepEqual(
+        told(await audit(await claimed({}, event))),
+        expected.map((kind) => `${kind} ${last}`),
+      );
+    });
+  }
+  test('checkpoints that are removed all together are missed by the first receipt', async () => {
+    const changed = renumbered(without(events, ({ stream }) => stream === LOG));
+    assert.deepEqual(told(await audit(changed)), [`checkpoint_missing ${receiptOf(0).stream} 3`]);
+  });
+  test('one checkpoint that is removed is missed by its revision', async () => {
+    const changed = without(events, (event) => event === of('CheckpointSigned', 2));
+    const found = told(await audit(changed));
+    assert.ok(found.includes(`revision_gap ${last}`));
+  });
+  test('a receipt that promises to be in another log is named', async () => {
+    const own = await givenRecord();
+    await own.paid(
+      {},
+      own.process({ receiptLog: () => ({ origin: 'other.example/receipts', mmdSeconds: 3600 }) }),
+    );
+    const { stream } = nth(own.log.events, 'ReceiptSigned');
+    assert.deepEqual(told(await audit(own.log.events)), [`receipt_origin_mismatch ${stream} 3`]);
+  });
+});
+
+describe('what a receipt promises', () => {
+  async function waiting(ms: number) {
+    const own = await givenRecord();
+    await own.paid();
+    own.clock.advance(ms);
+    return own;
+  }
+  const receipt = (own: Record) => `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned').stream} 3`;
+
+  test('covered at the last promised second: kept', async () => {
+    const own = await waiting(60 * MINUTE_MS);
+    await own.checkpoint();
+    assert.deepEqual(told(await audit(own.log.events)), []);
+  });
+  test('covered later: named', async () => {
+    const own = await waiting(60 * MINUTE_MS + 1000);
+    await own.checkpoint();
+    assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+  });
+  test('left out by a later checkpoint: named once, whatever follows', async () => {
+    const own = await waiting(60 * MINUTE_MS + 1000);
+    for (const size of [2, 2, 3]) await own.checkpoint(size);
+    assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+  });
+  test('left out while there is time, or where no checkpoint follows: a note', async () => {
+    const own = await waiting(60 * MINUTE_MS);
+    await own.checkpoint(2);
+    own.clock.advance(MINUTE_MS);
+    await own.paid();
+    const { findings, summary } = await audit(own.log.events);
+    assert.deepEqual([findings, summary.notes.uncoveredLeaves], [[], 2]);
+  });
+});
+
+describe('keys', () => {
+  test('a receipt by a key that is announced after it is named', async () => {
+    const own = await givenRecord({ log: false });
+    const second = testKey();
+    own.signing.key = second;
+    await own.paid();
+    await own.announce(second);
+    const place = `${nth(own.log.events, 'ReceiptSigned').stream} 3`;
+    const found = told(await audit(own.log.events));
+    assert.deepEqual(found, [`receipt_signature_invalid ${place}`, `receipt_key_invalid ${place}`]);
+  });
+  test('a receipt by a retired key is named, from the second after its retirement on', async () => {
+    const own = await givenRecord({ log: false });
+    await own.retire(own.key);
+    await own.paid();
+    own.clock.advance(1000);
+    await own.paid();
+    assert.deepEqual(told(await audit(own.log.events)), [
+      `receipt_key_invalid ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
+    ]);
+  });
+  test('a receipt by the key of checkpoints is named', async () => {
+    const own = await givenRecord();
+    own.signing.key = own.checkpointKey;
+    await own.paid();
+    assert.deepEqual(told(await audit(own.log.events)), [
+      `receipt_key_invalid ${nth(own.log.events, 'ReceiptSigned').stream} 3`,
+    ]);
+  });
+  test('a compromise that is announced later undoes the receipts from its date on, and no earlier ones', async () => {
+    const own = await givenRecord();
+    const [second, third] = [testKey(), testKey()];
+    await own.announce(second);
+    await own.paid();
+    own.clock.advance(1000);
+    const compromisedAt = own.now();
+    await own.paid();
+    own.signing.key = second;
+    await own.paid();
+    await own.announce(third);
+    own.signing.key = third;
+    await own.retire(own.key, { reason: 'compromised', compromisedAt });
+    await own.retire(own.key, { reason: 'compromised', compromisedAt });
+    await own.paid();
+    const { findings } = await audit(own.log.events);
+    const undone = nth(own.log.events, 'ReceiptSigned', 1);
+    assert.deepEqual(
+      findings.map(({ kind, stream, revision, jobId }) => [kind, stream, revision, jobId]),
+      [['receipt_key_invalid', undone.stream, '3', undone.data.jobId]],
+    );
+  });
+  test('a checkpoint by a retired key is named where it was signed after the retirement', async () => {
+    const own = await givenRecord();
+    await own.retire(own.checkpointKey);
+    await own.checkpoint();
+    own.clock.advance(1000);
+    await own.checkpoint();
+    assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 2`]);
+  });
+
+  const key = testKey();
+  const announced = { keyId: key.keyId, x: key.x };
+  for (const [what, event, kind] of [
+    ['announced twice', keyActivated({ keyId: it.key.keyId, x: it.key.x }), 'key_event_impossible'],
+    [
+      'named otherwise than after itself',
+      keyActivated({ ...announced, keyId: 'A'.repeat(43) }),
+      'key_id_mismatch',
+    ],
+    ['beside another secret', keyActivated({ ...announced, secretCheck: anyHash }), 'key_secret_differs'],
+    ['retired and never announced', keyRetired({ keyId: key.keyId }), 'key_event_impossible'],
+    [
+      'retired before it is',
+      keyRetired({ keyId: it.key.keyId, effectiveAt: at(MINUTE_MS), retiredAt: at(MINUTE_MS + 1) }),
+      'key_event_impossible',
+    ],
+    [
+      'compromised without a date',
+      keyRetired({ keyId: it.key.keyId, reason: 'compromised' }),
+      'key_event_impossible',
+    ],
+    [
+      'rotated with the date of a compromise',
+      keyRetired({ keyId: it.key.keyId, compromisedAt: at(MINUTE_MS) }),
+      'key_event_impossible',
+    ],
+  ] as const) {
+    test(`a key that is ${what} is named`, async () => {
+      const more = { ...of('KeyActivated'), ...event, id: crypto.randomUUID() } as RecordedEvent;
+      const changed = renumbered([...events, more]);
+      assert.deepEqual(told(await audit(changed)), [`${kind} ${KEYS} 2`]);
+    });
+  }
+  test('keys that are removed leave every receipt and checkpoint without one', async () => {
+    const found = new Set(
+      (await audit(renumbered(without(events, ({ stream }) => stream === KEYS)))).findings.map(
+        ({ kind }) => kind,
+      ),
+    );
+    for (const kind of [
+      'receipt_signature_invalid',
+      'receipt_key_invalid',
+      'checkpoint_signature_invalid',
+      'checkpoint_ahead',
+    ] as const)
+      assert.ok(found.has(kind), kind);
+  });
+});
