@@ -165,7 +165,10 @@ fieldset{border:1px solid var(--line);border-radius:8px;margin:0 0 1rem;padding:
 .drop,.own{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem 1.125rem;margin:0 0 1rem}
 .drop{border:1px dashed var(--muted)}
 .drop.over{border-color:var(--accent);border-style:solid}
-.drop>p,.own>p{margin:.25rem 0}
+.drop>p{margin:.25rem 0}
+.own>h2{margin-top:0}
+.own>div>:last-child,.own>div>:last-child>:last-child{margin-bottom:0}
+.long{grid-template-columns:13rem minmax(0,1fr)}
 fieldset p{margin:.375rem 0}
 fieldset .drop{margin:.75rem 0 .25rem}
 fieldset label.choice{font-weight:400;display:flex;align-items:baseline}

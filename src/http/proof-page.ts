@@ -37,7 +37,7 @@ export function proofPageRoutes(deps: HttpDeps) {
         description: 'How one relayed call stands, with every check of its receipt.',
         path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
         content: proof(standing, links),
-        verifies: standing.report?.receiptId != null,
+        verifies: typeof standing.report?.receiptId === 'string',
       });
     },
     describe(ROUTES.proofPage, operation),
@@ -69,10 +69,10 @@ ${commandLine(links.at(''), ROUTES.jwks.path)}</div></section>`;
 
 function inWords({ state, report }: Standing): string {
   if (report === null) return 'The job is running: there is no receipt yet.';
-  if (!report.ok) return 'At least one check does not hold: do not rely on this receipt.';
+  if (!report.ok) return 'At least one check of this relay does not hold: do not rely on this receipt.';
   return state === 'verified'
-    ? 'Every check of the receipt holds.'
-    : 'The call failed. Every check of the receipt holds: that the call failed is what it proves.';
+    ? 'This relay says that every check of the receipt holds.'
+    : 'The call failed. This relay says that every check of the receipt holds: that the call failed is what it proves.';
 }
 
 function jobFacts(job: JobRecord): Markup {
@@ -104,9 +104,15 @@ const facts = (rows: readonly (readonly [string, string])[]) =>
 
 function checkRow({ name, ok, details }: Check): Markup {
   const compared = ok || details === undefined ? '' : markup`<br><code>${JSON.stringify(details)}</code>`;
-  return markup`<tr><td><span class="pill ${ok ? 'ok' : 'failed'}">${ok ? 'ok' : 'failed'}</span></td>
+  const pending = ok && isPending(details);
+  const pill = markup`<span class="pill ${pending ? 'warn' : ok ? 'ok' : 'failed'}">${pending ? 'pending' : ok ? 'ok' : 'failed'}</span>`;
+  return markup`<tr><td>${pill}</td>
 <td>${CHECK_WORDS[name]} <code class="muted">${name}</code>${compared}</td></tr>`;
 }
+
+/** A receipt so young that it need not be in the log yet. */
+const isPending = (details: unknown): boolean =>
+  typeof details === 'object' && details !== null && 'pending' in details && details.pending === true;
 
 function addresses(job: JobRecord | null, report: VerificationReport | null, links: Links): string[] {
   const receiptId = report?.receiptId ?? job?.receiptId ?? null;

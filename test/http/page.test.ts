@@ -53,6 +53,27 @@ test('the style sheet passes by its hash, and nothing but the icon comes from an
   assert.doesNotMatch(text, / style=|<script|@import|url\(/);
 });
 
+test('a page that verifies runs that one script, by its hash, and may ask this relay alone', async () => {
+  const script = 'said("\u2026");';
+  const page = { title: 'A', description: 'B', content: markup`<h1>C</h1>`, verifies: true };
+  const response = await pagesFrom('https://relay.example', script)(200, page);
+  const hash = `sha256-${createHash('sha256').update(script).digest('base64')}`;
+  const scripts = (await response.text()).match(/<script[^>]*>/g);
+  assert.equal(scripts?.length, 1);
+  assert.match(scripts[0] ?? '', /^<script type="module" src="\/verify\.js\?[\w-]{12}" integrity="sha256-/);
+  assert.ok(scripts[0]?.endsWith(` integrity="${hash}">`));
+  const policy = response.headers.get('content-security-policy')?.split('; ') ?? [];
+  for (const rule of [
+    "default-src 'none'",
+    `script-src '${hash}'`,
+    "connect-src 'self'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+    "form-action 'none'",
+  ])
+    assert.ok(policy.includes(rule), rule);
+});
+
 test('a page says what it is, where it is at home and where the others are', async () => {
   const { headers, text } = await made('/docs');
   for (const part of [

@@ -9,7 +9,7 @@ const asked = async (world: ReturnType<typeof fakeWorld>, path: string) => {
   return { status, headers, text: String(body) };
 };
 
-test('the page tells how a job or a receipt stands, every check by name, without any script', async () => {
+test('the page tells how a job or a receipt stands, every check by name, before any script runs', async () => {
   for (const id of [JOB, RECEIPT]) {
     const { status, headers, text } = await asked(fakeWorld(), `/proof/${id}`);
     assert.equal(status, 200);
@@ -25,8 +25,43 @@ test('the page tells how a job or a receipt stands, every check by name, without
     ]) {
       assert.ok(text.includes(part), part);
     }
-    assert.doesNotMatch(text, /<script|javascript:| on\w+=/i);
+    assert.doesNotMatch(text, /<script>|javascript:| on\w+=/i);
   }
+});
+
+test('the page of a receipt runs the verifier, and tells it where receipt, keys, proof and checkpoint are', async () => {
+  const { headers, text } = await asked(fakeWorld(), `/proof/${JOB}`);
+  const data = Object.fromEntries(
+    [...text.matchAll(/ data-([a-z-]+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+  );
+  assert.deepEqual(data, {
+    'receipt-id': RECEIPT,
+    receipt: `/api/receipts/${RECEIPT}`,
+    keys: '/.well-known/jwks.json',
+    proof: `/log/proof/${RECEIPT}`,
+    checkpoint: '/log/checkpoint',
+  });
+  assert.match(text, /<script type="module" src="\/verify\.js\?/);
+  assert.match(headers.get('content-security-policy') ?? '', / script-src 'sha256-[^ ;]+';/);
+  for (const word of [
+    'false outcome, truly signed',
+    'unwitnessed',
+    'backdating',
+    'relay verify receipt.json',
+  ])
+    assert.ok(text.includes(word), word);
+  const live = await asked(fakeWorld({ reads: { job: { find: async () => running() } } }), `/proof/${JOB}`);
+  assert.doesNotMatch(live.text, /<script|own-check/);
+});
+
+test('a receipt that need not be in the log yet is pending, and nothing is wrong with it', async () => {
+  const waits = { name: 'receipt_logged', ok: true, details: { pending: true, dueBy: 1 } } as const;
+  const { text } = await asked(
+    fakeWorld({ verifyJob: async () => report({ checks: [waits] }) }),
+    `/proof/${JOB}`,
+  );
+  assert.match(text, /<span class="pill warn">pending<\/span>/);
+  assert.match(text, /says that every check of the receipt holds/);
 });
 
 test('it says in words what the state means, and what a check that fails compared', async () => {
@@ -36,7 +71,7 @@ test('it says in words what the state means, and what a check that fails compare
     details: { job: 'failed', receipt: 'succeeded' },
   } as const;
   const cases = [
-    [fakeWorld(), /<p class="lead">Every check of the receipt holds\.</],
+    [fakeWorld(), /<p class="lead">This relay says that every check of the receipt holds\.</],
     [
       fakeWorld({ reads: { job: { find: async () => job({ status: 'failed', responseOk: false }) } } }),
       /that the call failed is what it proves/,

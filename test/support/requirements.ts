@@ -1,11 +1,12 @@
 // What some suites need of the machine. Where it is missing they are skipped, by name and never in silence; with
 // CI=true a missing PostgreSQL, Chromium, anvil, Python or curl is a failure.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 
-export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB' | 'anvil' | 'python3' | 'curl';
+export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB' | 'anvil' | 'python3' | 'curl' | 'Node';
 
 /** What the CI script installs, and what comes with the packages where there is a build for the platform. */
 const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium', 'anvil', 'python3', 'curl'];
@@ -46,6 +47,13 @@ export const needsProgram = (name: 'python3' | 'curl') =>
     searchPath().some((folder) => existsSync(join(folder, name))),
     `no ${name} on PATH`,
   );
+
+/** Node of at least that major version, as `node` on PATH. */
+export function needsNode(major: number) {
+  const { stdout } = spawnSync('node', ['--version'], { encoding: 'utf8' });
+  const found = /^v(\d+)\./.exec(stdout ?? '')?.[1];
+  return requirement('Node', Number(found ?? 0) >= major, `no node of at least version ${major} on PATH`);
+}
 
 /** Path of a Chromium that can be started; null where there is none. */
 export function chromiumPath(): string | null {

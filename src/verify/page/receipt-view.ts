@@ -60,7 +60,7 @@ export function redactions({ request, outcome, attempts }: ReceiptPayload, opene
   );
 }
 
-/** `shown`: whether the receipt vouches for them. */
+/** `opened`: none where the receipt does not verify. */
 export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
   if (opened.length === 0)
     return element('p', {}, 'Not opened: nothing vouches for them where the receipt does not verify.');
@@ -69,6 +69,7 @@ export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
       if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_WORDS[one.problem])];
       return [one.name, code(typeof one.value === 'string' ? one.value : one.value.join(', '))];
     }),
+    'facts long',
   );
 }
 

@@ -1,0 +1,48 @@
+// The built files are what the sources make, whoever makes them and wherever; and they are fit for a page.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { rootPath } from '#test/support/runtime.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-verify-build-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const builtText = (name: string) => readFileSync(join(rootPath, 'src/verify/built', name), 'utf8');
+
+test('another checkout builds the very same bytes: after a change of the verifier, `bun run build:verify`', () => {
+  const copy = join(folder, 'elsewhere', 'checkout');
+  for (const part of ['src/domain', 'src/verify', 'package.json', 'tsconfig.json'])
+    cpSync(join(rootPath, part), join(copy, part), { recursive: true });
+  symlinkSync(join(rootPath, 'node_modules'), join(copy, 'node_modules'));
+  const made = join(folder, 'made');
+  const bun = join(rootPath, 'node_modules/bun/bin/bun.exe');
+  const { status, stderr } = spawnSync(bun, ['src/verify/build.ts', made], { cwd: copy, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  const names = readdirSync(made).sort();
+  assert.deepEqual(names, readdirSync(join(rootPath, 'src/verify/built')).sort());
+  assert.deepEqual(names, ['page.js', 'verify.d.ts', 'verify.js']);
+  const stale = names.filter((name) => readFileSync(join(made, name), 'utf8') !== builtText(name));
+  assert.deepEqual(stale, []);
+});
+
+test('what a page runs makes no code or markup of text, loads nothing, and is small', () => {
+  for (const name of ['page.js', 'verify.js']) {
+    const text = builtText(name);
+    const said =
+      /\beval\b|\bFunction\b|\bimport\s*[("'{*]|\bimport\s+\w|\bfrom\s*["']|\brequire\b|(?:https?|wss?):\/\//;
+    assert.equal(said.exec(text)?.[0], undefined, name);
+    assert.doesNotMatch(
+      text,
+      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|localStorage|cookie/,
+    );
+    assert.ok(text.length < 60_000, `${name}: ${text.length} bytes`);
+  }
+  // The importable one asks nobody, and knows no page.
+  assert.doesNotMatch(
+    builtText('verify.js'),
+    /\bfetch\b|\bdocument\.(?:create|get|query|body)|\bwindow\b|XMLHttpRequest|process\.|Buffer\b/,
+  );
+});

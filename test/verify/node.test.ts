@@ -1,0 +1,57 @@
+// Node, which runs nothing else of the project, imports the verifier by the package's name.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import * as given from '#test/support/logged-receipt.ts';
+import { needsNode } from '#test/support/requirements.ts';
+import { rootPath } from '#test/support/runtime.ts';
+
+const needs = needsNode(20);
+const folder = mkdtempSync(join(tmpdir(), 'relay-verify-node-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const SCRIPT = `
+import { readFileSync } from 'node:fs';
+import { verifyProof, verifyReceipt } from 'webhook-relay/verify';
+const { keys, proof, disclosures, subjects } = JSON.parse(readFileSync('given.json', 'utf8'));
+const said = [];
+for (const [receipt, proofText] of subjects) {
+  const report = await verifyReceipt(receipt, { keys, proof: proofText, disclosures });
+  const found = await verifyProof(proofText, { receipt, keys });
+  said.push([report.ok, report.checks.filter(({ ok }) => !ok).map(({ name }) => name), report.opened.length, found.ok]);
+}
+console.log(JSON.stringify({ node: !process.versions.bun && !process.versions.deno, said }));
+`;
+
+test('Node 20 verifies a receipt and its proof, and refuses changed ones', needs, () => {
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(rootPath, join(folder, 'node_modules/webhook-relay'));
+  const { jws, keys, proof, disclosures, payload, receiptAnswer, withPayload } = given;
+  const changed = withPayload({ ...payload, mode: 'demo' });
+  const subjects = [
+    [jws, proof],
+    [receiptAnswer(), proof],
+    [changed, proof],
+    [jws, proof.replace('index 2', 'index 1')],
+    [receiptAnswer({ payload: { ...payload, mode: 'demo' } }), proof],
+  ];
+  writeFileSync(join(folder, 'given.json'), JSON.stringify({ keys, proof, disclosures, subjects }));
+  const { stdout, stderr } = spawnSync('node', ['--input-type=module'], {
+    cwd: folder,
+    input: SCRIPT,
+    encoding: 'utf8',
+  });
+  assert.equal(stderr, '');
+  const { node, said } = JSON.parse(stdout);
+  assert.equal(node, true);
+  assert.deepEqual(said, [
+    [true, [], 1, true],
+    [true, [], 1, true],
+    [false, ['signature_valid', 'receipt_logged'], 0, false],
+    [false, ['receipt_logged'], 0, false],
+    [false, [], 1, true],
+  ]);
+});

@@ -1,0 +1,234 @@
+// The verifier to import, as it is written and as it is built: the same word on every receipt and proof.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { isReceiptPayload } from '#src/domain/receipt/payload.ts';
+import * as built from '#src/verify/built/verify.js';
+import * as source from '#src/verify/verifier.ts';
+import { forged } from '#test/support/given-receipt.ts';
+import * as given from '#test/support/logged-receipt.ts';
+import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+
+const { keys, jws, payload, proof } = given;
+const header = { alg: 'EdDSA', kid: given.key.keyId, typ: 'relay-receipt+jws' };
+const failed = ({ checks }: built.ReceiptReport) => checks.filter(({ ok }) => !ok).map(({ name }) => name);
+
+// The source keeps to the types that the built one shows.
+const BOTH: Readonly<Record<string, Pick<typeof built, 'verifyReceipt' | 'verifyProof'>>> = {
+  source,
+  built,
+};
+
+for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
+  describe(`the verifier, ${name}`, () => {
+    test('a good receipt verifies in each of its forms, by keys as text or parsed', async () => {
+      const [answer, execution] = [given.receiptAnswer(), given.executionAnswer()];
+      const forms = [jws, `${jws}\n`, answer, JSON.stringify(answer), execution, JSON.stringify(execution)];
+      for (const form of forms) {
+        for (const keySet of [keys, JSON.stringify(keys)]) {
+          const report = await verifyReceipt(form, { keys: keySet });
+          const { checks, ...rest } = report;
+          assert.deepEqual(rest, {
+            ok: true,
+            receiptId: payload.receiptId,
+            jobId: payload.jobId,
+            keyId: given.key.keyId,
+            signatureVerified: true,
+            problem: null,
+            payload,
+            differences: [],
+            opened: null,
+          });
+          assert.deepEqual(
+            checks.map((check) => check.name),
+            RECEIPT_CHECKS,
+          );
+        }
+      }
+    });
+
+    test('a changed payload, signature or signer is told by the check that finds it, and nothing of it is shown', async () => {
+      const cases = [
+        [given.withPayload({ ...payload, mode: 'demo' }), ['signature_valid']],
+        [`${jws.slice(0, -8)}${given.tampered(jws.slice(-8))}`, ['signature_valid']],
+        [await forged(header, payload, given.stranger), ['signature_valid']],
+        [
+          await forged({ ...header, kid: given.stranger.keyId }, payload, given.stranger),
+          ['signature_valid', 'key_valid_at_issue'],
+        ],
+      ] as const;
+      for (const [text, names] of cases) {
+        const report = await verifyReceipt(text, { keys });
+        assert.deepEqual([report.ok, report.payload, failed(report)], [false, null, names]);
+      }
+    });
+
+    test('another receipt or job than was asked for is found', async () => {
+      assert.deepEqual(failed(await verifyReceipt(jws, { keys, receiptId: 'rcpt_other' })), [
+        'receipt_present',
+      ]);
+      assert.deepEqual(failed(await verifyReceipt(jws, { keys, jobId: 'job_other' })), ['payload_job_id']);
+    });
+
+    test('readable words that the signature does not bear out are told, and make it bad', async () => {
+      const { ok, signatureVerified, differences } = await verifyReceipt(
+        given.executionAnswer({ mode: 'demo' }),
+        { keys },
+      );
+      assert.deepEqual([ok, signatureVerified], [false, true]);
+      assert.deepEqual(differences, [{ field: 'mode', shown: 'demo', signed: 'x402' }]);
+    });
+
+    test('what holds no receipt is a report that says so', async () => {
+      const none = [
+        '',
+        '{',
+        '[]',
+        'null',
+        '{}',
+        'a b c',
+        { error: { code: 'job_not_found' } },
+        [],
+        '{"jws":5}',
+      ];
+      for (const text of none) {
+        const report = await verifyReceipt(text, { keys });
+        assert.equal(report.ok, false);
+        assert.match(report.problem ?? '', /^The text (holds|is neither) .*: it must be the answer of GET/);
+      }
+      const broken = await verifyReceipt('a.b.c', { keys, proof });
+      assert.deepEqual([broken.ok, broken.problem], [false, null]);
+    });
+
+    test('the log is looked at where a proof is given: included, young, late, wrong', async () => {
+      const said = async (options: object) => {
+        const report = await verifyReceipt(jws, { keys, ...options });
+        return [report.ok, report.checks.at(-1)?.name, report.checks.at(-1)?.details];
+      };
+      const dueBy = payload.iat + 3600;
+      const facts = { pending: false, origin: given.ORIGIN, index: 2, size: 5 };
+      assert.deepEqual(await said({ proof }), [true, 'receipt_logged', facts]);
+      assert.deepEqual(await said({ proof: null, now: dueBy }), [
+        true,
+        'receipt_logged',
+        { pending: true, dueBy },
+      ]);
+      assert.deepEqual(await said({ proof: null, now: dueBy + 1 }), [
+        false,
+        'receipt_logged',
+        { pending: false, dueBy },
+      ]);
+      assert.deepEqual(await said({ proof: 'x' }), [
+        false,
+        'receipt_logged',
+        { pending: false, problem: 'malformed' },
+      ]);
+    });
+
+    test('a proof tells where the receipt stands, or what is wrong with it', async () => {
+      assert.deepEqual(await verifyProof(proof, { receipt: jws, keys }), {
+        ok: true,
+        index: given.INDEX,
+        size: given.LEAVES.length,
+        origin: given.ORIGIN,
+        root: given.ROOT,
+        keyId: given.checkpointKey.keyId,
+      });
+      const elsewhere = await given.checkpointOf(given.LEAVES, given.checkpointKey, 'other.example/receipts');
+      const cases = [
+        [proof, '{}', 'receipt'],
+        ['c2sp.org/tlog-proof@v2\n', jws, 'malformed'],
+        [given.proofBy(await given.checkpointOf(given.LEAVES, given.key)), jws, 'checkpoint'],
+        [proof.replace('\n5\n', '\n6\n'), jws, 'checkpoint'],
+        [given.proofBy(elsewhere), jws, 'origin'],
+        [proof.replace('index 2', 'index 3'), jws, 'inclusion'],
+        [proof, given.withPayload(payload), 'inclusion'],
+      ] as const;
+      for (const [text, receipt, problem] of cases) {
+        assert.deepEqual(await verifyProof(text, { receipt, keys }), { ok: false, problem });
+      }
+    });
+
+    test('disclosures open what the receipt commits to; others make it bad; none is opened by a bad receipt', async () => {
+      const good = [{ ok: true, name: 'target_url', value: 'https://target.example/<hook>' }];
+      for (const disclosures of [
+        given.disclosures,
+        JSON.stringify(given.disclosures),
+        given.executionAnswer(),
+      ]) {
+        const report = await verifyReceipt(jws, { keys, disclosures });
+        assert.deepEqual([report.ok, report.opened], [true, good]);
+      }
+      const wrong = await verifyReceipt(jws, { keys, disclosures: given.foreignDisclosures });
+      const problem = { ok: false, name: 'target_url', problem: 'not_committed' };
+      assert.deepEqual([wrong.ok, wrong.opened], [false, [problem]]);
+      const bad = await verifyReceipt(given.withPayload(payload), { keys, disclosures: given.disclosures });
+      assert.deepEqual([bad.ok, bad.opened], [false, []]);
+    });
+
+    test('a caller that gives no keys, or what is none, is told so', async () => {
+      const bad: readonly (readonly [object | undefined, RegExp])[] = [
+        [undefined, /keys are missing/],
+        [{}, /keys are missing/],
+        [{ keys: 'nonsense' }, /no JWK set/],
+        [{ keys: { keys: [] } }, /no Ed25519 key/],
+        [{ keys, proof: 5 }, /proof must be/],
+        [{ keys, now: Number.NaN, proof: null }, /now must be/],
+        [{ keys, disclosures: 5 }, /disclosures must be/],
+      ];
+      const unchecked: (receipt: unknown, options: unknown) => Promise<unknown> = verifyReceipt as never;
+      for (const [options, message] of bad) {
+        await assert.rejects(unchecked(jws, options), { name: 'TypeError', message });
+      }
+      await assert.rejects(unchecked(5, { keys }), { name: 'TypeError', message: /text or parsed JSON/ });
+    });
+
+    test('a runtime without WebCrypto, or without its Ed25519, is no verdict on the receipt', async () => {
+      const { subtle } = crypto;
+      const before = Object.getOwnPropertyDescriptor(crypto, 'subtle');
+      const refused = Object.assign(new Error('no'), { name: 'NotSupportedError' });
+      const cases = [
+        undefined,
+        { digest: subtle.digest.bind(subtle), importKey: () => Promise.reject(refused) },
+      ];
+      try {
+        for (const less of cases) {
+          Object.defineProperty(crypto, 'subtle', { value: less, configurable: true });
+          await assert.rejects(verifyReceipt(jws, { keys }), { name: 'CannotVerify' });
+        }
+      } finally {
+        Reflect.deleteProperty(crypto, 'subtle');
+        if (before !== undefined) Object.defineProperty(crypto, 'subtle', before);
+      }
+    });
+  });
+}
+
+/** Every value that differs from a good one in one place: gone, null, of another kind, too many, on the border. */
+function* spoiled(value: unknown): Generator<unknown> {
+  yield* [null, 'x', '', 7.5, -1, 1, 4, true, [], {}, ['x']];
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) {
+    for (const other of spoiled(member)) {
+      yield Array.isArray(value) ? value.with(Number(name), other) : { ...value, [name]: other };
+    }
+    if (!Array.isArray(value))
+      yield Object.fromEntries(Object.entries(value).filter(([one]) => one !== name));
+  }
+  if (!Array.isArray(value))
+    yield* [
+      { ...value, extra: 1 },
+      { ...value, toString: 1 },
+    ];
+}
+
+test('the built verifier takes exactly the payloads that the domain takes', async () => {
+  const said = { good: 0, bad: 0 };
+  for (const changed of spoiled(payload)) {
+    const text = await forged(header, changed, given.key);
+    const { checks } = await built.verifyReceipt(text, { keys });
+    const supported = checks.find(({ name }) => name === 'payload_version_supported')?.ok;
+    assert.equal(supported, isReceiptPayload(changed), JSON.stringify(changed));
+    said[supported ? 'good' : 'bad']++;
+  }
+  assert.ok(said.good > 50 && said.bad > 500, JSON.stringify(said));
+});
