@@ -20,7 +20,7 @@ export type VerifyDeps = {
   readonly log: EventLog;
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
-  readonly transparency: Pick<Transparency, 'latest' | 'prove'>;
+  readonly transparency: Pick<Transparency, 'prove'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Whether the rows have reached the log's head as it is now; never throws. */
   readonly reachedHead: () => Promise<boolean>;
@@ -66,10 +66,10 @@ function judge({ primitives }: VerifyDeps, { id: receiptId, jobId, jws }: Stored
   return verifyReceipt({ jws, receiptId, jobId, ...known }, primitives);
 }
 
-/** null where this relay keeps no receipt log. One that is known of is, though the rows may not tell of it yet. */
+/** null where the rows know of no checkpoint: there is no receipt log, or it is too new to say anything of a receipt. */
 async function logFacts({ transparency, clock }: VerifyDeps, receiptId: string): Promise<LogFacts | null> {
   const proof = await transparency.prove(receiptId);
-  if (proof === null && transparency.latest() === null) return null;
+  if (proof === null) return null;
   const now = Math.floor(clock.now() / 1000);
   return { proof: typeof proof === 'string' ? proof : null, now, mmdSeconds: TRANSPARENCY.mmdSeconds };
 }
