@@ -1,7 +1,7 @@
 // What the demo claims, each claim compared with what came: nothing here is assumed.
 import { fromBase64url, utf8 } from '../domain/bytes.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
-import type { Primitives } from '../domain/receipt/verify.ts';
+import type { Primitives, VerificationReport } from '../domain/receipt/verify.ts';
 import type { Received } from './demo-target.ts';
 import { callLoopback } from './loopback-client.ts';
 
@@ -66,6 +66,16 @@ export async function webhookSignatureFact(
       ok = true;
   }
   return fact('webhook_signature_valid', ok, 'its webhook-signature (v1a) is good by the published keys');
+}
+
+/** By its proof of inclusion, not by a promise. */
+export function loggedFact({ checks }: VerificationReport): Fact {
+  const logged = checks.find(({ name }) => name === 'receipt_logged');
+  return fact(
+    'receipt_logged',
+    logged?.ok === true,
+    'it stands in the public log, under a checkpoint that the relay signed',
+  );
 }
 
 export function replayFacts(first: Executed, again: Executed, sentAgain: number): Fact[] {

@@ -35,7 +35,7 @@ export function paidStoryLines(story: PaidStory): readonly string[] {
     row('payer', shown(payment?.payer ?? 'none')),
     row('transaction', shown(payment?.transaction ?? 'none')),
     '',
-    heading('5. The receipt is verified offline, by two saved files alone'),
+    heading('5. The receipt is verified offline, by three saved files alone'),
     ...verifiedLines(story),
     '',
     heading('6. The same payment again, as after a lost answer'),

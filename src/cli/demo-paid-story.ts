@@ -12,6 +12,7 @@ import {
   fact,
   HEADERS,
   linkFacts,
+  loggedFact,
   replayFacts,
   webhookSignatureFact,
 } from './demo-facts.ts';
@@ -81,6 +82,7 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
       'the saved receipt is the one that came, and verifies by the saved keys alone',
     ),
     ...evidence.facts,
+    loggedFact(verification),
     ...replayFacts(first, again, target.received.length - requests),
     fact('replay_not_charged', afterReplay.join() === after.join(), 'and nothing was charged a second time'),
     ...(await linkFacts(first)),

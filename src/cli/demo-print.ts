@@ -21,7 +21,7 @@ export function storyLines(story: Story): readonly string[] {
     row('receipt', receipt.id),
     row('signed by', receipt.keyId),
     '',
-    heading('4. The receipt is verified offline, by two saved files alone'),
+    heading('4. The receipt is verified offline, by three saved files alone'),
     ...verifiedLines(story),
     '',
     heading('5. The same call again, as after a lost answer'),
@@ -37,6 +37,7 @@ export const jobLine = ({ job }: Pick<Story, 'job'>): string =>
 export const verifiedLines = ({ files, verification }: Pick<Story, 'files' | 'verification'>) => [
   row('receipt', files.receipt),
   row('keys', files.keys),
+  row('proof', files.proof),
   ...checkLines(verification),
 ];
 
@@ -71,7 +72,10 @@ export const lookLines = ({
   heading('Look for yourself'),
   row('front page', `${service}/`),
   ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
-  row('offline', `npx bun src/cli/relay.ts verify ${files.receipt} --keys ${files.keys}`),
+  row(
+    'offline',
+    `npx bun src/cli/relay.ts verify ${files.receipt} --keys ${files.keys} --proof ${files.proof}`,
+  ),
 ];
 
 /** What tells a target who calls, and that it may believe it. */

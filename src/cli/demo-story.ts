@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { TRANSPARENCY } from '../domain/limits.ts';
 import { fromJwkSet } from '../domain/receipt/keys.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
 import {
@@ -13,6 +14,7 @@ import {
   fact,
   HEADERS,
   linkFacts,
+  loggedFact,
   replayFacts,
   webhookSignatureFact,
 } from './demo-facts.ts';
@@ -36,7 +38,7 @@ export type Story = {
   };
   readonly job: Executed['job'];
   readonly receipt: Executed['receipt'];
-  /** The offline report: made from the two files alone. */
+  /** The offline report: made from the three files alone. */
   readonly verification: VerificationReport;
   readonly replay: {
     readonly idempotentReplay: boolean;
@@ -44,14 +46,14 @@ export type Story = {
     readonly requestsAtTarget: number;
   };
   readonly facts: readonly Fact[];
-  readonly files: { readonly receipt: string; readonly keys: string };
+  readonly files: { readonly receipt: string; readonly keys: string; readonly proof: string };
   readonly links: Executed['links'];
 };
 
 export type StoryDeps = {
   readonly baseUrl: string;
   readonly target: DemoTarget;
-  /** Gets `receipt.json` and `jwks.json`. */
+  /** Gets `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */
   readonly folder: string;
   readonly primitives: Primitives;
 };
@@ -77,8 +79,9 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
     fact(
       'receipt_verified_offline',
       verification.ok,
-      'the receipt verifies offline, by the saved receipt and keys alone',
+      'the receipt verifies offline, by the saved receipt, keys and proof alone',
     ),
+    loggedFact(verification),
     ...replayFacts(first, again, target.received.length - requests),
     ...(await linkFacts(first)),
   ];
@@ -127,16 +130,35 @@ async function execute(baseUrl: string, request: unknown): Promise<Executed> {
   throw new FoundWrong(`POST /api/execute/webhook answered ${status}: ${body}`);
 }
 
-/** What an agent would keep beside its task: the receipt as the service serves it, and the published keys. */
+/** What an agent would keep beside its task: receipt and keys as the service serves them, and the receipt's proof. */
 export async function saveEvidence(
   folder: string,
   baseUrl: string,
-  { links }: Pick<Executed, 'links'>,
+  { links, receipt }: Pick<Executed, 'links' | 'receipt'>,
 ): Promise<Story['files']> {
-  const files = { receipt: join(folder, 'receipt.json'), keys: join(folder, 'jwks.json') };
+  const files = {
+    receipt: join(folder, 'receipt.json'),
+    keys: join(folder, 'jwks.json'),
+    proof: join(folder, 'receipt.tlog-proof'),
+  };
   await writeFile(files.receipt, await download(links.receipt ?? `${baseUrl}/api/receipts`));
   await writeFile(files.keys, await download(`${baseUrl}/.well-known/jwks.json`));
+  await writeFile(files.proof, await logged(`${baseUrl}/log/proof/${receipt.id}`));
   return files;
+}
+
+/** The next checkpoint is signed within some seconds. */
+const LOGGED = { withinMs: 15_000, everyMs: 100 };
+
+async function logged(url: string): Promise<string> {
+  const until = performance.now() + LOGGED.withinMs;
+  for (;;) {
+    const { status, body } = await callLoopback('GET', url);
+    if (status === 200) return body;
+    if (status !== 409 || performance.now() > until)
+      throw new FoundWrong(`${url} answered ${status}: ${body}`);
+    await new Promise((resolve) => setTimeout(resolve, LOGGED.everyMs));
+  }
 }
 
 async function download(url: string): Promise<string> {
@@ -148,6 +170,8 @@ async function download(url: string): Promise<string> {
 export async function verifyOffline(files: Story['files'], primitives: Primitives) {
   const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
-  const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log: null };
+  const now = Math.floor(Date.now() / 1000);
+  const log = { proof: await readFile(files.proof, 'utf8'), now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+  const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log };
   return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
 }

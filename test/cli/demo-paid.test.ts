@@ -31,6 +31,7 @@ const FACTS = [
   'payment_settled',
   'receipt_binds_request',
   'payment_receipt_signed',
+  'receipt_logged',
   'replayed',
   'replay_same_receipt',
   'replay_not_sent',

@@ -10,8 +10,10 @@ import { runStory, type Story } from '#src/cli/demo-story.ts';
 import type { DemoTarget, Received } from '#src/cli/demo-target.ts';
 import { FoundWrong } from '#src/cli/exit.ts';
 import { toJwk } from '#src/domain/receipt/keys.ts';
+import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
 import { payloadOf, signed } from '#test/support/given-receipt.ts';
-import { primitives, testKey } from '#test/support/primitives.ts';
+import { primitives, sha256, testKey } from '#test/support/primitives.ts';
+import { smallLog } from '#test/support/small-log.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-story-test-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -19,6 +21,10 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const key = testKey();
 const payload = await payloadOf();
 const jws = await signed(payload, key);
+const log = smallLog();
+for (const data of [sha256('another'), await receiptLeafData(jws, sha256)]) await log.append(data);
+const proof = await log.proof(1);
+const proofOfAnother = await log.proof(0);
 /** As truly signed, of another second. */
 const other = await signed({ ...payload, iat: payload.iat + 1 }, key);
 
@@ -32,6 +38,7 @@ type Lies = {
   readonly send?: (honest: Received, call: 1 | 2) => readonly Received[];
   readonly tell?: (honest: Told, call: 1 | 2) => object;
   readonly storedJws?: string;
+  readonly proof?: string;
   readonly paths?: Readonly<Record<string, number>>;
 };
 
@@ -68,7 +75,9 @@ async function told(lies: Lies): Promise<Story> {
     request.on('end', async () => {
       const url = request.url ?? '';
       if (url in (lies.paths ?? {})) return answer(lies.paths?.[url] ?? 0, {});
-      if (url === '/.well-known/jwks.json') return answer(200, { keys: [toJwk(key.record)] });
+      if (url === '/.well-known/jwks.json')
+        return answer(200, { keys: [key, log.key].map(({ record }) => toJwk(record)) });
+      if (url === `/log/proof/${payload.receiptId}`) return response.writeHead(200).end(lies.proof ?? proof);
       if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: lies.storedJws ?? jws });
       if (request.method === 'GET') return answer(200, {});
       calls += 1;
@@ -164,8 +173,9 @@ describe('the story of a relay', () => {
     [
       'that stores another receipt',
       { storedJws: `${other.slice(0, -20)}${jws.slice(-20)}` },
-      ['receipt_verified_offline'],
+      ['receipt_verified_offline', 'receipt_logged'],
     ],
+    ['that proves another leaf', { proof: proofOfAnother }, ['receipt_verified_offline', 'receipt_logged']],
     ['that calls the repeat new', { tell: (told) => ({ ...told, idempotentReplay: false }) }, ['replayed']],
     [
       'that calls the first a replay',

@@ -27,6 +27,7 @@ const FACTS = [
   'webhook_id_is_job',
   'webhook_signature_valid',
   'receipt_verified_offline',
+  'receipt_logged',
   'replayed',
   'replay_same_receipt',
   'replay_not_sent',
@@ -55,7 +56,7 @@ describe('relay demo', () => {
     });
     const { ok, receiptId, jobId, signatureVerified, checks } = story.verification;
     assert.deepEqual([ok, receiptId, jobId, signatureVerified], [true, story.receipt.id, story.job.id, true]);
-    assert.equal(checks.length, 7);
+    assert.equal(checks.length, 8);
     for (const name of ['job', 'receipt', 'verifyJob', 'verifyReceipt', 'proof']) {
       assert.ok(story.links[name].startsWith(`${story.service}/`), name);
     }
