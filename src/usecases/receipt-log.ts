@@ -90,7 +90,6 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
     if (event === null) return;
     try {
       await deps.log.append(STREAM.receiptLog, 'no_stream', [event]);
-      deps.logger.info('the receipt log begins', { named: origin });
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;
     }
