@@ -149,9 +149,11 @@ function paymentOf(it: World, n: number, word = 'payment'): PresentedPayment {
 function checkpointBook({ log }: Shared, key: TestKey, now: () => number) {
   let tree: Tree = EMPTY_TREE;
   let read = 0;
+  let signed: number | null = null;
   const notes: string[] = [];
   return {
     notes,
+    /** Where there is more to sign. */
     async sign(): Promise<void> {
       for (; read < log.events.length; read++) {
         const recorded = log.events[read];
@@ -160,6 +162,8 @@ function checkpointBook({ log }: Shared, key: TestKey, now: () => number) {
         // The genesis is signed over nothing, whatever was announced before.
         if (data !== null) tree = (await appendLeaf(tree, await leafHash(data, sha256), sha256)).tree;
       }
+      if (tree.size === signed) return;
+      signed = notes.length === 0 ? 0 : tree.size;
       const head =
         notes.length === 0
           ? { origin: ORIGIN, size: 0, root: await rootOf(EMPTY_TREE, sha256) }

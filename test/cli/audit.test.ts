@@ -1,0 +1,211 @@
+// relay audit: what an auditor types, sees and gets for an exit. What is found by it, test/journeys/audit.test.ts tells.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { findingTable } from '#src/cli/audit-print.ts';
+import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
+import { STREAM } from '#src/domain/events.ts';
+import type { RecordedEvent } from '#src/domain/recorded.ts';
+import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
+import { auditText, exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
+import { runCli } from '#test/support/cli.ts';
+import { decisionAppend, newEvent } from '#test/support/job-histories.ts';
+import { runtimeCommand } from '#test/support/runtime.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-audit-cli-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function saved(name: string, text: string): string {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+let history: AuditHistory;
+let honest: string;
+before(async () => {
+  history = await auditHistory({ jobs: 10 });
+  honest = saved('honest.ndjson', exportOf(history.events));
+});
+
+const audit = (...args: string[]) => runCli(['audit', ...args]);
+
+test('nothing wrong: exit 0, what was looked at, and what no audit can tell', async () => {
+  const { code, stdout, stderr } = await audit('--events', honest);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.match(stdout, /^✓ Nothing wrong was found\.\n/);
+  assert.match(stdout, /10 jobs, 10 receipts, 3 keys, 2 checkpoints/);
+  assert.match(stdout, /14 leaves, root [A-Za-z0-9+/]{43}=\n/);
+  assert.match(stdout, /as the record itself tells them/);
+  assert.match(stdout, /What no audit can tell:\n {2}whether an outcome that was truly signed is true/);
+});
+
+test('something wrong: exit 1, a table with kind, stream, revision, job and words', async () => {
+  const [jobId = ''] = jobsIn(history.events);
+  const job = STREAM.job(jobId);
+  const tampered = without(history.events, ofJob(jobId, 'ReceiptSigned'));
+  const { code, stdout, stderr } = await audit('--events', saved('tampered.ndjson', exportOf(tampered)));
+  assert.deepEqual([code, stderr], [1, '']);
+  const [titles = '', ...lines] = stdout.split('\n');
+  assert.match(titles, /^kind +stream +revision +job +what is wrong/);
+  const missing = lines.find((line) => line.startsWith('receipt_missing'))?.split(/ {2,}/);
+  assert.deepEqual(missing?.slice(0, 4), ['receipt_missing', job, '2', jobId]);
+  assert.ok((missing?.[4]?.length ?? 0) > 10, 'and why, in words');
+  assert.match(stdout, /✗ \d things are wrong\./);
+});
+
+test('--json: a line for each finding, and the summary last', async () => {
+  const [jobId = ''] = jobsIn(history.events);
+  const tampered = without(history.events, ofJob(jobId, 'ReceiptSigned'));
+  const { code, stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: exportOf(tampered) });
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const { summary } = lines.pop();
+  assert.equal(code, 1);
+  assert.deepEqual([summary.ok, summary.of, summary.findings], [false, 'standard input', lines.length]);
+  const { finding } = lines.find(({ finding: { kind } }) => kind === 'receipt_missing');
+  assert.deepEqual(Object.keys(finding).sort(), [
+    'jobId',
+    'kind',
+    'message',
+    'position',
+    'revision',
+    'stream',
+  ]);
+});
+
+test('a kept key set and a kept checkpoint, bare or as an execution answered it', async () => {
+  const jwks = saved('jwks.json', JSON.stringify(history.jwks));
+  const note = history.checkpoints[1] ?? '';
+  const bare = saved('checkpoint.txt', note);
+  const answered = saved('answer.json', JSON.stringify({ ok: true, checkpoint: note }));
+  const good = await audit(
+    '--events',
+    honest,
+    '--keys',
+    jwks,
+    '--checkpoint',
+    bare,
+    '--checkpoint',
+    answered,
+  );
+  assert.equal(good.code, 0, good.stdout + good.stderr);
+  const older = exportOf(history.events.slice(0, 20));
+  const cut = await runCli(['audit', '--events', '-', '--checkpoint', answered], { stdin: older });
+  assert.equal(cut.code, 1);
+  assert.match(cut.stdout, /^kept_checkpoint_ahead .*answer\.json/m);
+});
+
+test('what is no export, begins in the middle, is not there or no text: exit 2, one line, and nothing is said of the record', async () => {
+  mkdirSync(join(folder, 'a-folder'));
+  const none = { DATA_DIR: join(folder, 'nowhere') };
+  const key = { use: 'sig' };
+  const cases: [args: string[], problem: RegExp][] = [
+    [['--events', saved('empty', '')], /is no export/],
+    [['--events', saved('other.json', '{"hello":1}\n')], /is no export/],
+    [['--events', saved('half', headLine({ origin: null, from: null }))], /is no export/],
+    [['--events', saved('middle', `${headLine({ origin: null, from: '7' })}\n`)], /begins in the middle/],
+    [['--events', join(folder, 'missing')], /is not there/],
+    [['--events', join(folder, 'a-folder')], /is a folder/],
+    [[], /there is no event log at/],
+    [['--events', honest, '--keys', saved('keys', JSON.stringify([key]))], /is no JWK set/],
+    [['--events', honest, '--checkpoint', saved('note', 'hello\n')], /is no checkpoint/],
+    [['--events', honest, '--checkpoint', saved('note.json', '{"checkpoint":null}')], /is no checkpoint/],
+  ];
+  await Promise.all(
+    cases.map(async ([args, problem]) => {
+      const { code, stdout, stderr } = await runCli(['audit', ...args], { env: none });
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+      assert.match(stderr, /^relay: [^\n]+\n$/);
+      assert.match(stderr, problem);
+    }),
+  );
+});
+
+test('what version 1 wrote audits clean: the frozen events and receipt of one paid job', async () => {
+  type Frozen = {
+    readonly events: readonly (Omit<RecordedEvent, 'revision'> & { readonly revision: string })[];
+  };
+  const read = (name: string): Frozen =>
+    JSON.parse(readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8'));
+  const frozen = [...read('events-v1.json').events, ...read('receipts-v1.json').events];
+  const places = new Map(frozen.map((event) => [event.position, event]));
+  // Of what came behind them there is one event of each type only.
+  const record = [...places.values()]
+    .map((event) => ({ ...event, revision: BigInt(event.revision) }))
+    .sort((a, b) => (a.position < b.position ? -1 : 1))
+    .slice(0, 10);
+  const { findings, summary } = await auditText(exportOf(record, null));
+  assert.deepEqual(findings, []);
+  const { events, jobs, receipts, keys } = summary;
+  assert.deepEqual({ events, jobs, receipts, keys }, { events: 10, jobs: 1, receipts: 1, keys: 1 });
+});
+
+test('text of strangers steers no terminal, and only the first findings are shown', () => {
+  const table = findingTable();
+  for (let n = 0; n < 60; n++) {
+    const stream = `job-\u001b[31m\n\u202e${n}`;
+    table.add({ kind: 'revision_gap', stream, revision: '1', jobId: null, position: null, message: 'So.' });
+  }
+  const lines = table.lines();
+  assert.equal(table.total(), 60);
+  assert.equal(lines.length, 52);
+  assert.equal(lines.at(-1), 'and 10 more: --json tells all of them');
+  assert.match(lines[1] ?? '', /job-\\u001b\[31m\\u000a\\u202e0/);
+  assert.doesNotMatch(lines.join(''), /[\u001b\n\u202e]/);
+});
+
+/** 20 kB each. */
+function* longDecisions(count: number): Generator<string> {
+  yield `${headLine({ origin: null, from: null })}\n`;
+  const filler = 'word '.repeat(4000);
+  let head = null;
+  for (let n = 0; n < count; n++) {
+    const { stream, events } = decisionAppend(n);
+    const [event] = events.map(newEvent);
+    if (event === undefined) throw new Error('a decision is an event');
+    const position = String(n + 1).padStart(20, '0');
+    const data = { ...event.data, reasons: [{ code: `n${n}`, message: filler }] };
+    const created = '2026-01-02T03:04:05.678Z';
+    yield `${eventLine({ ...event, stream, revision: 0n, position, created, data })}\n`;
+    head = position;
+  }
+  yield `${endLine({ events: count, streams: count, head })}\n`;
+}
+
+/** Through a pipe: when all is taken, and before its end is told, the process shows what it has needed at most. */
+async function peakOf(count: number) {
+  const [command, args] = runtimeCommand('src/cli/relay.ts', ['audit', '--events', '-', '--json']);
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  const ended = once(child, 'close');
+  let sent = 0;
+  for (const line of longDecisions(count)) {
+    sent += line.length;
+    if (!child.stdin.write(line)) await once(child.stdin, 'drain');
+  }
+  await new Promise((resolve) => child.stdin.write('', resolve));
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+  child.stdin.end();
+  await ended;
+  const { summary } = JSON.parse(stdout);
+  assert.deepEqual([summary.events, summary.findings], [count, 0]);
+  const peakMiB = Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+  return { peakMiB, sentMiB: sent / 1024 / 1024 };
+}
+
+test('a record may be larger than the memory that its audit takes', async () => {
+  const count = 20_000;
+  const { peakMiB, sentMiB } = await peakOf(count);
+  assert.ok(sentMiB > 380, `${sentMiB} MiB were sent`);
+  assert.ok(peakMiB < sentMiB - 60, `${peakMiB} MiB of memory for ${sentMiB} MiB of events`);
+});

@@ -1,0 +1,368 @@
+// The record under an auditor's eyes: an honest history of 200 jobs is clean, and each kind of tampering with an export of
+// it is found, and named by kind, stream, revision and job.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { eventLine, parseLine } from '#src/domain/audit/export-format.ts';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { STREAM } from '#src/domain/events.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { type AuditHistory, auditHistory, copyInto, historyKeys } from '#test/support/audit-history.ts';
+import {
+  auditText,
+  changed,
+  type Events,
+  exportOf,
+  isOf,
+  jobsIn,
+  type Kept,
+  ofJob,
+  renumbered,
+  resigned,
+  withData,
+  without,
+} from '#test/support/audit-tampering.ts';
+import { runCli } from '#test/support/cli.ts';
+import { testKey } from '#test/support/primitives.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-audit-journey-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** One after the other: each has its own folder with a log, exported by the command. */
+async function exported(name: string, history: AuditHistory): Promise<string> {
+  const DATA_DIR = join(folder, name);
+  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
+  await copyInto(log, history.events);
+  await log.close();
+  const file = join(folder, `${name}.ndjson`);
+  const { code, stderr } = await runCli(['export', '--out', file], { env: { DATA_DIR } });
+  assert.deepEqual([code, stderr], [0, '']);
+  return file;
+}
+
+let history: AuditHistory;
+let file: string;
+/** As the export has them. */
+let events: Events;
+let jobs: readonly string[];
+/** A plain job of the first half: its events are JobStarted, AttemptMade, JobCompleted, ReceiptSigned. */
+let jobId: string;
+let job: string;
+
+before(async () => {
+  history = await auditHistory({ jobs: 200 });
+  file = await exported('honest', history);
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1, -1);
+  events = lines.map((text) => {
+    const line = parseLine(text);
+    assert.ok(line.kind === 'event');
+    return line.event;
+  });
+  jobs = jobsIn(events);
+  jobId = jobs[33] ?? '';
+  job = STREAM.job(jobId);
+});
+
+const named = (text: string) => {
+  const [kind = '', stream = '-', revision = '-', job = '-'] = text.split(' ');
+  return { kind, stream, revision, job };
+};
+
+/**
+ * `expected`: `kind stream revision jobId`, `-` for none. Nothing but the log as a whole, its checkpoints and these streams
+ * is blamed.
+ */
+async function isFound(tampered: Events | string, expected: readonly string[], kept: Kept = {}) {
+  const text = typeof tampered === 'string' ? tampered : exportOf(tampered);
+  const { findings } = await auditText(text, kept);
+  const told = findings.map(
+    ({ kind, stream, revision, jobId }) => `${kind} ${stream ?? '-'} ${revision ?? '-'} ${jobId ?? '-'}`,
+  );
+  for (const line of expected) assert.ok(told.includes(line), `${line}\nis not among\n${told.join('\n')}`);
+  const blamed = new Set(expected.map((line) => named(line).stream));
+  for (const line of told) {
+    const { kind, stream } = named(line);
+    assert.ok(blamed.has(stream) || kind.startsWith('checkpoint_'), `nobody tampered with: ${line}`);
+  }
+}
+
+/** Place of the first checkpoint behind the job's receipt: what it was signed over is not there any more. */
+function checkpointAfter(of: string): string {
+  const at = events.findIndex(ofJob(of, 'ReceiptSigned'));
+  const next = events.find((event, i) => i > at && event.stream === STREAM.receiptLog);
+  return `${STREAM.receiptLog} ${next?.revision} -`;
+}
+
+test('an honest history is clean, from the log and from its export, against kept keys and checkpoints', async () => {
+  const jwks = join(folder, 'jwks.json');
+  const checkpoint = join(folder, 'checkpoint.txt');
+  writeFileSync(jwks, JSON.stringify(history.jwks));
+  writeFileSync(checkpoint, history.checkpoints[4] ?? '');
+  const args = ['audit', '--json', '--keys', jwks, '--checkpoint', checkpoint];
+  const fromFile = await runCli([...args, '--events', file]);
+  const fromLog = await runCli(args, { env: { DATA_DIR: join(folder, 'honest') } });
+  assert.deepEqual([fromFile.code, fromLog.code, fromFile.stderr], [0, 0, '']);
+  const [ofFile, ofLog] = [fromFile, fromLog].map(({ stdout }) => JSON.parse(stdout).summary);
+  assert.deepEqual({ ...ofFile, of: null }, { ...ofLog, of: null });
+  const { ok, jobs, receipts, keys, checkpoints, treeSize, findings } = ofFile;
+  assert.deepEqual(
+    { ok, jobs, receipts, keys, checkpoints, treeSize, findings },
+    { ok: true, jobs: 200, receipts: 200, keys: 3, checkpoints: 11, treeSize: 204, findings: 0 },
+  );
+});
+
+test('an untouched export of 2,000 jobs is clean', async () => {
+  const large = exportOf((await auditHistory({ jobs: 2000 })).events);
+  const { code, stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: large });
+  const { summary } = JSON.parse(stdout);
+  assert.deepEqual([code, summary.findings, summary.jobs, summary.receipts], [0, 0, 2000, 2000]);
+});
+
+test('an edited event', () =>
+  isFound(
+    changed(events, ofJob(jobId, 'AttemptMade'), (event) =>
+      withData(event, { timings: { ...Object(event.data.timings), totalMs: 11 } }),
+    ),
+    [`receipt_chain_mismatch ${job} 3 ${jobId}`],
+  ));
+
+test('an edited outcome', () =>
+  isFound(
+    changed(events, ofJob(jobId, 'JobCompleted'), (event) => withData(event, { responseStatus: 204 })),
+    [
+      `job_completion_mismatch ${job} 2 ${jobId}`,
+      `receipt_chain_mismatch ${job} 3 ${jobId}`,
+      `receipt_status_mismatch ${job} 3 ${jobId}`,
+    ],
+  ));
+
+test('an event that is dropped from a stream', () =>
+  isFound(without(events, ofJob(jobId, 'AttemptMade')), [`revision_gap ${job} 2 ${jobId}`]));
+
+test('an attempt that is dropped, and the rest renumbered', async () => {
+  const retried = jobs[34] ?? '';
+  const stream = STREAM.job(retried);
+  const first = (event: RecordedEvent) => event.stream === stream && event.revision === 1n;
+  await isFound(renumbered(without(events, first)), [
+    `job_event_impossible ${stream} 1 ${retried}`,
+    `receipt_chain_mismatch ${stream} 3 ${retried}`,
+  ]);
+});
+
+test('a receipt that is dropped', () =>
+  isFound(renumbered(without(events, ofJob(jobId, 'ReceiptSigned'))), [
+    `receipt_missing ${job} 2 ${jobId}`,
+    `checkpoint_ahead ${checkpointAfter(jobId)}`,
+  ]));
+
+test('two events that change places', async () => {
+  const swapped = (other: Events) => {
+    const at = other.findIndex(ofJob(jobId, 'AttemptMade'));
+    const [made, completed] = other.slice(at, at + 2);
+    assert.ok(made?.stream === job && completed?.stream === job);
+    return [...other.slice(0, at), completed, made, ...other.slice(at + 2)];
+  };
+  await isFound(swapped(events), [`position_order ${job} 1 ${jobId}`]);
+  await isFound(renumbered(swapped(events)), [`job_event_impossible ${job} 1 ${jobId}`]);
+});
+
+test('an event that is there twice', async () => {
+  const twice = changed(events, ofJob(jobId, 'AttemptMade'), (event) => [event, event]);
+  await isFound(twice, [`revision_repeated ${job} 1 ${jobId}`]);
+  await isFound(renumbered(twice), [
+    `event_id_repeated ${job} 2 ${jobId}`,
+    `receipt_chain_mismatch ${job} 4 ${jobId}`,
+  ]);
+});
+
+test('a receipt signed with a foreign key, under its own name or under ours', async () => {
+  const receipt = events.find(ofJob(jobId, 'ReceiptSigned'));
+  assert.ok(receipt !== undefined);
+  const foreign = testKey();
+  for (const keyId of [foreign.keyId, history.keys.first.keyId]) {
+    const forgery = await resigned(receipt, foreign, undefined, keyId);
+    await isFound(
+      changed(events, ofJob(jobId, 'ReceiptSigned'), () => forgery),
+      [`receipt_signature_invalid ${job} 3 ${jobId}`, `checkpoint_root_mismatch ${checkpointAfter(jobId)}`],
+    );
+  }
+});
+
+test('a receipt signed with a retired key after its retirement', async () => {
+  const late = jobs[153] ?? '';
+  const receipt = events.find(ofJob(late, 'ReceiptSigned'));
+  assert.ok(receipt !== undefined);
+  const forgery = await resigned(receipt, history.keys.first);
+  await isFound(
+    changed(events, ofJob(late, 'ReceiptSigned'), () => forgery),
+    [
+      `receipt_key_invalid ${STREAM.job(late)} 3 ${late}`,
+      `checkpoint_root_mismatch ${checkpointAfter(late)}`,
+    ],
+  );
+});
+
+test('a receipt that is altered and signed again with the true key', async () => {
+  const receipt = events.find(ofJob(jobId, 'ReceiptSigned'));
+  assert.ok(receipt !== undefined);
+  const lie = await resigned(receipt, history.keys.first, (payload) => ({
+    ...payload,
+    outcome: { ...Object(payload.outcome), truncated: true } as JsonObject,
+  }));
+  await isFound(
+    changed(events, ofJob(jobId, 'ReceiptSigned'), () => lie),
+    [`receipt_content_mismatch ${job} 3 ${jobId}`, `checkpoint_root_mismatch ${checkpointAfter(jobId)}`],
+  );
+});
+
+test('a receipt that is moved to another job', async () => {
+  const other = events.find(ofJob(jobs[35] ?? '', 'ReceiptSigned'));
+  assert.ok(other !== undefined);
+  await isFound(
+    changed(events, ofJob(jobId, 'ReceiptSigned'), (event) => ({
+      ...event,
+      data: { ...other.data, jobId },
+    })),
+    [
+      `receipt_job_mismatch ${job} 3 ${jobId}`,
+      `receipt_id_repeated ${STREAM.job(jobs[35] ?? '')} 3 ${jobs[35]}`,
+      `checkpoint_root_mismatch ${checkpointAfter(jobId)}`,
+    ],
+  );
+});
+
+test('a job that is removed with all that is in its stream', async () => {
+  const gone = without(events, ({ stream }) => stream === job);
+  const ahead = `checkpoint_ahead ${checkpointAfter(jobId)}`;
+  await isFound(gone, [ahead, `position_gap ${gapAfter(ofJob(jobId, 'ReceiptSigned'))}`]);
+  await isFound(renumbered(gone), [ahead]);
+});
+
+const gapJob = (stream: string, data: JsonObject) => (stream === STREAM.keys ? '-' : (data.jobId ?? '-'));
+
+test('a decision that is removed, or says otherwise', async () => {
+  const guided = jobs[31] ?? '';
+  const started = events.find(ofJob(guided, 'JobStarted'));
+  const decision = isOf(STREAM.decision(String(started?.data.decisionId)), 'DecisionRecorded');
+  const stream = STREAM.job(guided);
+  await isFound(renumbered(without(events, decision)), [`decision_missing ${stream} 0 ${guided}`]);
+  await isFound(
+    changed(events, decision, (event) => withData(event, { confidence: 'medium' })),
+    [`decision_mismatch ${stream} 0 ${guided}`],
+  );
+});
+
+test('a payment of another amount, one that never settled, one that buys two jobs', async () => {
+  const started = events.find(ofJob(jobId, 'JobStarted'));
+  const stream = String(started?.data.paymentStream);
+  await isFound(
+    changed(events, isOf(stream, 'PaymentReserved'), (event) => withData(event, { amount: '1' })),
+    [`payment_mismatch ${job} 0 ${jobId}`],
+  );
+  await isFound(renumbered(without(events, isOf(stream, 'PaymentSettled'))), [
+    `payment_mismatch ${job} 0 ${jobId}`,
+  ]);
+  const other = jobs[35] ?? '';
+  await isFound(
+    changed(events, ofJob(other, 'JobStarted'), (event) =>
+      withData(event, { payment: started?.data.payment ?? null, paymentStream: stream }),
+    ),
+    [`payment_used_twice ${STREAM.job(other)} 0 ${other}`],
+  );
+});
+
+test('a checkpoint that is edited, forged, or removed', async () => {
+  const place = `${STREAM.receiptLog} 4 -`;
+  const fifth = (event: RecordedEvent) => event.stream === STREAM.receiptLog && event.revision === 4n;
+  const root = 'A'.repeat(43);
+  await isFound(
+    changed(events, fifth, (event) => withData(event, { root: `${root}=` })),
+    [`checkpoint_event_mismatch ${place}`],
+  );
+  await isFound(
+    changed(events, fifth, (event) => {
+      const [origin, size] = String(event.data.note).split('\n');
+      const signature = String(event.data.note).split('\n\n')[1];
+      const note = `${origin}\n${size}\n${root}=\n\n${signature}`;
+      return withData(event, { root: `${root}=`, note });
+    }),
+    [`checkpoint_signature_invalid ${place}`, `checkpoint_root_mismatch ${place}`],
+  );
+  await isFound(without(events, fifth), [
+    `revision_gap ${STREAM.receiptLog} 5 -`,
+    `position_gap ${gapAfter(fifth)}`,
+  ]);
+});
+
+/** The event behind the one that is gone. */
+function gapAfter(which: (event: RecordedEvent) => boolean): string {
+  const next = events[events.findIndex(which) + 1];
+  return next === undefined ? '' : `${next.stream} ${next.revision} ${gapJob(next.stream, next.data)}`;
+}
+
+test('a key that is announced otherwise', () =>
+  isFound(
+    changed(
+      events,
+      (event) => event.stream === STREAM.keys && event.revision === 0n,
+      (event) => withData(event, { activatedAt: '2025-01-01T00:00:00.000Z' }),
+    ),
+    [`checkpoint_root_mismatch ${STREAM.receiptLog} 1 -`],
+  ));
+
+test('a tail that is cut', async () => {
+  const text = exportOf(events);
+  const lines = text.split('\n');
+  await isFound(lines.slice(0, -40).join('\n').concat('\n'), ['export_cut - - -']);
+  await isFound(text.slice(0, -3), ['export_cut - - -']);
+  const end = lines.at(-2) ?? '';
+  await isFound([...lines.slice(0, -40), end, ''].join('\n'), ['export_end_mismatch - - -']);
+});
+
+test('a tail that is cut behind an end that fits is found by who kept a later checkpoint', async () => {
+  const cut = events.slice(0, events.findIndex(ofJob(jobs[120] ?? '', 'JobStarted')));
+  const { findings } = await auditText(exportOf(cut));
+  assert.deepEqual(findings, []);
+  const checkpoints = history.checkpoints.slice(-1);
+  await isFound(cut, ['kept_checkpoint_ahead - - -'], { checkpoints });
+});
+
+test('a line that two readers would read in two ways', async () => {
+  const attempt = events.find(ofJob(jobId, 'AttemptMade'));
+  assert.ok(attempt !== undefined);
+  const line = eventLine(attempt);
+  const twice = line.replace(`"jobId":"${jobId}"`, `"jobId":"${jobs[0]}","jobId":"${jobId}"`);
+  const findings = [`export_line_wrong ${job} 1 ${jobId}`, `revision_gap ${job} 2 ${jobId}`];
+  await isFound(exportOf(events).replace(line, twice), [...findings, 'export_end_mismatch - - -']);
+});
+
+test('a history made anew without one job, by the holder of all keys, meets an older checkpoint', async () => {
+  const anew = await auditHistory({ jobs: 200, keys: history.keys, without: 33 });
+  const text = exportOf(anew.events);
+  assert.deepEqual((await auditText(text, { jwks: history.jwks })).findings, [], 'it agrees with itself');
+  // Those of before the job tell nothing of it; the last one covers a leaf more than there is.
+  const { findings } = await auditText(text, { checkpoints: history.checkpoints });
+  assert.deepEqual(
+    findings.map(({ kind }) => kind),
+    history.checkpoints.slice(1).map((_, at, { length }) => {
+      return at === length - 1 ? 'kept_checkpoint_ahead' : 'kept_checkpoint_root_mismatch';
+    }),
+  );
+});
+
+test('a history made anew with other keys meets a kept key set, or a kept checkpoint alone', async () => {
+  const anew = await auditHistory({ jobs: 20, keys: historyKeys() });
+  assert.deepEqual((await auditText(exportOf(anew.events))).findings, [], 'it agrees with itself');
+  const { jwks } = history;
+  const checkpoints = history.checkpoints.slice(1, 2);
+  const untrusted = [0, 1, 2].map((revision) => `key_untrusted ${STREAM.keys} ${revision} -`);
+  await isFound(anew.events, [...untrusted, 'key_missing - - -'], { jwks });
+  await isFound(anew.events, [...untrusted, 'key_missing - - -', 'kept_checkpoint_root_mismatch - - -'], {
+    jwks,
+    checkpoints,
+  });
+  await isFound(anew.events, ['kept_checkpoint_signature_invalid - - -'], { checkpoints });
+});
