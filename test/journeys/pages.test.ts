@@ -35,6 +35,7 @@ const paths = () => [
   '/',
   '/docs',
   '/status',
+  '/verify',
   `/proof/${succeeded.job.id}`,
   `/proof/${failed.receipt.id}`,
   unknown,
@@ -91,6 +92,7 @@ test('pages without a script say all they have to say, under headings in order',
     '/status': [failed.job.id],
     [`/proof/${succeeded.job.id}`]: [succeeded.job.id, succeeded.receipt.id, 'verified', ...SERVED_CHECKS],
     [`/proof/${failed.receipt.id}`]: [failed.job.id, 'The call failed', ...SERVED_CHECKS],
+    '/verify': ['relay verify receipt.json'],
     [unknown]: ['No proof here'],
   };
   await onEachPage({ javaScriptEnabled: false }, async ({ page }, path) => {
@@ -98,7 +100,7 @@ test('pages without a script say all they have to say, under headings in order',
     for (const word of words[path] ?? ['words of this page']) {
       assert.ok(text.includes(word), `${path}: ${word}`);
     }
-    assert.equal(await page.locator('script, iframe, img').count(), 0);
+    assert.equal(await page.locator('script:not([src^="/verify.js?"]), iframe, img').count(), 0);
     const levels = await page.evaluate<number[]>(
       '[...document.querySelectorAll("h1,h2,h3,h4,h5,h6")].map(({ tagName }) => Number(tagName[1]))',
     );
@@ -133,13 +135,18 @@ test('every link on the pages leads somewhere, to its very place', needs, async 
   }
 });
 
+/** All that the Tab key should reach; of a group of choices that is the chosen one. */
+const STOPS = `[...document.querySelectorAll(
+  'a[href], summary, [tabindex="0"], textarea, button, input[type=file], input:checked',
+)].filter((one) => one.checkVisibility())`;
+
 /** What has the keyboard's focus: its place among the page's stops (-1: none of them), and whether that is seen. */
 const FOCUSED = `(() => {
   const at = document.activeElement;
   const { top, bottom, width } = at.getBoundingClientRect();
   const { outlineStyle, outlineWidth } = getComputedStyle(at);
   return {
-    stop: [...document.querySelectorAll('a[href], summary, [tabindex="0"]')].indexOf(at),
+    stop: ${STOPS}.indexOf(at),
     seen: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && width > 0 && bottom > 0 && top < innerHeight,
     text: at.outerHTML.slice(0, 120),
   };
@@ -151,7 +158,7 @@ test(
   needs,
   async () => {
     await onEachPage({}, async ({ page }, path) => {
-      const stops = await page.locator('a[href], summary, [tabindex="0"]').count();
+      const stops = await page.evaluate<number>(`${STOPS}.length`);
       const reached = new Set<number>();
       for (let pressed = 0; pressed < stops; pressed++) {
         await page.keyboard.press('Tab');

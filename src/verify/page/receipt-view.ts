@@ -35,11 +35,9 @@ export function statement({
 /** `opened`: how many of them are, where somebody gave disclosures. */
 export function redactions({ request, outcome, attempts }: ReceiptPayload, opened = 0): HTMLElement {
   const ofAttempts = attempts.reduce((sum, { _sd }) => sum + _sd.length, 0);
+  const key = request._sd.length > 4 ? ', idempotency key' : '';
   const rows = [
-    [
-      request._sd.length,
-      'of the request: target URL and origin, header names, hash of the body, idempotency key',
-    ],
+    [request._sd.length, `of the request: target URL and origin, header names, hash of the body${key}`],
     [ofAttempts, "of the attempts: the target's address, hash of its certificate"],
     [outcome._sd.length, 'of the response: hash of its body'],
   ] as const;

@@ -1,0 +1,404 @@
+// The pages that verify in the reader's own browser, of a real service: what is shown as verified was verified there, what
+// was changed on the way is found, nothing leaves the page, and the keyboard is enough.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { type Heard, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
+import {
+  executionAnswer,
+  foreignDisclosures,
+  jws,
+  keys,
+  payload,
+  proof,
+  withPayload,
+} from '#test/support/logged-receipt.ts';
+import { chromiumPath, requirement } from '#test/support/requirements.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+
+const needs = requirement('Chromium', chromiumPath() !== null, 'no chromium on PATH');
+
+let world: World;
+let service: Service;
+let browser: TestBrowser;
+let executed: Executed;
+let receiptText: string;
+before(async () => {
+  if (needs.skip) return;
+  world = await makeWorld();
+  [service, browser] = await Promise.all([world.start(), startBrowser()]);
+  executed = (
+    await execute(service, { url: world.target.url('/hook'), headers: { 'x-one': '1' }, idempotencyKey: 'k' })
+  ).body;
+  const address = `${service.url}/api/receipts/${executed.receipt.id}`;
+  const logged = await waitFor('a checkpoint that includes it', async () => {
+    const { body } = await get<{ readonly checkpoint: string | null }>(address);
+    return body.checkpoint !== null && body;
+  });
+  receiptText = JSON.stringify(logged);
+});
+after(async () => {
+  await browser?.close();
+  await world?.end();
+});
+
+const PHONE = { width: 360, height: 740 };
+const DESKTOP = { width: 1440, height: 900 };
+
+/** A page in a window of its own, which asks this relay alone, whatever `look` does there. */
+async function on(path: string, look: (page: Page, heard: Heard) => Promise<void>, window: Window = {}) {
+  const { page, heard } = await browser.open(`${service.url}${path}`, window);
+  await look(page, heard);
+  assert.deepEqual(
+    heard.requests.filter((address) => new URL(address).origin !== service.url),
+    [],
+  );
+  await page.context().close();
+}
+
+const ended = (page: Page, id: string) => page.waitForSelector(`#${id} .pill:not(.running)`);
+/** As it is seen. */
+// biome-ignore lint/performance/useDomNodeTextContent: what is hidden must not count
+const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
+const rowsOf = (page: Page, selector: string) =>
+  page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) => row.textContent ?? ''));
+
+async function fitsBothSizes(page: Page): Promise<void> {
+  await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
+  for (const viewport of [DESKTOP, PHONE]) {
+    await page.setViewportSize(viewport);
+    const width = await page.evaluate<number>('document.documentElement.scrollWidth');
+    assert.ok(width <= viewport.width, `${width} wide, not ${viewport.width}`);
+  }
+}
+
+const proofPath = () => `/proof/${executed.job.id}`;
+
+test(
+  'proof page: without a script it says what the relay says, and how to check it elsewhere',
+  needs,
+  async () => {
+    await on(
+      proofPath(),
+      async (page) => {
+        const text = await textOf(page, 'main');
+        for (const words of [
+          'Nothing was checked in your browser',
+          'relay verify receipt.json',
+          'Checked by this relay',
+          'event_chain_matches',
+          'a false outcome, truly signed',
+        ])
+          assert.ok(text.includes(words), words);
+      },
+      { javaScriptEnabled: false },
+    );
+  },
+);
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(
+    `proof page, ${colorScheme}: the reader's browser fetches four things and verifies each check by itself`,
+    needs,
+    async () => {
+      await on(
+        proofPath(),
+        async (page, heard) => {
+          await ended(page, 'own-state');
+          assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified it/);
+          const rows = await rowsOf(page, '#own-check');
+          assert.equal(rows.length, RECEIPT_CHECKS.length + 2);
+          for (const [i, name] of [...RECEIPT_CHECKS, 'receipt_logged'].entries())
+            assert.match(rows[i] ?? '', new RegExp(`^verified.* ${name}`));
+          assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*Unwitnessed/);
+          assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
+          const { id } = executed.receipt;
+          const asked = heard.requests.map((address) => new URL(address).pathname);
+          for (const path of [
+            `/api/receipts/${id}`,
+            '/.well-known/jwks.json',
+            `/log/proof/${id}`,
+            '/log/checkpoint',
+          ])
+            assert.ok(asked.includes(path), path);
+          await fitsBothSizes(page);
+          assert.deepEqual(heard.said, []);
+        },
+        { colorScheme },
+      );
+    },
+  );
+}
+
+/** The proof page where what the relay answers is changed on the way. Of null no answer comes. */
+async function changedOnTheWay(
+  page: Page,
+  changes: Readonly<Record<string, (text: string) => string | null>>,
+) {
+  for (const [path, change] of Object.entries(changes)) {
+    await page.route(path, async (route) => {
+      const response = await route.fetch();
+      const body = change(await response.text());
+      await (body === null ? route.abort() : route.fulfill({ response, body }));
+    });
+  }
+  await page.goto(`${service.url}${proofPath()}`);
+  await ended(page, 'own-state');
+}
+
+const other = (text: string, at: number) =>
+  `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
+const changedJws = (text: string) => {
+  const answer = JSON.parse(text);
+  return JSON.stringify({ ...answer, jws: other(answer.jws, answer.jws.lastIndexOf('.') + 9) });
+};
+const changedPayload = (text: string) => text.replace('"status":"succeeded"', '"status":"failed"');
+const RECEIPT = '**/api/receipts/*';
+
+test('proof page: what was changed on the way fails, and a young receipt is pending', needs, async () => {
+  const cases: readonly (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
+    [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
+    [{ [RECEIPT]: changedPayload }, /^failed/, /payload\.outcome\.status\s*failed\s*succeeded/],
+    [{ '**/jwks.json': () => JSON.stringify(keys) }, /^failed/, /failed.* key_valid_at_issue/],
+    [
+      { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
+      /^failed/,
+      /failed.*receipt_logged.*not where the proof says/,
+    ],
+    [
+      { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
+      /^failed/,
+      /failed.*newest checkpoint/,
+    ],
+    [
+      { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
+      /^verified/,
+      /pending.*receipt_logged.*That is no fault/,
+    ],
+    [
+      { '**/log/proof/*': () => null },
+      /^not checked The checks that could be made hold/,
+      /not checked.*receipt_logged/,
+    ],
+  ];
+  await on('/verify', async (page) => {
+    for (const [changes, state, found] of cases) {
+      await changedOnTheWay(page, changes);
+      assert.match(await textOf(page, '#own-state'), state);
+      const rows = [...(await rowsOf(page, '#own-check')), await textOf(page, '#own-findings')];
+      const seen = rows.join('\n');
+      assert.ok(
+        rows.some((row) => found.test(row)),
+        seen,
+      );
+      // Unsigned words are not shown as facts.
+      assert.equal(seen.includes('What was signed'), !/failed.* (signature_valid|receipt_logged)/.test(seen));
+      await page.unrouteAll();
+    }
+  });
+});
+
+test(
+  'proof page: offline, or in a browser without Ed25519, nothing is said of the receipt; it can be tried again',
+  needs,
+  async () => {
+    await on('/verify', async (page) => {
+      await changedOnTheWay(page, { '**/jwks.json': () => null });
+      assert.match(
+        await textOf(page, '#own-state'),
+        /^not checked Your browser could not check it\. .*you may be offline/,
+      );
+      await page.unroute('**/jwks.json');
+      await page.getByRole('button', { name: 'Try again' }).press('Enter');
+      await page.waitForSelector('#own-state .pill.ok');
+    });
+    await on('/verify', async (page) => {
+      await page.addInitScript(
+        'SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("no", "NotSupportedError"))',
+      );
+      await changedOnTheWay(page, {});
+      assert.match(await textOf(page, '#own-state'), /^not checked .*WebCrypto knows no Ed25519 here/);
+    });
+  },
+);
+
+/** What the page is made of; the browser asks for the icon when it likes. */
+const OF_THE_PAGE = ['/verify', '/verify.js', '/favicon.svg'];
+
+async function verified(page: Page): Promise<string> {
+  await page.getByRole('button', { name: 'Verify', exact: true }).click();
+  await ended(page, 'state');
+  return textOf(page, '#state');
+}
+
+test(
+  '/verify: an execution response is checked with the keys of this relay, and its disclosures are opened',
+  needs,
+  async () => {
+    await on('/verify', async (page, heard) => {
+      await page.getByRole('textbox', { name: 'Receipt' }).fill(JSON.stringify(executed));
+      assert.match(await verified(page), /^verified Every check holds/);
+      assert.equal(await page.evaluate('document.activeElement.id'), 'result-title');
+      const text = await textOf(page, '#findings');
+      for (const words of [
+        ...RECEIPT_CHECKS,
+        world.target.url('/hook'),
+        'x-one',
+        '8 are opened here',
+        'No proof was given',
+      ])
+        assert.ok(text.includes(words), words);
+      assert.deepEqual(
+        heard.requests
+          .map((address) => new URL(address).pathname)
+          .filter((path) => !OF_THE_PAGE.includes(path)),
+        ['/.well-known/jwks.json'],
+      );
+      assert.deepEqual(heard.said, []);
+    });
+  },
+);
+
+test(
+  "/verify: another relay's receipt verifies from files, with its own keys and proof, without a network",
+  needs,
+  async () => {
+    const files = { receipt: jws, keys: JSON.stringify(keys), proof };
+    await on('/verify', async (page, heard) => {
+      await page.context().setOffline(true);
+      await page.getByRole('radio', { name: /A key set of mine/ }).check();
+      await page.getByText('More to check').click();
+      for (const [id, text] of Object.entries(files)) {
+        const file = join(world.folder, `${id}.txt`);
+        writeFileSync(file, text);
+        await page.locator(`#${id}-file`).setInputFiles(file);
+        await waitFor('its text', async () => (await page.locator(`#${id}`).inputValue()) !== '');
+      }
+      assert.match(await verified(page), /^verified/);
+      assert.match(await textOf(page, '#findings'), /Entry 2 of the first 5 of relay\.example\/receipts/);
+      await fitsBothSizes(page);
+      const asked = heard.requests.map((address) => new URL(address).pathname);
+      assert.deepEqual(
+        asked.filter((path) => !OF_THE_PAGE.includes(path)),
+        [],
+      );
+    });
+  },
+);
+
+test('/verify: a file that is dropped on the field is taken', needs, async () => {
+  await on('/verify', async (page) => {
+    const carried = await page.evaluateHandle(
+      `(() => { const all = new DataTransfer(); all.items.add(new File([${JSON.stringify(receiptText)}], 'r.json')); return all; })()`,
+    );
+    await page.dispatchEvent('#receipt-drop', 'drop', { dataTransfer: carried });
+    await waitFor('its text', async () => (await page.locator('#receipt').inputValue()) !== '');
+    assert.match(await textOf(page, '#state'), /r\.json is read; it stays on this page/);
+    assert.match(await verified(page), /^verified/);
+  });
+});
+
+test('/verify: the keyboard alone is enough, and the result has the focus', needs, async () => {
+  await on('/verify', async (page) => {
+    const focused = () =>
+      page.evaluate<string>('document.activeElement.id || document.activeElement.innerText');
+    const tabTo = async (name: string) => {
+      for (let pressed = 0; pressed < 30 && (await focused()) !== name; pressed++)
+        await page.keyboard.press('Tab');
+      assert.equal(await focused(), name);
+    };
+    await tabTo('receipt');
+    await page.keyboard.insertText(jws);
+    await tabTo('receipt-file');
+    await tabTo('keys-relay');
+    await page.keyboard.press('ArrowDown');
+    await tabTo('keys');
+    await page.keyboard.insertText(JSON.stringify(keys));
+    await tabTo('Verify');
+    await page.keyboard.press('Enter');
+    await ended(page, 'state');
+    assert.match(await textOf(page, '#state'), /^verified/);
+    assert.equal(await focused(), 'result-title');
+  });
+});
+
+test('/verify: what does not hold is told, and what was written in it stays text', needs, async () => {
+  const evil = '<img src=x onerror="document.title=1">';
+  const cases: readonly (readonly [
+    receipt: string,
+    state: RegExp,
+    found: RegExp | null,
+    more?: Readonly<Record<string, string>>,
+  ])[] = [
+    ['', /^not checked There is no receipt yet/, null],
+    ['what is this?', /^failed The text is neither JSON nor a JWS/, /failed.*receipt_present/s],
+    [
+      withPayload({ ...payload, mode: 'demo' }),
+      /^failed Something does not hold/,
+      /failed.*signature_valid/s,
+    ],
+    [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
+    [
+      JSON.stringify(executionAnswer({ mode: evil })),
+      /^failed/,
+      /mode\s*<img src=x onerror="document\.title=1">\s*x402/,
+    ],
+    [
+      JSON.stringify(executionAnswer({ disclosures: foreignDisclosures })),
+      /^failed/,
+      /target_url\s*refused: it is not what this receipt commits to/,
+    ],
+    [jws, /^failed/, /failed.*receipt_logged.*no proof file/s, { proof: 'a proof' }],
+    [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
+    [JSON.stringify(executed), /^failed/, /The key set does not hold the key that the receipt names/],
+  ];
+  await on('/verify', async (page, heard) => {
+    await page.getByRole('radio', { name: /A key set of mine/ }).check();
+    await page.evaluate('document.querySelector("details").open = true');
+    for (const [receipt, state, found, more = {}] of cases) {
+      for (const [id, text] of Object.entries({ receipt, keys: JSON.stringify(keys), proof: '', ...more }))
+        await page.locator(`#${id}`).fill(text);
+      assert.match(await verified(page), state);
+      assert.equal(await page.locator('#result').isVisible(), found !== null);
+      if (found !== null) assert.match(await textOf(page, '#findings'), found);
+    }
+    assert.equal(await page.locator('img').count(), 0);
+    assert.deepEqual(heard.said, []);
+  });
+});
+
+test(
+  '/verify: everything has its name and role, and without a script the command line is told',
+  needs,
+  async () => {
+    await on('/verify', async (page) => {
+      await page.getByText('More to check').click();
+      await page.getByRole('radio', { name: /A key set of mine/ }).check();
+      const tree = await page.locator('main').ariaSnapshot();
+      for (const part of [
+        'form "Verify a receipt"',
+        ...['Receipt', 'Key set', 'Proof of inclusion', 'Disclosures'].map((name) => `textbox "${name}"`),
+        'group "Keys"',
+        'button "Receipt: choose a file"',
+        'button "Verify"',
+        'status',
+        'heading "What it does not prove" [level=2]',
+      ])
+        assert.ok(tree.includes(part), `${part} in\n${tree}`);
+      await page.getByRole('button', { name: 'Verify', exact: true }).click();
+      assert.equal(await page.evaluate('document.activeElement.id'), 'receipt');
+    });
+    await on(
+      '/verify',
+      async (page) => {
+        assert.equal(await page.locator('form').isVisible(), false);
+        assert.match(await textOf(page, 'main'), /does not run here.*relay verify receipt\.json --keys/s);
+      },
+      { javaScriptEnabled: false },
+    );
+  },
+);
