@@ -47,8 +47,6 @@ export type JobVerdict = {
 
 export type JobAudit = {
   take(recorded: RecordedEvent, event: JobEvent): Promise<JobVerdict>;
-  /** An event in a job's stream that is none of a job's: it is chained with the others. */
-  foreign(recorded: RecordedEvent): void;
   statusOf(jobId: string): ClaimFacts['job'];
   /** Jobs that are not over at the end of the record. */
   unfinished(): Iterable<{ readonly fault: Fault | null; readonly place: Place }>;
@@ -78,11 +76,11 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
   function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
     const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
     const first = job.status === 'absent' && event.type === 'JobStarted';
-    if (job.status === 'absent') so.jobs += lost || events.length > 0 ? 0 : 1;
+    if (job.status === 'absent') so.jobs += lost ? 0 : 1;
     const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
     open.put(recorded.stream, {
       job: evolveJob(job, event),
-      events: [...events, storedOf(recorded)],
+      events: withEvent(events, recorded),
       last: placeOf(recorded),
       lost: lost || (job.status === 'absent' && !first),
     });
@@ -113,11 +111,6 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
       if (event.type === 'ReceiptSigned') return receipt(recorded, event);
       return { faults: follow(recorded, event), payload: null };
     },
-    foreign(recorded) {
-      if (over.get(recorded.stream) !== null) return;
-      const known = open.get(recorded.stream) ?? fresh(recorded);
-      open.put(recorded.stream, { ...known, events: [...known.events, storedOf(recorded)] });
-    },
     statusOf(jobId) {
       const stream = STREAM.job(jobId);
       if (over.get(stream) !== null) return 'completed';
@@ -146,6 +139,12 @@ const fresh = (recorded: RecordedEvent): OpenJob => ({
   last: placeOf(recorded),
   lost: false,
 });
+
+/** More than any job has: of a stream that does not end its receipt is refused in any case. */
+const MOST_EVENTS = 16;
+
+const withEvent = (events: OpenJob['events'], recorded: RecordedEvent): OpenJob['events'] =>
+  events.length < MOST_EVENTS ? [...events, storedOf(recorded)] : events;
 
 const storedOf = ({ stream, revision, id, type, data }: RecordedEvent): Stored => ({
   stream,

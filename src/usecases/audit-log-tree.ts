@@ -72,7 +72,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       if (so.judged >= size && !late) return;
       if (!late) continue;
       const { due: _, ...place } = leaf;
-      const message = `no checkpoint had covered leaf ${so.judged} by the promised time`;
+      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time`;
       yield { fault: { kind: 'receipt_not_logged', message }, place };
     }
   }
@@ -87,9 +87,10 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const leaf = leaves.get(String(index));
       return `${leaf?.stream} revision ${leaf?.revision}`;
     };
-    if (count > NAMED) return `; ${count} leaves ${since}: ${nameOf(so.good)} to ${nameOf(to - 1)}`;
+    const leavesHere = count === 1 ? '1 leaf' : `${count} leaves`;
+    if (count > NAMED) return `; ${leavesHere} ${since}: ${nameOf(so.good)} to ${nameOf(to - 1)}`;
     const names = Array.from({ length: count }, (_, i) => nameOf(so.good + i));
-    return `; ${count} leaves ${since}: ${names.join(', ')}`;
+    return `; ${leavesHere} ${since}: ${names.join(', ')}`;
   }
 
   return {

@@ -1,9 +1,9 @@
 // An audit of the whole record: every event once, in the log's order, and nothing else. Where the events come from, a log
 // or an exported file, is the caller's.
 import type { Finding } from '../domain/audit/finding.ts';
-import { type Fault, homeFault, type Place, placeOf } from '../domain/audit/place.ts';
+import { type Fault, findingOf, homeFault, type Place, placeOf } from '../domain/audit/place.ts';
 import { toBase64 } from '../domain/bytes.ts';
-import { type DomainEvent, type JobEvent, type KeyEvent, STREAM } from '../domain/events.ts';
+import type { DomainEvent, JobEvent, KeyEvent } from '../domain/events.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
 import { type RecordedEvent, readEvent } from '../domain/recorded.ts';
 import type { AuditScratch } from '../ports/audit-scratch.ts';
@@ -71,9 +71,9 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   let findings = 0;
   let openJobs = 0;
 
-  function report({ kind, message }: Fault, place: Place): void {
+  function report(fault: Fault, place: Place): void {
     findings++;
-    onFinding({ kind, ...place, message });
+    onFinding(findingOf(fault, place));
   }
   const reportAll = (faults: readonly Fault[], place: Place) => {
     for (const fault of faults) report(fault, place);
@@ -135,7 +135,6 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       const astray = event === null ? UNREADABLE : homeFault(event, recorded.stream);
       if (event !== null && astray === null) return judge(recorded, event, place);
       report(astray ?? UNREADABLE, place);
-      if (recorded.stream.startsWith(STREAM.job(''))) jobs.foreign(recorded);
       // Whatever its stream: the leaves are counted by their types alone.
       if (event !== null) await tree.leaf(place, event, null);
     },

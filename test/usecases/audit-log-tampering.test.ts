@@ -81,10 +81,11 @@ describe('the order of the record', () => {
     `receipt_missing ${jobStream(3)} 3`,
   ]);
   test('two events that are swapped are out of order in both', async () => {
-    const changed = swapped(of('AttemptMade'), of('JobCompleted'));
-    const found = await kinds(changed);
-    for (const kind of ['position_order', 'revision_gap', 'revision_repeated'] as const)
-      assert.ok(found.includes(kind), kind);
+    const found = await kinds(swapped(of('AttemptMade'), of('JobCompleted')));
+    assert.deepEqual(
+      found.filter((kind) => kind.startsWith('position_') || kind.startsWith('revision_')),
+      ['position_gap', 'revision_gap', 'position_order', 'revision_repeated'],
+    );
   });
   test('two events that are swapped and numbered anew cannot follow each other', async () => {
     const changed = renumbered(swapped(of('AttemptMade'), of('JobCompleted')));

@@ -54,7 +54,7 @@ describe('the leaves', () => {
     const [finding] = findings;
     assert.match(
       finding?.message ?? '',
-      /^6 leaves are signed, and the record has 5 up to here; 1 leaves since/,
+      /^6 leaves are signed, and the record has 5 up to here; 1 leaf since/,
     );
     assert.ok(finding?.message.includes(`(4 leaves): ${receiptOf(3).stream} revision 3`));
     assert.equal(summary.notes.unfitCheckpoints, 1);
@@ -93,6 +93,13 @@ describe('the leaves', () => {
     const changed = edited(events, of('KeyActivated'), { activatedAt: at(-1000) });
     assert.deepEqual(told(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
+  test('a leaf counts whatever stream it stands in', async () => {
+    const own = await givenRecord();
+    const { keyId, x } = testKey();
+    await given(own, 'keys-other', keyActivated({ keyId, x }));
+    await own.checkpoint();
+    assert.deepEqual(told(await audit(own.log.events)), ['event_misplaced keys-other 0']);
+  });
   test('many leaves are named by the first and the last of them', async () => {
     const late = await givenRecord();
     for (let n = 0; n < 7; n++) await late.paid();
@@ -117,11 +124,15 @@ describe('the leaves', () => {
   });
 });
 
-/** A checkpoint of anything, truly signed, in the place of the last one. */
-async function claimed(
-  change: { origin?: string; size?: number; root?: Uint8Array; key?: TestKey },
-  event: object = {},
-): Promise<Events> {
+type Claimed = {
+  readonly origin?: string;
+  readonly size?: number;
+  readonly root?: Uint8Array;
+  readonly key?: TestKey;
+};
+
+/** A checkpoint of anything, truly signed, in the place of the last one, or of the n-th. */
+async function claimed(change: Claimed, event: object = {}, n = 3, all: Events = events): Promise<Events> {
   const { origin = ORIGIN, size = 8, key = it.checkpointKey } = change;
   const root = change.root ?? (await rootOf(await treeOf(events, size), sha256));
   const publicKey = Buffer.from(key.x, 'base64url');
@@ -138,7 +149,7 @@ async function claimed(
     keyId: key.keyId,
     note,
   };
-  return edited(events, of('CheckpointSigned', 3), { ...said, ...event });
+  return edited(all, nth(all, 'CheckpointSigned', n), { ...said, ...event });
 }
 
 describe('checkpoints', () => {
@@ -183,6 +194,26 @@ describe('checkpoints', () => {
       );
     });
   }
+  test('a checkpoint that does not fit between others that do is named alone, and the next such one anew', async () => {
+    const wrong = { size: 4, root: new Uint8Array(32) };
+    const one = await claimed(wrong, {}, 1);
+    assert.deepEqual(told(await audit(one)), [`checkpoint_root_mismatch ${LOG} 1`]);
+    const two = await claimed({ ...wrong, size: 8 }, {}, 3, one);
+    const { findings, summary } = await audit(two);
+    const expected = [`checkpoint_root_mismatch ${LOG} 1`, `checkpoint_root_mismatch ${LOG} 3`];
+    assert.deepEqual([told({ findings, summary }), summary.notes.unfitCheckpoints], [expected, 0]);
+  });
+  test('the first checkpoint names the log for ever', async () => {
+    const changed = await claimed({ origin: 'other.example/receipts', size: 6 }, {}, 2);
+    assert.deepEqual(told(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
+  });
+  test('no checkpoint has fewer leaves than any before it', async () => {
+    const changed = await claimed({ size: 3 }, {}, 2, await claimed({ size: 3 }));
+    assert.deepEqual(told(await audit(changed)), [
+      `checkpoint_shrinks ${LOG} 2`,
+      `checkpoint_shrinks ${LOG} 3`,
+    ]);
+  });
   test('checkpoints that are removed all together are missed by the first receipt', async () => {
     const changed = renumbered(without(events, ({ stream }) => stream === LOG));
     assert.deepEqual(told(await audit(changed)), [`checkpoint_missing ${receiptOf(0).stream} 3`]);
@@ -222,11 +253,13 @@ describe('what a receipt promises', () => {
     await own.checkpoint();
     assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
   });
-  test('left out by a later checkpoint: named once, whatever follows', async () => {
-    const own = await waiting(60 * MINUTE_MS + 1000);
-    for (const size of [2, 2, 3]) await own.checkpoint(size);
-    assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
-  });
+  for (const sizes of [[2], [2, 2], [2, 2, 3]]) {
+    test(`left out by a later checkpoint: named once, whatever follows (${sizes})`, async () => {
+      const own = await waiting(60 * MINUTE_MS + 1000);
+      for (const size of sizes) await own.checkpoint(size);
+      assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+    });
+  }
   test('left out while there is time, or where no checkpoint follows: a note', async () => {
     const own = await waiting(60 * MINUTE_MS);
     await own.checkpoint(2);

@@ -6,10 +6,18 @@ import type { Finding, FindingKind } from './finding.ts';
 /** What a finding says of one event. */
 export type Place = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
 
-/** A finding without its place. */
+/** A finding without its place. `message`: what will be a sentence. */
 export type Fault = { readonly kind: FindingKind; readonly message: string };
 
-export const NOWHERE: Place = { stream: null, revision: null, jobId: null, position: null };
+export const findingOf = ({ kind, message }: Fault, place: Place): Finding => ({
+  kind,
+  ...place,
+  message: sentence(message),
+});
+
+/** What begins with an id is left as it is. */
+const sentence = (text: string): string =>
+  `${/^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}.`;
 
 const JOB = STREAM.job('');
 
