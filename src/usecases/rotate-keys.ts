@@ -30,9 +30,9 @@ export async function rotateKeys(
     const ring = await loadKeyRing(deps);
     demandSameSecret(ring, deps.store.read());
     if (meant !== null && isAnnounced(ring, meant)) return completed(deps, ring, purpose);
-    const { content, complete } = prepareFile(deps, ring, purpose);
+    const content = prepareFile(deps, ring, purpose);
     meant = unannounced(ring, content, purpose);
-    if (complete || meant === null) return completed(deps, ring, purpose);
+    if (meant === null) return completed(deps, ring, purpose);
     const now = deps.clock.now();
     const retirements = retirementsOf(ring, purpose, now, graceMs);
     const fresh = activation({ key: meant, purpose }, content.secretCheck, iso(now));
@@ -68,16 +68,13 @@ const unmarked = ({ rotated }: KeyRing, { keys }: KeyStoreContent, purpose: KeyP
     .map(({ keyId }) => keyId);
 
 /** Puts a fresh key in front, unless one stands ready or an earlier call has left its marks to be made. */
-function prepareFile({ store }: KeyOfficeDeps, ring: KeyRing, purpose: KeyPurpose) {
-  let complete = false;
-  const content = store.update((found) => {
+const prepareFile = ({ store }: KeyOfficeDeps, ring: KeyRing, purpose: KeyPurpose): KeyStoreContent =>
+  store.update((found) => {
     if (unannounced(ring, found, purpose) !== null) return null;
     const successors = lastingKeys(found.keys, ring.keys, purpose);
-    complete = unmarked(ring, found, purpose).length > 0 && successors.length > 0;
-    return complete ? null : { fresh: [purpose], retired: [] };
+    const isBegun = unmarked(ring, found, purpose).length > 0 && successors.length > 0;
+    return isBegun ? null : { fresh: [purpose], retired: [] };
   });
-  return { content, complete };
-}
 
 function completed({ store }: KeyOfficeDeps, ring: KeyRing, purpose: KeyPurpose): Rotation {
   const left = unmarked(ring, store.read(), purpose);

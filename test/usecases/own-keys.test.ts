@@ -190,6 +190,13 @@ test('a new call is refused before anything is charged where no key is valid for
   assert.throws(() => demandSigningKey(deps), noKey);
 });
 
+test('a process whose clock is behind its key’s activation refuses too: it could not close what it begins', async () => {
+  const it = await started();
+  it.clock.skew(-90_000);
+  await assert.rejects(execute({ deps: { ...it.deps, signer: it.signer } }), noKey);
+  assert.equal(it.payments.calls.verify, 0);
+});
+
 test('a receipt is signed by one key, which is valid at its very iat, however keys come and go meanwhile', async () => {
   const it = world();
   const [asked, given]: [number[], string[]] = [[], []];

@@ -87,6 +87,13 @@ test('a second retirement closes a key earlier; one that would not is not record
   assert.equal((await it.appended()).length, 3);
 });
 
+test('a key that runs out already can still be called compromised, also where no other is at hand', async () => {
+  const it = await office();
+  await it.retire(it.first.keyId);
+  it.store.put({ keys: [it.first] });
+  assert.equal((await it.retire(it.first.keyId, T0)).outcome, 'retired');
+});
+
 test('a key that the log does not know', async () => {
   const it = await office();
   assert.deepEqual(await it.retire(commitment('o')), { outcome: 'unknown_key' });

@@ -57,6 +57,7 @@ test('only the keys of that purpose give way; a second rotation takes the place 
     keys.map(({ purpose, notAfter }) => `${purpose} ${notAfter === null}`),
     ['receipt false', 'checkpoint false', 'checkpoint true', 'receipt false', 'receipt true'],
   );
+  assert.equal((await it.events()).length, 8);
 });
 
 test('where there is no checkpoint key one is added, and nothing retires', async () => {
