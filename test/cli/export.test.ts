@@ -1,0 +1,227 @@
+// relay export: the whole log as a file, byte for byte the same however often its making was interrupted; and what is left
+// alone.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { CannotRun } from '#src/cli/exit.ts';
+import { readBegun } from '#src/cli/export-begun.ts';
+import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
+import { utf8 } from '#src/domain/bytes.ts';
+import { STREAM } from '#src/domain/events.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import { runCli, startCli } from '#test/support/cli.ts';
+import { checkpointSigned } from '#test/support/given-events.ts';
+import { appendAll, decisionAppend, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-export-cli-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const place = (name: string) => join(folder, name);
+
+async function withLog<T>(DATA_DIR: string, work: (log: EventLog) => Promise<T>): Promise<T> {
+  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
+  try {
+    return await work(log);
+  } finally {
+    await log.close();
+  }
+}
+
+const decisions = (from: number, count: number) =>
+  Array.from({ length: count }, (_, n) => decisionAppend(from + n));
+
+/** The file as it should be, written apart from the command. */
+async function expected(DATA_DIR: string, origin: string | null = null): Promise<string> {
+  const events = await withLog(DATA_DIR, (log) => log.readAll({ after: null, max: 1_000_000 }));
+  const streams = new Set(events.map(({ stream }) => stream)).size;
+  const end = { events: events.length, streams, head: events.at(-1)?.position ?? null };
+  return [headLine({ origin, from: null }), ...events.map(eventLine), endLine(end), ''].join('\n');
+}
+
+const exportTo = (DATA_DIR: string, file: string, ...more: string[]) =>
+  runCli(['export', '--out', file, ...more], { env: { DATA_DIR } });
+
+/** A log of 30 jobs and as many decisions, and its export. */
+const small = place('small');
+let whole: string;
+before(async () => {
+  const plans = Array.from({ length: 30 }, (_, seed) => ({ ...PLAN, seed }));
+  await withLog(small, (log) =>
+    appendAll(
+      log,
+      plans.flatMap((plan) => [decisionAppend(plan.seed), ...jobAppends(plan)]),
+    ),
+  );
+  whole = await expected(small);
+});
+
+test('the whole log, in its order, to its owner alone', async () => {
+  const file = place('whole');
+  const { code, stdout, stderr } = await exportTo(small, file);
+  const sentence = `Exported 150 events of 60 streams to ${file}.\n`;
+  assert.deepEqual([code, stdout, stderr], [0, sentence, '']);
+  assert.equal(readFileSync(file, 'utf8'), whole);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+});
+
+test('--json tells the same to machines; --out - writes to standard output', async () => {
+  const file = place('json');
+  const [json, pipe] = await Promise.all([exportTo(small, file, '--json'), exportTo(small, '-')]);
+  const head = '00000000000000000150';
+  const told = { file, origin: null, events: 150, streams: 60, head, added: 150 };
+  assert.deepEqual([json.code, JSON.parse(json.stdout), json.stderr], [0, told, '']);
+  assert.deepEqual([pipe.code, pipe.stdout], [0, whole]);
+});
+
+test('wherever it was cut, a second run ends with the same bytes', async () => {
+  const line = whole.indexOf('\n', 20_000);
+  const end = whole.lastIndexOf('\n', whole.length - 2) + 1;
+  const cuts = [
+    0,
+    5,
+    40,
+    whole.indexOf('\n') + 1,
+    line - 100,
+    line,
+    line + 1,
+    end,
+    end + 10,
+    whole.length - 1,
+  ];
+  await Promise.all(
+    cuts.map(async (at) => {
+      const file = place(`cut-${at}`);
+      writeFileSync(file, whole.slice(0, at));
+      const { code, stderr } = await exportTo(small, file);
+      assert.deepEqual([code, stderr], [0, ''], `cut at ${at}`);
+      assert.equal(readFileSync(file, 'utf8'), whole, `cut at ${at}`);
+    }),
+  );
+});
+
+test('killed in the middle, it looks unfinished, and is gone on with to the same bytes', async () => {
+  const DATA_DIR = place('large');
+  await withLog(DATA_DIR, async (log) => {
+    for (let from = 0; from < 10_000; from += 500) {
+      await Promise.all(decisions(from, 500).map((append) => appendAll(log, [append])));
+    }
+  });
+  const file = place('killed');
+  // A run that was faster than the signal is done over.
+  for (let killed = false; !killed; ) {
+    rmSync(file, { force: true });
+    const run = startCli(['export', '--out', file], { env: { DATA_DIR } });
+    while (!existsSync(file) || statSync(file).size === 0) await setImmediate();
+    run.signal('SIGKILL');
+    killed = (await run.ended).code === null;
+  }
+  const left = readFileSync(file, 'utf8');
+  assert.ok(left.length > 0 && !left.includes('{"end":true'));
+  assert.equal((await exportTo(DATA_DIR, file)).code, 0);
+  assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
+});
+
+test('a finished export is continued with what has come since, and left as it is where nothing has', async () => {
+  const DATA_DIR = place('growing');
+  const file = place('grown');
+  await withLog(DATA_DIR, (log) => appendAll(log, decisions(0, 3)));
+  await exportTo(DATA_DIR, file);
+  const { mtimeNs } = statSync(file, { bigint: true });
+  const again = await exportTo(DATA_DIR, file, '--json');
+  assert.equal(JSON.parse(again.stdout).added, 0);
+  assert.equal(statSync(file, { bigint: true }).mtimeNs, mtimeNs);
+  await withLog(DATA_DIR, (log) => appendAll(log, decisions(3, 2)));
+  const more = await exportTo(DATA_DIR, file, '--json');
+  assert.deepEqual([more.code, JSON.parse(more.stdout).added, JSON.parse(more.stdout).events], [0, 2, 5]);
+  assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
+});
+
+test('a receipt log that has begun since is named by the first line', async () => {
+  const DATA_DIR = place('born');
+  const file = place('born.ndjson');
+  await withLog(DATA_DIR, (log) => appendAll(log, decisions(0, 2)));
+  await exportTo(DATA_DIR, file);
+  await withLog(DATA_DIR, (log) =>
+    log.append(STREAM.receiptLog, 'no_stream', [newEvent(checkpointSigned())]),
+  );
+  const { code } = await exportTo(DATA_DIR, file);
+  assert.equal(code, 0);
+  assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR, 'relay.example/receipts'));
+});
+
+test('an empty log has an export, too', async () => {
+  const DATA_DIR = place('empty');
+  const file = place('empty.ndjson');
+  await withLog(DATA_DIR, async () => undefined);
+  assert.equal((await exportTo(DATA_DIR, file)).code, 0);
+  assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
+});
+
+test('what is no export of this log is refused with exit 2, and left byte for byte as it is', async () => {
+  const DATA_DIR = place('other');
+  await withLog(DATA_DIR, (log) => appendAll(log, decisions(100, 5)));
+  const cases: [text: string, problem: RegExp][] = [
+    ['my thesis', /is there already and is no export/],
+    [await expected(DATA_DIR), /is an export of another log/],
+    [whole.replace('"origin":null', '"origin":"else.example/receipts"'), /is an export of another log/],
+    [whole.replace('"from":null', '"from":"7"'), /begins in the middle of a log/],
+  ];
+  await Promise.all(
+    cases.map(async ([text, problem], n) => {
+      const file = place(`refused-${n}`);
+      writeFileSync(file, text);
+      const { code, stdout, stderr } = await exportTo(small, file);
+      assert.deepEqual([code, stdout], [2, ''], String(problem));
+      assert.match(stderr, /^relay: [^\n]+\n$/);
+      assert.match(stderr, problem);
+      assert.equal(readFileSync(file, 'utf8'), text);
+    }),
+  );
+});
+
+test('a file that cannot have been left by an export is refused with the line that is wrong', async () => {
+  const [head, first, second, ...rest] = whole.split('\n');
+  const cases: [text: string, problem: RegExp][] = [
+    ['my thesis\n', /is there already and is no export/],
+    [[head, second, first, ...rest].join('\n'), /line 3: it is out of order/],
+    [whole.replace('"revision":"0"', '"revision":"00"'), /line 2: it is neither an event nor the end/],
+    [`${whole}${first}\n`, /line 153: it follows the end/],
+    [whole.replace('"streams":60', '"streams":61'), /line 152: its counts are not those/],
+  ];
+  for (const [text, problem] of cases) {
+    async function* chunks() {
+      yield utf8(text);
+    }
+    await assert.rejects(
+      readBegun('the file', chunks(), () => undefined),
+      (error) => error instanceof CannotRun && problem.test(error.message),
+      String(problem),
+    );
+  }
+});
+
+test('a place where no file can be, and a log that is not there: exit 2, and nothing is made', async () => {
+  mkdirSync(place('a-folder'));
+  const cases: [DATA_DIR: string, out: string, problem: RegExp][] = [
+    [small, place('a-folder'), /is a folder/],
+    [small, join(place('no-folder'), 'file'), /is in a folder that is not there/],
+    [small, '/dev/null', /is no file/],
+    [place('no-log'), place('never'), /there is no event log at/],
+  ];
+  await Promise.all(
+    cases.map(async ([DATA_DIR, out, problem]) => {
+      const { code, stdout, stderr } = await exportTo(DATA_DIR, out);
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, problem);
+    }),
+  );
+  assert.deepEqual([place('never'), place('no-log'), place('no-folder')].map(existsSync), [
+    false,
+    false,
+    false,
+  ]);
+});
