@@ -7,11 +7,13 @@ import type { Rows } from '#projections/fold.ts';
 import { withLeaves } from '#projections/leaves.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
+import { projectTransparency } from '#projections/transparency/project.ts';
 import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
 import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
 import { consistencyProof } from '#src/domain/transparency/proofs.ts';
 import { type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { checkpointSigned, keyActivated } from '#test/support/given-events.ts';
 import {
   appendAll,
   jobAppends,
@@ -26,6 +28,8 @@ import { sha256 } from '#test/support/primitives.ts';
 import { rowsAfter } from '#test/support/read-model-rows.ts';
 
 const shapes = tableShapes(READ_MODELS);
+/** Of nothing. */
+const HASH = Buffer.alloc(32).toString('base64');
 
 /** The tree of the log's rows, without any database. */
 async function treeOf(events: readonly RecordedEvent[]) {
@@ -124,7 +128,7 @@ describe('leaves of a batch', () => {
   test('what stands in the stored tree already is no leaf again', async () => {
     const { judged, load } = await given();
     const position = judged[11]?.position ?? '';
-    const row = { id: 'all', size: 2 ** 40, edge: Buffer.alloc(32).toString('base64') };
+    const row = { id: 'all', size: 2 ** 40, edge: HASH };
     const stored: Rows = new Map([['transparency_tree', new Map([['all', { row, position }]])]]);
     const grown = await withLeaves({ shapes, sha256 }, judged, load(stored));
     assert.ok(grown.slice(0, 12).every(({ facts }) => facts.leaf === null));
@@ -133,13 +137,36 @@ describe('leaves of a batch', () => {
 
   test('a stored tree that cannot be read stops the batch', async () => {
     const { judged, load } = await given();
-    for (const row of [
-      { id: 'all', size: '3', edge: '' },
-      { id: 'all', size: 1, edge: 'AAAA' },
-      { id: 'all', size: 3, edge: Buffer.alloc(32).toString('base64') },
-    ]) {
+    for (const [row, message] of [
+      [{ id: 'all', size: '2', edge: HASH }, /cannot be read/],
+      [{ id: 'all', size: 1, edge: 'AAAA' }, /cannot be read/],
+      [{ id: 'all', size: 3, edge: HASH }, /not as many complete subtrees/],
+    ] as const) {
       const stored: Rows = new Map([['transparency_tree', new Map([['all', { row, position: '0' }]])]]);
-      await assert.rejects(withLeaves({ shapes, sha256 }, judged, load(stored)));
+      await assert.rejects(withLeaves({ shapes, sha256 }, judged, load(stored)), message);
     }
+  });
+});
+
+describe('the rows of one event', () => {
+  test('a checkpoint of a size that no tree can have is passed over', async () => {
+    const sizes = ['7', '9'.repeat(20), '9'.repeat(400)];
+    const changes = sizes.map((size) => projectTransparency(checkpointSigned({ size }), { leaf: null }));
+    assert.deepEqual(
+      changes.map(({ length }) => length),
+      [1, 0, 0],
+    );
+  });
+
+  test('a hash is written at its own place, however often', () => {
+    const [data, hash] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
+    const entries = [{ level: 0, index: 274, hash }];
+    const leaf = { index: 274, data, entries, tree: { size: 275, edge: [] } };
+    const change = projectTransparency(keyActivated(), { leaf }).find(({ key }) => key === '0/1/1');
+    assert.ok(change?.table === 'transparency_tiles');
+    const before = { id: '0/1/1', hashes: HASH.repeat(2) };
+    const after = { id: '0/1/1', hashes: `${HASH.repeat(2)}${Buffer.from(hash).toString('base64')}` };
+    assert.deepEqual(change.apply(before), after);
+    assert.deepEqual(change.apply(after), after);
   });
 });
