@@ -78,7 +78,7 @@ describe('relay demo --paid', () => {
   test('--once: tells it in words, every mark good', needs, async () => {
     const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once'], SHELL);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 7 + FACTS.length);
+    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(
       stdout,

@@ -67,7 +67,7 @@ describe('relay demo', () => {
     const env = scratch('words');
     const { code, stdout, stderr } = await runCli(['demo', '--once'], { env });
     assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 7 + FACTS.length);
+    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(stdout, /\n {2}webhook-signature +v1a,/);
     // nothing that is gone when it ends
