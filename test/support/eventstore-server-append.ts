@@ -47,7 +47,8 @@ async function write(node: ServerNode, call: ServerSurfaceCall, asked: Write): P
   // As a real server: what waited beyond the caller's deadline is answered, and not stored.
   if (asked.deadline !== null && asked.deadline.getTime() <= Date.now()) return { kind: 'timeout' };
   const answer = log.append(asked.stream, asked.expected, asked.events);
-  if (answer.kind !== 'stored' || armed.loseAnswers === 0) return answer;
+  const spared = armed.loseAnswers === 0 || asked.stream === armed.sparedStream;
+  if (answer.kind !== 'stored' || spared) return answer;
   armed.loseAnswers--;
   front.cut(call.getPeer());
   return null;

@@ -14,6 +14,8 @@ export type Credentials = { readonly username: string; readonly password: string
 export type ArmedFaults = {
   slowMs: number;
   loseAnswers: number;
+  /** Answers of its appends are not lost; null: of none. */
+  sparedStream: string | null;
   refuseAppends: number;
   /** Live events after which a subscriber is dropped as too slow; null: never. */
   tooSlowAfter: number | null;
@@ -34,7 +36,13 @@ export type ServerNode = {
 };
 
 export function serverNode(log: ServerLog, front: Front, credentials: Credentials | undefined): ServerNode {
-  const armed: ArmedFaults = { slowMs: 0, loseAnswers: 0, refuseAppends: 0, tooSlowAfter: null };
+  const armed: ArmedFaults = {
+    slowMs: 0,
+    loseAnswers: 0,
+    sparedStream: null,
+    refuseAppends: 0,
+    tooSlowAfter: null,
+  };
   const expected = credentials && `Basic ${btoa(`${credentials.username}:${credentials.password}`)}`;
   return {
     log,

@@ -67,8 +67,8 @@ export type ServerFaults = {
   drop(): void;
   /** Every call waits that long before the node gets to it; 0 for none. */
   slow(ms: number): void;
-  /** The next `count` appends are stored, and their connection is cut instead of an answer. */
-  loseAnswers(count: number): void;
+  /** The next `count` appends, but those to `spared`, are stored, and their connection is cut instead of an answer. */
+  loseAnswers(count: number, spared?: string): void;
   /** The next `count` appends are not stored, and answered with a time-out. */
   refuseAppends(count: number): void;
   /** Drops every open subscription as a consumer that is too slow. */
@@ -114,8 +114,9 @@ export async function startEventStoreServer(
       slow: (ms) => {
         armed.slowMs = ms;
       },
-      loseAnswers: (count) => {
+      loseAnswers: (count, spared) => {
         armed.loseAnswers = count;
+        armed.sparedStream = spared ?? null;
       },
       refuseAppends: (count) => {
         armed.refuseAppends = count;
