@@ -214,6 +214,13 @@ describe('checkpoints', () => {
       `checkpoint_shrinks ${LOG} 3`,
     ]);
   });
+  test('one that shrinks says nothing of the leaves: the next that does not fit is named, too', async () => {
+    const wrong = await claimed({ root: new Uint8Array(32) });
+    assert.deepEqual(told(await audit(await claimed({ size: 3 }, {}, 2, wrong))), [
+      `checkpoint_shrinks ${LOG} 2`,
+      `checkpoint_root_mismatch ${LOG} 3`,
+    ]);
+  });
   test('checkpoints that are removed all together are missed by the first receipt', async () => {
     const changed = renumbered(without(events, ({ stream }) => stream === LOG));
     assert.deepEqual(told(await audit(changed)), [`checkpoint_missing ${receiptOf(0).stream} 3`]);
