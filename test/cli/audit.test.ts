@@ -102,6 +102,30 @@ test('a kept key set and a kept checkpoint, bare or as an execution answered it'
   assert.match(cut.stdout, /^kept_checkpoint_ahead .*answer\.json/m);
 });
 
+test('what is wrong with the file itself', async () => {
+  const [head = '', first = '', ...rest] = exportOf(history.events).trimEnd().split('\n');
+  const end = rest.pop() ?? '';
+  const kindsOf = async (...lines: readonly string[]) => {
+    const { findings } = await auditText(`${lines.join('\n')}\n`);
+    return findings.map(({ kind }) => kind);
+  };
+  const others = head.replace('relay.example', 'else.example');
+  assert.deepEqual(await kindsOf(head, first, ...rest, end), []);
+  assert.deepEqual(await kindsOf(others, first, ...rest, end), ['export_origin_mismatch']);
+  assert.deepEqual(await kindsOf(head, first, ...rest), ['export_cut']);
+  assert.deepEqual(await kindsOf(head, first, ...rest, end, end), ['export_line_wrong']);
+  assert.deepEqual(await kindsOf(head, first, ...rest, '', end), ['export_line_wrong']);
+  for (const wrong of [
+    end.replace(/"streams":\d+/, '"streams":1'),
+    end.replace(/"events":\d+/, '"events":1'),
+    end.replace(/"head":"\d+"/, '"head":null'),
+  ]) {
+    assert.deepEqual(await kindsOf(head, first, ...rest, wrong), ['export_end_mismatch']);
+  }
+  const behind = await kindsOf(head, first, ...rest.slice(0, -1), end, ...rest.slice(-1));
+  assert.ok(behind.includes('export_line_wrong') && behind.includes('export_end_mismatch'));
+});
+
 test('what is no export, begins in the middle, is not there or no text: exit 2, one line, and nothing is said of the record', async () => {
   mkdirSync(join(folder, 'a-folder'));
   const none = { DATA_DIR: join(folder, 'nowhere') };

@@ -187,9 +187,9 @@ function jwksOf(events: readonly RecordedEvent[]) {
   return { keys: keys.map(toJwk) };
 }
 
-/** The same events, ids and order in another log. */
+/** The same events, ids and order in another log, an embedded one. */
 export async function copyInto(log: EventLog, events: readonly RecordedEvent[]): Promise<void> {
-  // Calls that are made together are stored together, and in their order.
+  // The embedded log stores calls that are made together in their order.
   for (let from = 0; from < events.length; from += 500) {
     await Promise.all(
       events.slice(from, from + 500).map(({ stream, revision, id, type, data, metadata }) => {

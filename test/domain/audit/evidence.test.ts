@@ -1,0 +1,61 @@
+// What an auditor has kept, held against what a record says.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { compareCheckpoint, compareKeys, type KeptFacts } from '#src/domain/audit/evidence.ts';
+import type { KeyRecord } from '#src/domain/receipt/keys.ts';
+import { testKey } from '#test/support/primitives.ts';
+
+const { record: key } = testKey({ notBefore: 1000, notAfter: 2000 });
+const place = { stream: 'keys-relay', revision: '0', position: '1' };
+
+const kindsOf = (announced: KeyRecord, trusted: readonly KeyRecord[]) =>
+  compareKeys([{ key: announced, place }], trusted).map(({ kind }) => kind);
+
+test('a key set that says the same, or knows of no retirement yet, is content', () => {
+  assert.deepEqual(kindsOf(key, [key]), []);
+  assert.deepEqual(kindsOf(key, [{ ...key, notAfter: null }]), []);
+  assert.deepEqual(kindsOf({ ...key, compromisedAt: 1500 }, [key]), []);
+  assert.deepEqual(kindsOf({ ...key, notAfter: 1999 }, [key]), [], 'ended earlier');
+});
+
+test('a key that may sign earlier or longer than the key set says', () => {
+  for (const wider of [
+    { ...key, notBefore: 999 },
+    { ...key, notAfter: 2001 },
+    { ...key, notAfter: null },
+  ]) {
+    assert.deepEqual(kindsOf(wider, [key]), ['key_window_wider']);
+  }
+  assert.deepEqual(kindsOf(key, [{ ...key, compromisedAt: 1500 }]), ['key_window_wider']);
+});
+
+test('a key of another name, purpose or public half is another key', () => {
+  const other = testKey().record;
+  for (const trusted of [
+    { ...key, keyId: other.keyId },
+    { ...key, x: other.x },
+    { ...key, purpose: 'checkpoint' as const },
+  ]) {
+    assert.deepEqual(kindsOf(key, [trusted]), ['key_untrusted', 'key_missing']);
+  }
+  const [untrusted] = compareKeys([{ key, place }], []);
+  assert.deepEqual(
+    { ...untrusted, message: '' },
+    { kind: 'key_untrusted', ...place, jobId: null, message: '' },
+  );
+});
+
+const root = new Uint8Array(32).fill(7);
+const kept = { origin: 'relay.example/receipts', size: 5, root, source: 'a file', note: '' };
+const facts: KeptFacts = { origin: kept.origin, leaves: 9, root, signed: true };
+const judged = (changes: Partial<KeptFacts>) =>
+  compareCheckpoint(kept, { ...facts, ...changes }).map(({ kind }) => kind);
+
+test('a kept checkpoint is content with the same root under the same name, and with nothing else', () => {
+  assert.deepEqual(judged({}), []);
+  assert.deepEqual(judged({ signed: false }), ['kept_checkpoint_signature_invalid']);
+  assert.deepEqual(judged({ origin: 'else.example/receipts' }), ['kept_checkpoint_origin_mismatch']);
+  assert.deepEqual(judged({ origin: null }), ['kept_checkpoint_origin_mismatch']);
+  assert.deepEqual(judged({ root: null, leaves: 4 }), ['kept_checkpoint_ahead']);
+  assert.deepEqual(judged({ root: new Uint8Array(32) }), ['kept_checkpoint_root_mismatch']);
+});
