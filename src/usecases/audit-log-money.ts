@@ -34,6 +34,8 @@ type Open = 'unserved' | 'unconfirmed';
 
 export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
   const payments = scratch.table<PaymentStory>('payment');
+  /** The stream of an authorization, by what names it to the chain. */
+  const authorizations = scratch.table<string>('authorization');
   const claims = scratch.table<Claim>('claim');
   /** Jobs that ever held a key. */
   const claimants = scratch.table<string>('claimant');
@@ -45,6 +47,17 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
     if (was !== null) open[was]--;
     if (is !== null) open[is]++;
     payments.put(stream, after);
+  }
+
+  /** An authorization moves money once, and so it has one stream. */
+  function twinFault(stream: string, event: PaymentEvent): Fault | null {
+    if (event.type !== 'PaymentReserved') return null;
+    const { network, asset, payer, nonce } = event.data;
+    const name = [network, asset, payer, nonce].join(' ').toLowerCase();
+    const known = authorizations.get(name);
+    if (known === null) authorizations.put(name, stream);
+    if (known === null || known === stream) return null;
+    return { kind: 'payment_used_twice', message: `the same authorization is reserved in ${known}` };
   }
 
   /** Whoever gave up for a lost key lost it to a job that had claimed it. */
@@ -60,8 +73,8 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
       const before = payments.get(stream) ?? NO_STORY;
       const { story, faults } = judgePayment(before, event);
       putPayment(stream, before, story);
-      const lost = winnerFault(event);
-      return lost === null ? faults : [...faults, lost];
+      const others = [winnerFault(event), twinFault(stream, event)];
+      return [...faults, ...others.filter((fault) => fault !== null)];
     },
     claim(stream, event, jobOf) {
       const before = claims.get(stream) ?? freeClaim;

@@ -378,6 +378,11 @@ describe('payments', () => {
       ]);
     });
   }
+  test('an authorization that is reserved in two streams is named', async () => {
+    const { nonce = null } = of('PaymentReserved').data;
+    const changed = edited(events, of('PaymentReserved', 1), { nonce: String(nonce).toUpperCase() });
+    assert.deepEqual(told(await audit(changed)), [`payment_used_twice ${of('PaymentReserved', 1).stream} 0`]);
+  });
   test('a settlement for a job that never reserved the payment cannot be', async () => {
     const found = await kinds(edited(events, of('PaymentSettled'), { jobId: jobOf(1) }));
     assert.deepEqual(found, ['payment_event_impossible']);
