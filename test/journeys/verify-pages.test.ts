@@ -6,27 +6,19 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type Heard, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
-import {
-  executionAnswer,
-  foreignDisclosures,
-  jws,
-  keys,
-  payload,
-  proof,
-  withPayload,
-} from '#test/support/logged-receipt.ts';
+import * as given from '#test/support/logged-receipt.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
 import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 
+const { keys, jws, proof, payload } = given;
 const needs = requirement('Chromium', chromiumPath() !== null, 'no chromium on PATH');
 
 let world: World;
 let service: Service;
 let browser: TestBrowser;
 let executed: Executed;
-let receiptText: string;
 before(async () => {
   if (needs.skip) return;
   world = await makeWorld();
@@ -34,12 +26,6 @@ before(async () => {
   executed = (
     await execute(service, { url: world.target.url('/hook'), headers: { 'x-one': '1' }, idempotencyKey: 'k' })
   ).body;
-  const address = `${service.url}/api/receipts/${executed.receipt.id}`;
-  const logged = await waitFor('a checkpoint that includes it', async () => {
-    const { body } = await get<{ readonly checkpoint: string | null }>(address);
-    return body.checkpoint !== null && body;
-  });
-  receiptText = JSON.stringify(logged);
 });
 after(async () => {
   await browser?.close();
@@ -67,6 +53,12 @@ const textOf = (page: Page, selector: string) => page.locator(selector).innerTex
 const rowsOf = (page: Page, selector: string) =>
   page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) => row.textContent ?? ''));
 
+const receiptAnswer = async () =>
+  (await get<{ readonly checkpoint: string | null }>(`${service.url}/api/receipts/${executed.receipt.id}`))
+    .body;
+const logged = () =>
+  waitFor('a checkpoint that includes it', async () => (await receiptAnswer()).checkpoint !== null);
+
 async function fitsBothSizes(page: Page): Promise<void> {
   await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
   for (const viewport of [DESKTOP, PHONE]) {
@@ -75,156 +67,6 @@ async function fitsBothSizes(page: Page): Promise<void> {
     assert.ok(width <= viewport.width, `${width} wide, not ${viewport.width}`);
   }
 }
-
-const proofPath = () => `/proof/${executed.job.id}`;
-
-test(
-  'proof page: without a script it says what the relay says, and how to check it elsewhere',
-  needs,
-  async () => {
-    await on(
-      proofPath(),
-      async (page) => {
-        const text = await textOf(page, 'main');
-        for (const words of [
-          'Nothing was checked in your browser',
-          'relay verify receipt.json',
-          'Checked by this relay',
-          'event_chain_matches',
-          'a false outcome, truly signed',
-        ])
-          assert.ok(text.includes(words), words);
-      },
-      { javaScriptEnabled: false },
-    );
-  },
-);
-
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(
-    `proof page, ${colorScheme}: the reader's browser fetches four things and verifies each check by itself`,
-    needs,
-    async () => {
-      await on(
-        proofPath(),
-        async (page, heard) => {
-          await ended(page, 'own-state');
-          assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified it/);
-          const rows = await rowsOf(page, '#own-check');
-          assert.equal(rows.length, RECEIPT_CHECKS.length + 2);
-          for (const [i, name] of [...RECEIPT_CHECKS, 'receipt_logged'].entries())
-            assert.match(rows[i] ?? '', new RegExp(`^verified.* ${name}`));
-          assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*Unwitnessed/);
-          assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
-          const { id } = executed.receipt;
-          const asked = heard.requests.map((address) => new URL(address).pathname);
-          for (const path of [
-            `/api/receipts/${id}`,
-            '/.well-known/jwks.json',
-            `/log/proof/${id}`,
-            '/log/checkpoint',
-          ])
-            assert.ok(asked.includes(path), path);
-          await fitsBothSizes(page);
-          assert.deepEqual(heard.said, []);
-        },
-        { colorScheme },
-      );
-    },
-  );
-}
-
-/** The proof page where what the relay answers is changed on the way. Of null no answer comes. */
-async function changedOnTheWay(
-  page: Page,
-  changes: Readonly<Record<string, (text: string) => string | null>>,
-) {
-  for (const [path, change] of Object.entries(changes)) {
-    await page.route(path, async (route) => {
-      const response = await route.fetch();
-      const body = change(await response.text());
-      await (body === null ? route.abort() : route.fulfill({ response, body }));
-    });
-  }
-  await page.goto(`${service.url}${proofPath()}`);
-  await ended(page, 'own-state');
-}
-
-const other = (text: string, at: number) =>
-  `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
-const changedJws = (text: string) => {
-  const answer = JSON.parse(text);
-  return JSON.stringify({ ...answer, jws: other(answer.jws, answer.jws.lastIndexOf('.') + 9) });
-};
-const changedPayload = (text: string) => text.replace('"status":"succeeded"', '"status":"failed"');
-const RECEIPT = '**/api/receipts/*';
-
-test('proof page: what was changed on the way fails, and a young receipt is pending', needs, async () => {
-  const cases: readonly (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
-    [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
-    [{ [RECEIPT]: changedPayload }, /^failed/, /payload\.outcome\.status\s*failed\s*succeeded/],
-    [{ '**/jwks.json': () => JSON.stringify(keys) }, /^failed/, /failed.* key_valid_at_issue/],
-    [
-      { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
-      /^failed/,
-      /failed.*receipt_logged.*not where the proof says/,
-    ],
-    [
-      { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
-      /^failed/,
-      /failed.*newest checkpoint/,
-    ],
-    [
-      { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
-      /^verified/,
-      /pending.*receipt_logged.*That is no fault/,
-    ],
-    [
-      { '**/log/proof/*': () => null },
-      /^not checked The checks that could be made hold/,
-      /not checked.*receipt_logged/,
-    ],
-  ];
-  await on('/verify', async (page) => {
-    for (const [changes, state, found] of cases) {
-      await changedOnTheWay(page, changes);
-      assert.match(await textOf(page, '#own-state'), state);
-      const rows = [...(await rowsOf(page, '#own-check')), await textOf(page, '#own-findings')];
-      const seen = rows.join('\n');
-      assert.ok(
-        rows.some((row) => found.test(row)),
-        seen,
-      );
-      // Unsigned words are not shown as facts.
-      assert.equal(seen.includes('What was signed'), !/failed.* (signature_valid|receipt_logged)/.test(seen));
-      await page.unrouteAll();
-    }
-  });
-});
-
-test(
-  'proof page: offline, or in a browser without Ed25519, nothing is said of the receipt; it can be tried again',
-  needs,
-  async () => {
-    await on('/verify', async (page) => {
-      await changedOnTheWay(page, { '**/jwks.json': () => null });
-      assert.match(
-        await textOf(page, '#own-state'),
-        /^not checked Your browser could not check it\. .*you may be offline/,
-      );
-      await page.unroute('**/jwks.json');
-      await page.getByRole('button', { name: 'Try again' }).press('Enter');
-      await page.waitForSelector('#own-state .pill.ok');
-    });
-    await on('/verify', async (page) => {
-      await page.addInitScript(
-        'SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("no", "NotSupportedError"))',
-      );
-      await changedOnTheWay(page, {});
-      assert.match(await textOf(page, '#own-state'), /^not checked .*WebCrypto knows no Ed25519 here/);
-    });
-  },
-);
 
 /** What the page is made of; the browser asks for the icon when it likes. */
 const OF_THE_PAGE = ['/verify', '/verify.js', '/favicon.svg'];
@@ -293,7 +135,7 @@ test(
 test('/verify: a file that is dropped on the field is taken', needs, async () => {
   await on('/verify', async (page) => {
     const carried = await page.evaluateHandle(
-      `(() => { const all = new DataTransfer(); all.items.add(new File([${JSON.stringify(receiptText)}], 'r.json')); return all; })()`,
+      `(() => { const all = new DataTransfer(); all.items.add(new File([${JSON.stringify(JSON.stringify(await receiptAnswer()))}], 'r.json')); return all; })()`,
     );
     await page.dispatchEvent('#receipt-drop', 'drop', { dataTransfer: carried });
     await waitFor('its text', async () => (await page.locator('#receipt').inputValue()) !== '');
@@ -337,18 +179,18 @@ test('/verify: what does not hold is told, and what was written in it stays text
     ['', /^not checked There is no receipt yet/, null],
     ['what is this?', /^failed The text is neither JSON nor a JWS/, /failed.*receipt_present/s],
     [
-      withPayload({ ...payload, mode: 'demo' }),
+      given.withPayload({ ...payload, mode: 'demo' }),
       /^failed Something does not hold/,
       /failed.*signature_valid/s,
     ],
     [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
     [
-      JSON.stringify(executionAnswer({ mode: evil })),
+      JSON.stringify(given.executionAnswer({ mode: evil })),
       /^failed/,
       /mode\s*<img src=x onerror="document\.title=1">\s*x402/,
     ],
     [
-      JSON.stringify(executionAnswer({ disclosures: foreignDisclosures })),
+      JSON.stringify(given.executionAnswer({ disclosures: given.foreignDisclosures })),
       /^failed/,
       /target_url\s*refused: it is not what this receipt commits to/,
     ],
@@ -400,5 +242,175 @@ test(
       },
       { javaScriptEnabled: false },
     );
+  },
+);
+
+const proofPath = () => `/proof/${executed.job.id}`;
+
+test(
+  'proof page: without a script it says what the relay says, and how to check it elsewhere',
+  needs,
+  async () => {
+    await on(
+      proofPath(),
+      async (page) => {
+        const text = await textOf(page, 'main');
+        for (const words of [
+          'Nothing was checked in your browser',
+          'relay verify receipt.json',
+          'Checked by this relay',
+          'event_chain_matches',
+          'a false outcome, truly signed',
+        ])
+          assert.ok(text.includes(words), words);
+      },
+      { javaScriptEnabled: false },
+    );
+  },
+);
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(
+    `proof page, ${colorScheme}: the reader's browser fetches four things and verifies each check by itself`,
+    needs,
+    async () => {
+      await logged();
+      await on(
+        proofPath(),
+        async (page, heard) => {
+          await ended(page, 'own-state');
+          assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified it/);
+          const rows = await rowsOf(page, '#own-check');
+          assert.equal(rows.length, RECEIPT_CHECKS.length + 2);
+          for (const [i, name] of [...RECEIPT_CHECKS, 'receipt_logged'].entries())
+            assert.match(rows[i] ?? '', new RegExp(`^verified.* ${name}`));
+          assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*Unwitnessed/);
+          assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
+          const { id } = executed.receipt;
+          const asked = heard.requests.map((address) => new URL(address).pathname);
+          for (const path of [
+            `/api/receipts/${id}`,
+            '/.well-known/jwks.json',
+            `/log/proof/${id}`,
+            '/log/checkpoint',
+          ])
+            assert.ok(asked.includes(path), path);
+          await fitsBothSizes(page);
+          assert.deepEqual(heard.said, []);
+        },
+        { colorScheme },
+      );
+    },
+  );
+}
+
+/** The proof page where what the relay answers is changed on the way. Of null no answer comes. */
+async function changedOnTheWay(
+  page: Page,
+  changes: Readonly<Record<string, (text: string) => string | null>>,
+) {
+  for (const [path, change] of Object.entries(changes)) {
+    await page.route(path, async (route) => {
+      const response = await route.fetch();
+      const body = change(await response.text());
+      await (body === null ? route.abort() : route.fulfill({ response, body }));
+    });
+  }
+  await page.goto(`${service.url}${proofPath()}`);
+  await ended(page, 'own-state');
+}
+
+const other = (text: string, at: number) =>
+  `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
+const changedJws = (text: string) => {
+  const answer = JSON.parse(text);
+  return JSON.stringify({ ...answer, jws: other(answer.jws, answer.jws.lastIndexOf('.') + 9) });
+};
+const changedPayload = (text: string) => text.replace('"status":"succeeded"', '"status":"failed"');
+const RECEIPT = '**/api/receipts/*';
+
+test('proof page: what was changed on the way fails, and a young receipt is pending', needs, async () => {
+  const cases: (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
+    [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
+    [{ [RECEIPT]: changedPayload }, /^failed/, /payload\.outcome\.status\s*failed\s*succeeded/],
+    [{ '**/jwks.json': () => JSON.stringify(keys) }, /^failed/, /failed.* key_valid_at_issue/],
+    [
+      { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
+      /^failed/,
+      /failed.*receipt_logged.*not where the proof says/,
+    ],
+    [
+      { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
+      /^failed/,
+      /failed.*newest checkpoint/,
+    ],
+    [
+      { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
+      /^verified/,
+      /pending.*receipt_logged.*That is no fault/,
+    ],
+    [
+      { '**/log/proof/*': () => null },
+      /^not checked The checks that could be made hold/,
+      /not checked.*receipt_logged/,
+    ],
+  ];
+  // A relay that shows two trees of one size, truly signed: all that it answers is put in its place.
+  const twoTrees = {
+    [RECEIPT]: () => JSON.stringify(given.receiptAnswer({ checkpoint: given.checkpoint })),
+    '**/jwks.json': () => JSON.stringify(keys),
+    '**/log/proof/*': () => proof,
+  };
+  const otherTree = await given.checkpointOf(given.LEAVES.toReversed());
+  cases.push(
+    [
+      { ...twoTrees, '**/log/checkpoint': () => otherTree },
+      /^failed/,
+      /failed.*another tree of the same size/,
+    ],
+    [{ ...twoTrees, '**/log/checkpoint': () => given.checkpoint }, /^failed/, /verified.*newest checkpoint/],
+  );
+  await logged();
+  await on('/verify', async (page) => {
+    for (const [changes, state, found] of cases) {
+      await changedOnTheWay(page, changes);
+      assert.match(await textOf(page, '#own-state'), state);
+      const rows = [...(await rowsOf(page, '#own-check')), await textOf(page, '#own-findings')];
+      const seen = rows.join('\n');
+      assert.ok(
+        rows.some((row) => found.test(row)),
+        seen,
+      );
+      // Unsigned words are not shown as facts.
+      assert.equal(
+        seen.includes('What was signed'),
+        !/failed.* (signature_valid|receipt_logged|receipt_present)/.test(seen),
+      );
+      await page.unrouteAll();
+    }
+  });
+});
+
+test(
+  'proof page: offline, or in a browser without Ed25519, nothing is said of the receipt; it can be tried again',
+  needs,
+  async () => {
+    await on('/verify', async (page) => {
+      await changedOnTheWay(page, { '**/jwks.json': () => null });
+      assert.match(
+        await textOf(page, '#own-state'),
+        /^not checked Your browser could not check it\. .*you may be offline/,
+      );
+      await page.unroute('**/jwks.json');
+      await page.getByRole('button', { name: 'Try again' }).press('Enter');
+      await page.waitForSelector('#own-state .pill.ok');
+    });
+    await on('/verify', async (page) => {
+      await page.addInitScript(
+        'SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("no", "NotSupportedError"))',
+      );
+      await changedOnTheWay(page, {});
+      assert.match(await textOf(page, '#own-state'), /^not checked .*WebCrypto knows no Ed25519 here/);
+    });
   },
 );

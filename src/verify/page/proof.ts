@@ -85,18 +85,26 @@ const unasked = (more: string): Row => ({
   more,
 });
 
-/** The log's newest word on itself, beside the proof's: signed, of the same log, not smaller, and the same where it is of that size. */
+/**
+ * The log's newest word on itself, beside the proof's: signed, of the same log, and of the same tree where it is of the
+ * same size. It may be a little older: another process of the relay may have answered.
+ */
 async function newest(path: string, keys: string, proof: ProofReport): Promise<Row> {
-  const words = "The log's newest checkpoint is signed, and agrees with the proof";
+  const words = "The log's newest checkpoint is signed, and does not contradict the proof";
+  const failed = (more: string): Row => ({ state: 'failed', words, more });
   try {
     const note = await fetched(path);
-    const head = note && (await verifyCheckpoint(note, fromJwkSet(JSON.parse(keys)) ?? [], webPrimitives));
-    if (!head || !proof.ok)
-      return { state: 'failed', words, more: 'No checkpoint key of the key set has signed it.' };
-    const same = head.size !== proof.size || toBase64(head.root) === proof.root;
-    const fits = head.origin === proof.origin && head.size >= proof.size && same;
+    const known = fromJwkSet(JSON.parse(keys)) ?? [];
+    const head = note && (await verifyCheckpoint(note, known, webPrimitives));
+    if (!head) return failed('No checkpoint key of the key set has signed it.');
+    if (!proof.ok) return failed('The proof does not hold.');
+    if (head.origin !== proof.origin) return failed('It is of another log.');
+    if (head.size === proof.size && toBase64(head.root) !== proof.root)
+      return failed(
+        'It is of another tree of the same size: keep both, they prove that this relay shows two.',
+      );
     const more = `${head.origin} had ${head.size} entries. Unwitnessed: nobody else has signed it.`;
-    return { state: fits ? 'verified' : 'failed', words, more };
+    return { state: 'verified', words, more };
   } catch (error) {
     return { state: 'unchecked', words, more: reasonOf(error) };
   }
