@@ -13,7 +13,7 @@ import { readKeys } from './verify.ts';
 type Options = {
   readonly events?: string;
   readonly keys?: string;
-  readonly checkpoint: readonly string[];
+  readonly checkpoint?: readonly string[];
   readonly json?: true;
 };
 
@@ -34,8 +34,7 @@ export function addAudit(program: Command, end: End): void {
     .option(
       '--checkpoint <file>',
       'a checkpoint that you kept: the record must still have what it was signed over',
-      (file: string, before: readonly string[]) => [...before, file],
-      [],
+      (file: string, before: readonly string[] = []) => [...before, file],
     )
     .option('--json', 'for machines: a line for each finding, then one for the summary')
     .addHelpText('after', HELP)
@@ -47,7 +46,8 @@ export function addAudit(program: Command, end: End): void {
 /** How many things are wrong. */
 async function audit(options: Options): Promise<number> {
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
-  const checkpoints = await Promise.all(options.checkpoint.map(readCheckpoint));
+  const checkpointsFrom = options.checkpoint ?? [];
+  const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
   const table = findingTable();
   const found = (finding: AnyFinding) => {
     table.add(finding);
@@ -65,7 +65,7 @@ async function audit(options: Options): Promise<number> {
     }
     const summary = await auditor.finish();
     for (const finding of await evidence.finish()) found(finding);
-    const from = { of: source.name, keysFrom: options.keys ?? null, checkpointsFrom: options.checkpoint };
+    const from = { of: source.name, keysFrom: options.keys ?? null, checkpointsFrom };
     tell(options, { ...from, summary, findings: table.total() }, table.lines());
     return table.total();
   } finally {

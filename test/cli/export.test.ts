@@ -1,6 +1,7 @@
 // relay export: the whole log as a file, byte for byte the same however often its making was interrupted; and what is left
 // alone.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,11 +92,13 @@ test('wherever it was cut, a second run ends with the same bytes', async () => {
     end,
     end + 10,
     whole.length - 1,
+    whole.length + 1,
   ];
   await Promise.all(
     cuts.map(async (at) => {
       const file = place(`cut-${at}`);
-      writeFileSync(file, whole.slice(0, at));
+      // The last: half a line behind the end, as a run leaves it that had more to add.
+      writeFileSync(file, at > whole.length ? `${whole}{"position":"0` : whole.slice(0, at));
       const { code, stderr } = await exportTo(small, file);
       assert.deepEqual([code, stderr], [0, ''], `cut at ${at}`);
       assert.equal(readFileSync(file, 'utf8'), whole, `cut at ${at}`);
@@ -164,7 +167,12 @@ test('an empty log has an export, too', async () => {
 test('what is no export of this log is refused with exit 2, and left byte for byte as it is', async () => {
   const DATA_DIR = place('other');
   await withLog(DATA_DIR, (log) => appendAll(log, decisions(100, 5)));
+  const lines = whole.split('\n');
+  const withOther = (at: number) =>
+    whole.replace(lines.at(at) ?? '', (line) => line.replace(/"id":"[^"]+"/, `"id":"${randomUUID()}"`));
   const cases: [text: string, problem: RegExp][] = [
+    [withOther(1), /is an export of another log/],
+    [withOther(-3), /is an export of another log/],
     ['my thesis', /is there already and is no export/],
     [await expected(DATA_DIR), /is an export of another log/],
     [whole.replace('"origin":null', '"origin":"else.example/receipts"'), /is an export of another log/],
