@@ -41,9 +41,7 @@ export const Type = {
     const shapes = Object.entries(members);
     return (value) =>
       isObject(value) &&
-      shapes.every(([name, fits]) =>
-        fits.optional && value[name] === undefined ? true : Object.hasOwn(value, name) && fits(value[name]),
-      ) &&
+      shapes.every(([name, fits]) => (fits.optional && value[name] === undefined) || fits(value[name])) &&
       (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
   },
 };

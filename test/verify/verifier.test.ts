@@ -162,6 +162,8 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       const problem = { ok: false, name: 'target_url', problem: 'not_committed' };
       assert.deepEqual([wrong.ok, wrong.opened], [false, [problem]]);
       const bad = await verifyReceipt(given.withPayload(payload), { keys, disclosures: given.disclosures });
+      const another = { keys, disclosures: given.disclosures, receiptId: 'rcpt_other' };
+      assert.deepEqual((await verifyReceipt(jws, another)).opened, []);
       assert.deepEqual([bad.ok, bad.opened], [false, []]);
     });
 

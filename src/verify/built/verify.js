@@ -236,7 +236,7 @@ var Type = {
   Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
   Object(members, { additionalProperties = true } = {}) {
     const shapes = Object.entries(members);
-    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined ? true : Object.hasOwn(value, name) && fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
   }
 };
 var shapeCheck = (shape) => shape;
