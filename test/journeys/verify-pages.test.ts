@@ -121,7 +121,10 @@ test(
         await waitFor('its text', async () => (await page.locator(`#${id}`).inputValue()) !== '');
       }
       assert.match(await verified(page), /^verified/);
-      assert.match(await textOf(page, '#findings'), /Entry 2 of the first 5 of relay\.example\/receipts/);
+      assert.match(
+        await textOf(page, '#findings'),
+        /Index 2 in the first 5 entries of relay\.example\/receipts/,
+      );
       await fitsBothSizes(page);
       const asked = heard.requests.map((address) => new URL(address).pathname);
       assert.deepEqual(

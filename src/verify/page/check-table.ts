@@ -89,7 +89,7 @@ function logRow({ ok, details }: Check): Row {
     return {
       state: 'verified',
       words,
-      more: `Entry ${facts.index} of the first ${facts.size} of ${facts.origin}.`,
+      more: `Index ${facts.index} in the first ${facts.size} entries of ${facts.origin}.`,
     };
   if (dueBy !== null)
     return { state: 'failed', words, more: `It is late: the relay promised it by ${dueBy}.` };
