@@ -2,8 +2,12 @@
 // of a dead process closed by a living one, and PostgreSQL gone and back.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { fromJwkSet } from '#src/domain/receipt/keys.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { contradictionsOf } from '#test/support/receipt-log-world.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { recordedIn } from '#test/support/service-log.ts';
 import { payloadOf } from '#test/support/service-receipts.ts';
 import {
   type ErrorBody,
@@ -118,6 +122,27 @@ describe('two processes', () => {
       assert.deepEqual([receipt.status, receipt.body.jws], [200, body.receipt.jws]);
       await assertVerifies(there, body);
     }
+  });
+
+  test('they keep one receipt log: one of them signs at a time, and both show the same', needs, async () => {
+    const jwks = await get(`${left.url}/.well-known/jwks.json`);
+    const newest = await waitFor('a checkpoint over all', async () => {
+      const { body } = await execute(left, {
+        url: world.target.url('/one'),
+        idempotencyKey: 'one',
+        body: { a: 1 },
+      });
+      // Two keys, the job of all calls, and those of the calls across.
+      const note = body.checkpoint ?? '';
+      return parseCheckpoint(note)?.size === 2 + 1 + 20 && note;
+    });
+    await waitFor('the other has it, too', async () => {
+      const shown = await get<string>(`${right.url}/log/checkpoint`);
+      return shown.body === newest;
+    });
+    const events = await recordedIn(world.dataDir);
+    const origin = parseCheckpoint(newest)?.origin ?? '';
+    assert.deepEqual(await contradictionsOf(events, fromJwkSet(jwks.body) ?? [], origin), []);
   });
 
   test(
