@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TRANSPARENCY } from '../domain/limits.ts';
 import { fromJwkSet } from '../domain/receipt/keys.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
 import {
@@ -171,7 +170,7 @@ export async function verifyOffline(files: Story['files'], primitives: Primitive
   const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
   const now = Math.floor(Date.now() / 1000);
-  const log = { proof: await readFile(files.proof, 'utf8'), now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+  const log = { proof: await readFile(files.proof, 'utf8'), now };
   const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log };
   return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
 }

@@ -1,6 +1,5 @@
 // relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
 import type { Command } from 'commander';
-import { TRANSPARENCY } from '../domain/limits.ts';
 import { type Difference, differences } from '../domain/receipt/document.ts';
 import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
@@ -66,7 +65,7 @@ async function verify(source: string, options: Options): Promise<boolean> {
 
 async function readLogFacts(source: string): Promise<LogFacts> {
   const now = Math.floor(Date.now() / 1000);
-  return { proof: await readSource(source), now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+  return { proof: await readSource(source), now };
 }
 
 /** Of a receipt that cannot be read none can be opened. */

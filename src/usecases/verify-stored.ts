@@ -1,6 +1,5 @@
 // Verification of a stored receipt: the read models say what is retained, the log gives the events, the domain judges.
 import { STREAM } from '../domain/events.ts';
-import { TRANSPARENCY } from '../domain/limits.ts';
 import type { ChainedEvent } from '../domain/receipt/chain.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
@@ -71,7 +70,7 @@ async function logFacts({ transparency, clock }: VerifyDeps, receiptId: string):
   const proof = await transparency.prove(receiptId);
   if (proof === null) return null;
   const now = Math.floor(clock.now() / 1000);
-  return { proof: typeof proof === 'string' ? proof : null, now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+  return { proof: typeof proof === 'string' ? proof : null, now };
 }
 
 function failed(cause: unknown): never {

@@ -1,7 +1,6 @@
 // The verifier to import: one receipt, or one proof, checked with a key set at hand. It asks nobody: no network, no
 // storage, no package. The checks are the domain's, the same that the service, the command line and the pages make.
 import { toBase64 } from '../domain/bytes.ts';
-import { TRANSPARENCY } from '../domain/limits.ts';
 import {
   type Difference,
   differences,
@@ -152,7 +151,7 @@ function logFacts({ proof, now = Math.floor(Date.now() / 1000) }: VerifyOptions)
   if (proof !== null && typeof proof !== 'string')
     throw new TypeError('the proof must be the text of a proof file, or null');
   if (!Number.isFinite(now)) throw new TypeError('now must be a number of seconds');
-  return { proof, now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+  return { proof, now };
 }
 
 function payloadOf(jws: string): ReceiptPayload | null {

@@ -1,7 +1,6 @@
 // A stored receipt verified with what the log holds, on jobs that were really executed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TRANSPARENCY } from '#src/domain/limits.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
@@ -23,8 +22,10 @@ import { primitives } from '#test/support/primitives.ts';
 import { publicLog } from '#test/support/public-log.ts';
 import { ORIGIN } from '#test/support/small-log.ts';
 
+const PROMISE = { origin: ORIGIN, mmdSeconds: 1800 };
+
 /** An executed job as the read models have it, in a log that knows the key. */
-async function stored(changes: CallChanges = {}, it = world(shared())) {
+async function stored(changes: CallChanges = {}, it = world(shared(), { receiptLog: () => PROMISE })) {
   if ((await it.log.readStream('keys-relay')).length === 0) {
     await given(it, 'keys-relay', keyActivated({ keyId: it.key.keyId, x: it.key.x }));
   }
@@ -220,7 +221,7 @@ test('a young receipt that is in no checkpoint yet is pending: asked once, witho
   const { transparency, asked } = logThatSays(it, notReady);
   const reachedHead = () => Promise.reject(new Error('asked for the head'));
   const report = await verifyStored({ ...deps, transparency, reachedHead }, receipt, null);
-  const dueBy = Math.floor(it.clock.now() / 1000) + TRANSPARENCY.mmdSeconds;
+  const dueBy = Math.floor(it.clock.now() / 1000) + PROMISE.mmdSeconds;
   assert.equal(report.ok, true);
   assert.deepEqual(logCheckOf(report)?.details, { pending: true, dueBy });
   assert.deepEqual(asked, [receipt.id]);

@@ -10,11 +10,12 @@ export type LogFacts = {
   readonly proof: string | null;
   /** Unix seconds. */
   readonly now: number;
-  /** For receipts of before the log, which promise nothing themselves: seconds after issue. */
-  readonly mmdSeconds: number;
 };
 
-/** Ok with `details.pending` until the promised time, `details.dueBy` in Unix seconds; false only for a proof that does not hold, or where it is late. */
+/**
+ * Ok with `details.pending` until the promised time, `details.dueBy` in Unix seconds; null where the receipt, of before
+ * there was a log, promises none. False only for a proof that does not hold, or where it is late.
+ */
 export async function logCheck(
   jws: string,
   payload: ReceiptPayload | null,
@@ -25,9 +26,9 @@ export async function logCheck(
   const name = 'receipt_logged';
   if (payload === null) return { name, ok: false };
   if (log.proof === null) {
-    const due = payload.iat + (payload.log?.mmdSeconds ?? log.mmdSeconds);
-    const pending = log.now <= due;
-    return { name, ok: pending, details: { pending, dueBy: due } };
+    const dueBy = payload.log === undefined ? null : payload.iat + payload.log.mmdSeconds;
+    const pending = dueBy === null || log.now <= dueBy;
+    return { name, ok: pending, details: { pending, dueBy } };
   }
   const leafData = await receiptLeafData(jws, primitives.sha256);
   const expected = { leafData, origin: payload.log?.origin ?? null };

@@ -139,53 +139,6 @@ function concatBytes(...parts) {
   return whole;
 }
 
-// src/domain/limits.ts
-var LIMITS = {
-  methods: ["POST", "PUT", "PATCH", "DELETE"],
-  urlMaxLength: 4096,
-  idempotencyKeyMinLength: 1,
-  idempotencyKeyMaxLength: 160,
-  attempts: { min: 1, max: 3, default: 1 },
-  backoffMs: { min: 0, max: 5000, default: 250 },
-  timeoutMs: { min: 1000, max: 12000, default: 12000 },
-  retryWaitMaxMs: 5000,
-  requestBodyBytes: 128 * 1024,
-  requestBodyArrivalMs: 1e4,
-  jsonDepth: 64,
-  mcpEnvelope: { bytes: 32 * 1024, levels: 2 },
-  targetHeaders: { count: 64, bytes: 16 * 1024 },
-  responseBodyBytes: 64 * 1024,
-  responseHeaderBytes: 16 * 1024,
-  policyDnsMs: 2000,
-  decideBodyBytes: 16 * 1024,
-  decidesPerMinute: 10,
-  decidesPerDay: 200,
-  decisionValidMs: 24 * 3600000,
-  decisions: { min: 1, max: 50, default: 10 },
-  proofs: { min: 1, max: 50, default: 10 },
-  monitoringWindowMs: { min: 60000, max: 30 * 86400000, default: 86400000 },
-  recentFailures: 10,
-  idempotencyRetentionMs: 7 * 86400000,
-  leaseMarginMs: 15000,
-  recoveryGraceMs: 30000,
-  answerBudgetMs: 110000,
-  verifiesInFlight: 16,
-  jobsInFlightPerPayer: 4,
-  jobsPerMinutePerPayer: 30,
-  targetQuotaAllPayersFactor: 10,
-  authorizationSeconds: { min: 6, max: 300 },
-  contractWalletPerMinute: 5,
-  mismatches: { max: 10, closedMs: 3600000 },
-  caughtUpWaitMs: 1000,
-  handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3600000 },
-  schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
-  generousRateFactor: 10
-};
-var TRANSPARENCY = {
-  mmdSeconds: 3600,
-  checkpointMs: 5000
-};
-
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   if (value === null || typeof value === "boolean")
@@ -956,9 +909,9 @@ async function logCheck(jws, payload, log, keys, primitives) {
   if (payload === null)
     return { name, ok: false };
   if (log.proof === null) {
-    const due = payload.iat + (payload.log?.mmdSeconds ?? log.mmdSeconds);
-    const pending = log.now <= due;
-    return { name, ok: pending, details: { pending, dueBy: due } };
+    const dueBy = payload.log === undefined ? null : payload.iat + payload.log.mmdSeconds;
+    const pending = dueBy === null || log.now <= dueBy;
+    return { name, ok: pending, details: { pending, dueBy } };
   }
   const leafData = await receiptLeafData(jws, primitives.sha256);
   const expected = { leafData, origin: payload.log?.origin ?? null };
@@ -1199,7 +1152,7 @@ function logFacts({ proof, now = Math.floor(Date.now() / 1000) }) {
     throw new TypeError("the proof must be the text of a proof file, or null");
   if (!Number.isFinite(now))
     throw new TypeError("now must be a number of seconds");
-  return { proof, now, mmdSeconds: TRANSPARENCY.mmdSeconds };
+  return { proof, now };
 }
 function payloadOf(jws) {
   const payload = parseJws(jws)?.payload;

@@ -83,8 +83,7 @@ function logRow({ ok, details }: Check): Row {
   const facts: Readonly<Record<string, unknown>> =
     typeof details === 'object' && details !== null ? { ...details } : {};
   const dueBy = typeof facts.dueBy === 'number' ? new Date(facts.dueBy * 1000).toISOString() : null;
-  if (ok && facts.pending === true)
-    return { state: 'pending', words, more: `Not yet; it has until ${dueBy} to be there. That is no fault.` };
+  if (ok && facts.pending === true) return { state: 'pending', words, more: pendingWords(dueBy) };
   if (ok)
     return {
       state: 'verified',
@@ -95,6 +94,11 @@ function logRow({ ok, details }: Check): Row {
     return { state: 'failed', words, more: `It is late: the relay promised it by ${dueBy}.` };
   return { state: 'failed', words, more: PROOF_PROBLEMS[String(facts.problem)] ?? 'There is no receipt.' };
 }
+
+const pendingWords = (dueBy: string | null): string =>
+  dueBy === null
+    ? 'Not yet. The receipt is of before the log and names no time for it.'
+    : `Not yet; it has until ${dueBy} to be there. That is no fault.`;
 
 /** Failed where one is; else unchecked where one is; pending is no obstacle. */
 export function overall(rows: readonly Row[]): 'failed' | 'unchecked' | 'verified' {
