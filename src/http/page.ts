@@ -49,9 +49,10 @@ export function pagesFrom(baseUrl: string, script = ''): PageAnswer {
   const hash = hashOf(script);
   return async (status, page, headers = {}) => {
     const integrity = page.verifies ? await hash : null;
+    const runs = integrity && { integrity, url: `${base}${ROUTES.verifyScript.path}` };
     return new Response(pageText(base, page, integrity), {
       status,
-      headers: { 'content-type': HTML, link, ...(await pagePolicy(integrity)), ...headers },
+      headers: { 'content-type': HTML, link, ...(await pagePolicy(runs)), ...headers },
     });
   };
 }
@@ -85,14 +86,17 @@ const scriptOf = (integrity: string) =>
   markup`<script type="module" src="${ROUTES.verifyScript.path}?${integrity.slice(7, 19).replace(/[+/]/g, '-')}" integrity="${integrity}"></script>`;
 
 /**
- * The one style sheet that passes, and the icon; where a script runs, that one by its hash, what it asks this relay
- * for, and nothing that makes markup or code of text (CSP level 3, Trusted Types).
+ * The one style sheet that passes, and the icon; where a script runs, that one by its hash (by its one address where a
+ * browser takes hashes of inline scripts only), what it asks this relay for, and nothing that makes markup or code of
+ * text (CSP level 3, Trusted Types).
  */
-export async function pagePolicy(integrity: string | null = null): Promise<Readonly<Record<string, string>>> {
+export async function pagePolicy(
+  runs: { readonly integrity: string; readonly url: string } | null = null,
+): Promise<Readonly<Record<string, string>>> {
   const script =
-    integrity === null
+    runs === null
       ? ''
-      : ` script-src '${integrity}'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none';`;
+      : ` script-src '${runs.integrity}' ${runs.url}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none';`;
   return {
     'content-security-policy': `default-src 'none'; style-src '${await styleHash}';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'referrer-policy': 'no-referrer',

@@ -65,7 +65,7 @@ test('a page that verifies runs that one script, by its hash, and may ask this r
   const policy = response.headers.get('content-security-policy')?.split('; ') ?? [];
   for (const rule of [
     "default-src 'none'",
-    `script-src '${hash}'`,
+    `script-src '${hash}' https://relay.example/verify.js`,
     "connect-src 'self'",
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
