@@ -57,7 +57,6 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
   const known: Known = { exists: false, origin: null, latest: null };
   const genesis = {
     host: null as string | null,
-    events: null as readonly NewEvent[] | null,
     beginning: null as Promise<void> | null,
     told: false,
   };
@@ -86,24 +85,17 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
   }
 
   async function first(origin: string): Promise<void> {
-    const event = await genesisOf(origin);
-    if (event === null) return;
+    const key = deps.checkpointSigner.current();
+    if (key === null) return;
+    const head = { origin, size: 0, root: await rootOf(EMPTY_TREE, deps.sha256) };
+    const event = await signedCheckpoint(head, key, deps.clock.now(), deps.sha256);
     try {
-      await deps.log.append(STREAM.receiptLog, 'no_stream', [event]);
+      await deps.log.append(STREAM.receiptLog, 'no_stream', enveloped(deps, event));
     } catch (error) {
+      // Another's, or our own from a call before, whose answer was lost.
       if (!(error instanceof WrongExpectedVersion)) throw error;
     }
     await refresh();
-  }
-
-  /** Made once: an append whose answer was lost is repeated as it was. */
-  async function genesisOf(origin: string): Promise<NewEvent | null> {
-    const key = deps.checkpointSigner.current();
-    if (genesis.events === null && key !== null) {
-      const head = { origin, size: 0, root: await rootOf(EMPTY_TREE, deps.sha256) };
-      genesis.events = enveloped(deps, await signedCheckpoint(head, key, deps.clock.now(), deps.sha256));
-    }
-    return genesis.events?.[0] ?? null;
   }
 
   await refresh();

@@ -45,11 +45,26 @@ test('a running job has no receipt links', async () => {
   assert.deepEqual(links, { ...LINKS, receipt: null, verifyReceipt: null, proof: `${BASE}/proof/${JOB}` });
 });
 
-test('a receipt shows its payload, its JWS and whether it verified', async () => {
-  const { body } = await clientOf(fakeWorld()).get(`/api/receipts/${RECEIPT}`);
-  const { jobId: _, decisionId: __, signedAt: ___, ...shown } = await receipt();
+test('a receipt shows its payload, its JWS, whether it verified and the checkpoint that it is in', async () => {
+  const found = await receipt({ checkpoint: 'the newest checkpoint with it' });
+  const receipts = { find: async () => found, countUnverified: async () => 0 };
+  const { body } = await clientOf(fakeWorld({ reads: { receipt: receipts } })).get(
+    `/api/receipts/${RECEIPT}`,
+  );
+  const { jobId: _, decisionId: __, signedAt: ___, ...shown } = found;
   assert.deepEqual(body, { ...shown, links: { ...LINKS, proof: `${BASE}/proof/${JOB}` } });
   assert.equal((body as { jws: string }).jws, JWS);
+});
+
+test('trust: how the receipt log stands is a component, where there is one', async () => {
+  const of = async (world: ReturnType<typeof fakeWorld>) => {
+    const { body } = await clientOf(world).get('/api/trust');
+    const { trustComponents } = body as { trustComponents: { name: string; value: unknown }[] };
+    return trustComponents.find(({ name }) => name === 'log_checkpoint')?.value;
+  };
+  const standing = (ageMs: number) => ({ checkpointStanding: () => ({ ageMs, consistent: true }) });
+  const shown = [of(fakeWorld()), of(fakeWorld(standing(60_000))), of(fakeWorld(standing(60_001)))];
+  assert.deepEqual(await Promise.all(shown), [undefined, true, false]);
 });
 
 test('a miss is 404 once the read models have reached the head of the log', async () => {

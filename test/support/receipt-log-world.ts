@@ -58,13 +58,15 @@ export type Options = {
   readonly log?: EventLog;
 };
 
+let processes = 0;
+
 /** A process that has begun or found the log; its rows tell all events until told otherwise. */
 export async function keeper(common: Deployment, options: Options = {}) {
   const { host = 'relay.example', key = common.key, keys = [common.key], log = common.log } = options;
   const clock = manualClock();
   const logger = collectingLogger();
   const ending = new AbortController();
-  const journal = { log, clock, logger, entropy: seededEntropy(host.length), ending: ending.signal };
+  const journal = { log, clock, logger, entropy: seededEntropy(++processes), ending: ending.signal };
   const held = { key };
   const checkpointSigner = { current: () => held.key };
   const known = { list: keys, now: keys };

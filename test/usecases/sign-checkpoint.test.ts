@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeEvent } from '#src/domain/recorded.ts';
+import { rootOf } from '#src/domain/transparency/tree.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { signedCheckpoint } from '#src/usecases/signed-checkpoint.ts';
 import { afterOthers, gate, unavailable } from '#test/support/fakes-log.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { keyRetired } from '#test/support/given-events.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { sha256, testKey } from '#test/support/primitives.ts';
 import {
   contradictions,
   type Deployment,
@@ -156,6 +158,25 @@ const FINDINGS: readonly [string, string, (common: Deployment) => Promise<Deploy
           ? { ...data, root: '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' }
           : { ...data },
       ),
+  ],
+  [
+    'the last checkpoint names another log than its note',
+    'checkpoint_unreadable',
+    (common) =>
+      edited(common, ({ type, data }, n) =>
+        type === 'CheckpointSigned' && n > 0 ? { ...data, origin: 'other.example/receipts' } : { ...data },
+      ),
+  ],
+  [
+    'the last checkpoint is one of another log with the same key',
+    'checkpoint_not_signed',
+    async (common) => {
+      const log = await edited(common, ({ data }) => ({ ...data }));
+      const root = await rootOf((await rowsOf(log.log.events)).tree, sha256);
+      const head = { origin: 'other.example/receipts', size: 3, root };
+      await given(log, STREAM, await signedCheckpoint(head, common.key, 0, sha256));
+      return log;
+    },
   ],
   [
     'the last checkpoint is signed by a key that the log does not know',
