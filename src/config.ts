@@ -82,7 +82,7 @@ export function readConfig(env: Environment = process.env): Config {
   const faults: ConfigFault[] = [];
   const read = reader(env, faults);
   const paid = read('X402_ENABLED', false, values.boolean);
-  const dataDir = resolve(read('DATA_DIR', './data', (text) => text));
+  const log = logConfig(read);
   const config: Config = {
     mode: paid ? 'x402' : 'demo',
     listen: {
@@ -90,11 +90,10 @@ export function readConfig(env: Environment = process.env): Config {
       port: read('PORT', 3402, values.wholeNumber(0, 65535)),
     },
     publicBaseUrl: read('PUBLIC_BASE_URL', null, values.origin),
-    dataDir,
-    eventStoreUrl: read('EVENTSTORE_URL', null, EVENTSTORE),
+    ...log,
     databaseUrl: read('DATABASE_URL', null, values.databaseUrl),
     x402: readX402(read, paid, faults),
-    keyFile: readKeyFile(read, dataDir),
+    keyFile: readKeyFile(read, log.dataDir),
     policy: {
       mode: read('POLICY_MODE', POLICY_MODES.open, values.oneOf(POLICY_MODES)),
       blockHosts: read('POLICY_BLOCK_HOSTS', [], values.list(values.hostPattern)),
@@ -127,6 +126,22 @@ export function readConfig(env: Environment = process.env): Config {
   if (faults.length > 0) throw new ConfigError(faults);
   return frozen(config);
 }
+
+/** Where the event log is: all that a command on it alone needs. */
+export type LogConfig = Pick<Config, 'dataDir' | 'eventStoreUrl'>;
+
+/** For a command that asks no read model and signs nothing. Throws `ConfigError`. */
+export function readLogConfig(env: Environment = process.env): LogConfig {
+  const faults: ConfigFault[] = [];
+  const config = logConfig(reader(env, faults));
+  if (faults.length > 0) throw new ConfigError(faults);
+  return frozen(config);
+}
+
+const logConfig = (read: Read): LogConfig => ({
+  dataDir: resolve(read('DATA_DIR', './data', (text) => text)),
+  eventStoreUrl: read('EVENTSTORE_URL', null, EVENTSTORE),
+});
 
 /**
  * The wallet key that `relay pay` signs with, from RELAY_BUYER_PRIVATE_KEY: `0x` and 64 hex digits; null where it is

@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, test } from 'node:test';
 import { parseCidr } from '#src/adapters/outbound/addresses.ts';
-import { baseUrl, ConfigError, type Environment, readBuyerKey, readConfig } from '#src/config.ts';
+import {
+  baseUrl,
+  ConfigError,
+  type Environment,
+  readBuyerKey,
+  readConfig,
+  readLogConfig,
+} from '#src/config.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
@@ -330,4 +337,19 @@ test('config: the key of a buyer is its own variable, and a fault never shows it
         !error.message.includes(wrong.slice(2)),
     );
   }
+});
+
+test('config: a command on the log alone needs no more than where the log is', () => {
+  const eventStoreUrl = 'esdb://log.example:2113?tls=false';
+  const env = {
+    EVENTSTORE_URL: eventStoreUrl,
+    DATA_DIR: '/var/lib/relay',
+    PORT: 'none',
+    X402_ENABLED: 'true',
+  };
+  assert.deepEqual(readLogConfig(env), { dataDir: '/var/lib/relay', eventStoreUrl });
+  assert.throws(
+    () => readLogConfig({ EVENTSTORE_URL: 'http://log.example' }),
+    (error: unknown) => error instanceof ConfigError && error.faults[0]?.variable === 'EVENTSTORE_URL',
+  );
 });

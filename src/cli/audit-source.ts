@@ -1,6 +1,6 @@
 // Where an audit's events come from, and how far it is.
 import { createReadStream, statSync } from 'node:fs';
-import { readConfig } from '../config.ts';
+import { readLogConfig } from '../config.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import type { RecordedEvent } from '../ports/event-log.ts';
 import { pagesOf } from '../usecases/export-log.ts';
@@ -25,7 +25,7 @@ export const sourceOf = (file: string | undefined, found: Found, write: Write): 
     : { name: nameOf(file), events: eventsOfFile(file, found, write) };
 
 async function* eventsOfLog(write: Write): AsyncGenerator<RecordedEvent, void, undefined> {
-  const config = readConfig();
+  const config = readLogConfig();
   const { openOperatorLog } = await import('../wiring/operator-log.ts');
   const { log } = await openOperatorLog(config);
   const progress = showProgress('auditing', process.stderr, write);

@@ -1,7 +1,7 @@
 // relay export: the whole log as a file that anyone can audit. A run that was killed goes on where it was, and a file
 // that is finished is continued with what has come since.
 import type { Command } from 'commander';
-import { readConfig } from '../config.ts';
+import { readLogConfig } from '../config.ts';
 import { endLine, eventLine, headLine } from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
 import { holds, pagesOf, receiptLogOrigin } from '../usecases/export-log.ts';
@@ -36,7 +36,7 @@ export function addExport(program: Command, end: End): void {
 async function exportLog({ out, json }: Options): Promise<void> {
   const toPipe = out === '-';
   if (toPipe && json) throw new CannotRun('--out - and --json both need standard output: name a file');
-  const config = readConfig();
+  const config = readLogConfig();
   const { openOperatorLog } = await import('../wiring/operator-log.ts');
   const { log } = await openOperatorLog(config);
   const write = json || toPipe ? (line: string) => void process.stderr.write(`${line}\n`) : print;

@@ -1,6 +1,6 @@
 // relay payments: what an operator looks after (paid and not served, interrupted, or of unknown fate), and ends by hand.
 import { type Command, InvalidArgumentError } from 'commander';
-import { readConfig } from '../config.ts';
+import { readLogConfig } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
 import { listPayments, type OpenPayment } from '../usecases/list-payments.ts';
@@ -70,7 +70,7 @@ async function list(options: ListOptions): Promise<void> {
 }
 
 async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
-  const config = readConfig();
+  const config = readLogConfig();
   const { openOperatorLog } = await import('../wiring/operator-log.ts');
   const deps = await openOperatorLog(config);
   try {

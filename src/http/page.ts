@@ -49,7 +49,7 @@ export function pagesFrom(baseUrl: string, script = ''): PageAnswer {
   const hash = hashOf(script);
   return async (status, page, headers = {}) => {
     const integrity = page.verifies ? await hash : null;
-    const runs = integrity && { integrity, url: `${base}${ROUTES.verifyScript.path}` };
+    const runs = integrity === null ? null : { integrity, url: `${base}${ROUTES.verifyScript.path}` };
     return new Response(pageText(base, page, integrity), {
       status,
       headers: { 'content-type': HTML, link, ...(await pagePolicy(runs)), ...headers },

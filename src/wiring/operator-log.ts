@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { sqliteEventLog } from '../adapters/event-log/sqlite.ts';
 import { pinoLogger } from '../adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '../adapters/runtime/clock.ts';
-import type { Config } from '../config.ts';
+import type { LogConfig } from '../config.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
 import { eventStoreLog } from './event-store.ts';
@@ -25,7 +25,7 @@ const PATIENCE_MS = 5000;
  * Makes nothing: throws `NoEventLog` where there is no file, `NoEventStore` where the server is away. What it has to say
  * while it works goes to standard error. `close` is the caller's.
  */
-export async function openOperatorLog({ dataDir, eventStoreUrl }: Config): Promise<JournalDeps> {
+export async function openOperatorLog({ dataDir, eventStoreUrl }: LogConfig): Promise<JournalDeps> {
   const logger = pinoLogger({ level: 'warn', to: 'stderr' });
   const log =
     eventStoreUrl === null ? await fileOf(dataDir) : await eventStoreLog(eventStoreUrl, logger, PATIENCE_MS);
