@@ -151,9 +151,12 @@ test('a holder that is killed leaves no lock behind', async () => {
   const ended = endOf(holder);
   await new Promise((resolve) => holder.stdout?.once('data', resolve));
   const { uid, gid } = statSync(path);
-  assert.throws(() => holdAlone(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
-  process.kill(holder.pid ?? 0, 'SIGKILL');
-  await ended;
+  try {
+    assert.throws(() => holdAlone(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
+  } finally {
+    process.kill(holder.pid ?? 0, 'SIGKILL');
+    await ended;
+  }
   assert.equal(updateKeyFile(path, () => added).keys.length, 3);
 });
 
