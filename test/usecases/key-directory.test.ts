@@ -83,3 +83,20 @@ test('begun with the keys that were just read it has an answer from the start, a
   await given(it, KEYS, second);
   assert.equal((await keys.list()).length, 2);
 });
+
+test('refreshed it is as the log is now, and a slower read that began earlier takes nothing back', async () => {
+  const it = world();
+  await given(it, KEYS, keyActivated());
+  const stale = await it.log.readStream(KEYS);
+  const slow = Promise.withResolvers<typeof stale>();
+  let reads = 0;
+  const readStream = (stream: string) => (++reads === 1 ? slow.promise : it.log.readStream(stream));
+  const keys = keyDirectory({ log: { ...it.log, readStream }, clock: it.clock });
+  const early = keys.refresh();
+  it.clock.advance(1000);
+  await given(it, KEYS, second);
+  assert.equal((await keys.refresh()).length, 2);
+  slow.resolve(stale);
+  assert.equal((await early).length, 2);
+  assert.equal((await keys.list()).length, 2);
+});
