@@ -46,7 +46,7 @@ test('a model that there is not: exit 2, and the names of those there are', asyn
     [
       2,
       '',
-      'relay: there is no read model jobs; there are job, receipt, proof, monitoring, trust, decision\n',
+      'relay: there is no read model jobs; there are job, receipt, proof, monitoring, trust, transparency, decision\n',
     ],
   );
 });
@@ -79,7 +79,7 @@ test('embedded: rebuilt and compared while no service has them; held by one, exi
   const rebuilt = await runCli(['rebuild'], { env });
   assert.deepEqual(
     [rebuilt.code, rebuilt.stdout, rebuilt.stderr],
-    [0, `✓ Rebuilt: 17 rows of 10 tables, told by ${events} events.\n`, ''],
+    [0, `✓ Rebuilt: 23 rows of 14 tables, told by ${events} events.\n`, ''],
   );
   const equal = await runCli(['rebuild', '--check', '--json'], { env });
   const { outcome, rows } = JSON.parse(equal.stdout);
@@ -198,7 +198,7 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     assert.deepEqual([code, stderr], [0, '']);
     const [equal, late] = stdout.split('\n');
     // Without two jobs and their proofs.
-    assert.match(equal ?? '', new RegExp(`^✓ Equal: \\d+ rows of 10 tables, told by ${events} events\\.$`));
+    assert.match(equal ?? '', new RegExp(`^✓ Equal: \\d+ rows of 14 tables, told by ${events} events\\.$`));
     assert.equal(
       late,
       '4 live rows are behind the horizon of the purge (jobs before 2099-01-01T00:00:00.000Z): the next purge or rebuild takes them away.',

@@ -7,13 +7,15 @@ import { createApp } from '#src/http/app.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { linksOf, type Named, namedInHtml, namedInJson, namedInText } from '#test/support/addresses.ts';
-import { BASE, DECISION, fakeWorld, JOB, RECEIPT } from '#test/support/http-deps.ts';
+import { BASE, DECISION, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
+import { publicLog } from '#test/support/public-log.ts';
 
 /** What a parameter or a placeholder in an address stands for, by what comes before it. */
 const KNOWN_IDS = [
   ['/jobs/', JOB],
   ['/receipts/', RECEIPT],
   ['/decisions/', DECISION],
+  ['/log/proof/', RECEIPT],
   ['/proof/', JOB],
 ] as const;
 
@@ -99,7 +101,10 @@ function pathOf(address: string): string | null {
   if (!under && !address.startsWith('/')) return null;
   const whole = under ? address.slice(BASE.length) || '/' : address;
   // Code puts the id behind it.
-  const path = KNOWN_IDS.some(([before]) => whole.endsWith(before)) ? `${whole}{id}` : whole;
+  const given = whole
+    .replace('{+path}', '0/000.p/2')
+    .replace(/^(\/log\/consistency)(\{\?.*)?$/, '$1?from=1&to=2');
+  const path = KNOWN_IDS.some(([before]) => given.endsWith(before)) ? `${given}{id}` : given;
   return path.replace(/\{[A-Za-z]+\}|\$.*$/g, (_placeholder, at: number) => {
     const id = KNOWN_IDS.find(([before]) => path.slice(0, at).endsWith(before))?.[1];
     return id ?? 'unknown-parameter';
@@ -110,11 +115,18 @@ const starts = Object.values<RouteFacts>(ROUTES)
   .filter(({ method }) => method === 'GET')
   .map(({ path }) => pathTemplate(path));
 
-const paidWorld = async () => fakeWorld({ payments: (await lab()).protocol, settings: { mode: 'x402' } });
+async function loggedWorld(changes: Parameters<typeof fakeWorld>[0] = {}): Promise<HttpDeps> {
+  const log = await publicLog(1);
+  await log.add(RECEIPT, JWS);
+  await log.signAt(2);
+  return fakeWorld({ ...changes, transparency: log.asked });
+}
+
+const paidWorld = async () => loggedWorld({ payments: (await lab()).protocol, settings: { mode: 'x402' } });
 
 for (const [mode, world] of [
   ['x402', paidWorld],
-  ['demo', async () => fakeWorld()],
+  ['demo', () => loggedWorld()],
 ] as const) {
   test(`${mode} mode: no address in any document, page or header is broken`, async () => {
     const { called, broken } = await crawl(await world());

@@ -42,7 +42,10 @@ test('the page of a receipt runs the verifier, and tells it where receipt, keys,
     checkpoint: '/log/checkpoint',
   });
   assert.match(text, /<script type="module" src="\/verify\.js\?/);
-  assert.match(headers.get('content-security-policy') ?? '', / script-src 'sha256-[^ ;]+';/);
+  assert.match(
+    headers.get('content-security-policy') ?? '',
+    / script-src 'sha256-[^ ;]+' https:\/\/relay\.example\/verify\.js;/,
+  );
   for (const word of [
     'false outcome, truly signed',
     'unwitnessed',

@@ -5,7 +5,7 @@ import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
 import { follow, freshStream, newEvents } from './event-log-fixtures.ts';
 
 const [url = ''] = process.argv.slice(2);
-const log = eventStoreDbEventLog({ url, timeLimitMs: 500 });
+const log = eventStoreDbEventLog({ url, timeLimitMs: 5000 });
 const follower = follow(log, { after: null });
 await log.append(freshStream(), 'no_stream', newEvents(2));
 await follower.until(() => follower.events().length >= 2, 'two events');
