@@ -10,7 +10,7 @@ import { plain, print, printJson } from './terminal.ts';
 type RotateOptions = { readonly purpose: KeyPurpose; readonly grace: number; readonly json?: true };
 type RetireOptions = { readonly compromised?: true; readonly since?: number; readonly json?: true };
 
-const GRACE_MINUTES = { min: 10, max: 525_600, default: 60 };
+const GRACE_MINUTES = { min: 10, max: 525_600, default: 10 };
 const MINUTE_MS = 60_000;
 
 const ROTATE_HELP = `

@@ -1,6 +1,6 @@
 // Answers as bytes: JSON, and the headers that say how long one may be kept.
 
-/** Changes only with a release or a key event. */
+/** Changes only with a release. */
 export const CACHE_SHORTLY = { 'cache-control': 'public, max-age=300' } as const;
 
 export function json(
@@ -13,3 +13,6 @@ export function json(
     headers: { 'content-type': 'application/json', ...headers },
   });
 }
+
+/** Keys rotate beside running readers: one that began to sign a moment ago is to be found soon. */
+export const CACHE_KEYS = { 'cache-control': 'public, max-age=60' } as const;

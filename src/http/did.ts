@@ -3,7 +3,7 @@ import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { didKeyId, didOf } from '#src/domain/receipt/did.ts';
 import type { Jwk } from '#src/domain/receipt/keys.ts';
-import { CACHE_SHORTLY, json } from './answer.ts';
+import { CACHE_KEYS, json } from './answer.ts';
 import type { HttpDeps } from './deps.ts';
 import { unlisted } from './operation.ts';
 
@@ -12,7 +12,7 @@ export function didRoutes(deps: HttpDeps) {
   const did = didOf(hostname, port);
   return new Elysia().get(
     ROUTES.did.path,
-    async () => json(200, documentOf(did, (await deps.jwks()).keys, deps.clock.now()), CACHE_SHORTLY),
+    async () => json(200, documentOf(did, (await deps.jwks()).keys, deps.clock.now()), CACHE_KEYS),
     unlisted,
   );
 }

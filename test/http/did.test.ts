@@ -31,7 +31,7 @@ async function documentOf(keys: readonly Jwk[], changes: Parameters<typeof fakeW
   const world = fakeWorld({ jwks: async () => ({ keys }), ...changes });
   const { status, headers, body } = await clientOf(world).get('/.well-known/did.json');
   assert.equal(status, 200);
-  assert.equal(headers.get('cache-control'), 'public, max-age=300');
+  assert.equal(headers.get('cache-control'), 'public, max-age=60');
   return body as DidDocument;
 }
 

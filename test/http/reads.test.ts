@@ -365,5 +365,5 @@ test('liveness and keys: asks nobody; the keys as the log tells of them', async 
     '/.well-known/jwks.json',
   );
   assert.deepEqual([keys.status, keys.body], [200, { keys: [key] }]);
-  assert.equal(keys.headers.get('cache-control'), 'public, max-age=300');
+  assert.equal(keys.headers.get('cache-control'), 'public, max-age=60');
 });
