@@ -114,7 +114,10 @@ test('a payment receipt and an offer never pass for a receipt of ours', async ()
     assert.equal(JSON.parse(Buffer.from(head, 'base64url').toString()).kid, KEY_URL);
     // also by a verifier that takes the key's URL for its id
     const keys = [offerKey.record, { ...offerKey.record, keyId: KEY_URL }];
-    const report = await verifyReceipt({ jws, receiptId: null, jobId: null, keys, job: null, log: null }, primitives);
+    const report = await verifyReceipt(
+      { jws, receiptId: null, jobId: null, keys, job: null, log: null },
+      primitives,
+    );
     assert.equal(report.ok, false);
     assert.equal(report.checks.find(({ name }) => name === 'signature_valid')?.ok, false);
   }
