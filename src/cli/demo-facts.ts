@@ -74,7 +74,7 @@ export function loggedFact({ checks }: VerificationReport): Fact {
   return fact(
     'receipt_logged',
     logged?.ok === true,
-    'it stands in the public log, under a checkpoint that the relay signed',
+    'it stands in the transparency log, under a checkpoint that the relay signed',
   );
 }
 

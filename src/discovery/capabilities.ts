@@ -7,10 +7,10 @@ import { DONE_WHEN, FAILED_VERIFIES } from './completion.ts';
 import { addressOf, heading, isOwnTarget, paymentTerms } from './document-parts.ts';
 import type { Facts } from './facts.ts';
 import { policyPreset } from './policy-modes.ts';
-import { receiptLogTold } from './receipt-log.ts';
 import { pathTemplate, type RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 import { testTarget } from './test-target.ts';
+import { transparencyLogTold } from './transparency-log.ts';
 
 export const capabilitiesDocument = (facts: Facts) => ({
   ...heading(facts),
@@ -39,7 +39,7 @@ export const capabilitiesDocument = (facts: Facts) => ({
     did: addressOf(facts, ROUTES.did),
     rules: RECEIPT_RULES,
   },
-  receiptLog: receiptLogTold(facts),
+  transparencyLog: transparencyLogTold(facts),
   retention: {
     jobsDays: facts.retentionDays.jobs,
     receiptsDays: facts.retentionDays.receipts,
@@ -57,7 +57,7 @@ const DOES = [
   'Decides beforehand, free, whether an action fits a buyer policy, and records the decision with its facts.',
   'Verifies receipts and jobs, and lets anyone verify a receipt offline with the published keys.',
   'Shows recent proofs, decisions, monitoring and trust publicly, redacted.',
-  'Keeps a public, append-only log of the hashes of all receipts, with proofs that anyone can check.',
+  'Keeps a transparency log: public, append-only, of the hashes of all receipts, with proofs that anyone can check; unwitnessed yet.',
   'Signs every outbound call, so that the target can tell who called.',
   'Packages browser steps and previews schedules, free.',
   'Speaks MCP: the same operations as tools, paid the same way.',

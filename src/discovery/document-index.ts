@@ -44,7 +44,7 @@ const WELL_KNOWN: readonly Row[] = [
 ];
 
 /** Templates (RFC 6570) among them. */
-const RECEIPT_LOG: readonly Row[] = [
+const TRANSPARENCY_LOG: readonly Row[] = [
   ['logCheckpoint', TEXT_TYPE],
   ['logKey', TEXT_TYPE],
   ['logTile', TILE_TYPE],
@@ -56,6 +56,7 @@ const PAGES: readonly Row[] = [
   ['frontPage', HTML_TYPE],
   ['statusPage', HTML_TYPE],
   ['docsPage', HTML_TYPE],
+  ['verifyPage', HTML_TYPE],
 ];
 
 export type Listed = {
@@ -74,10 +75,10 @@ export function documentIndex(facts: Facts) {
   return {
     ...heading(facts),
     description:
-      'Every document of this service. Each answers a plain GET, free; those of the receipt log where the relay keeps one.',
+      'Every document of this service. Each answers a plain GET, free; those of the transparency log where the relay keeps one.',
     documents: documentsListed(facts),
     wellKnown: listed(facts, WELL_KNOWN),
-    receiptLog: listed(facts, RECEIPT_LOG),
+    transparencyLog: listed(facts, TRANSPARENCY_LOG),
     pages: pagesListed(facts),
   };
 }

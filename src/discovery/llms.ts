@@ -55,7 +55,7 @@ ${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never')}
 
 ${link('Trust summary', ROUTES.trust, 'measured facts')}
 ${link('Recent proofs', ROUTES.recentProofs, 'redacted')}
-${link('Verification keys', ROUTES.jwks, `receipts verify offline with these; ${ROUTES.logCheckpoint.path} heads their public log`)}
+${link('Verification keys', ROUTES.jwks, `receipts verify offline with these; ${ROUTES.logCheckpoint.path} heads their transparency log, unwitnessed: no witness cosigns it`)}
 
 ## Optional
 

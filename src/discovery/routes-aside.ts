@@ -1,4 +1,4 @@
-// Addresses that are no operations of the interface: well-known files, the receipt log, and pages for people.
+// Addresses that are no operations of the interface: well-known files, the transparency log, and pages for people.
 import { aside } from './route-facts.ts';
 
 export const WELL_KNOWN = {
@@ -15,9 +15,9 @@ export const WELL_KNOWN = {
 };
 
 export const LOG = {
-  logCheckpoint: aside('/log/checkpoint', 'transparency', 'Newest checkpoint of the receipt log (C2SP)'),
+  logCheckpoint: aside('/log/checkpoint', 'transparency', 'Newest checkpoint of the transparency log (C2SP)'),
   logKey: aside('/log/key', 'transparency', 'Key that signs the checkpoints, as a note verifier key'),
-  logTile: aside('/log/tile/*', 'transparency', 'Tiles of the receipt log (C2SP tlog-tiles)'),
+  logTile: aside('/log/tile/*', 'transparency', 'Tiles of the transparency log (C2SP tlog-tiles)'),
   logProof: aside(
     '/log/proof/:receiptId',
     'transparency',

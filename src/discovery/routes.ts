@@ -63,13 +63,13 @@ const RECORDS = {
     tag: 'verification',
     summary: 'Verify a job and its receipt',
     description:
-      'Checks the receipt signature, that job, receipt and recorded events agree, and that the public log has the receipt or still has time to take it.',
+      'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log has the receipt or still has time to take it.',
   }),
   verifyReceipt: get('/api/verify/receipts/:id', {
     tag: 'verification',
     summary: 'Verify a receipt',
     description:
-      'Checks the receipt signature and its place in the public log; with the job, while that is retained, as well.',
+      'Checks the receipt signature and its place in the transparency log; with the job, while that is retained, as well.',
   }),
   recentProofs: get('/api/proofs/recent', {
     tag: 'transparency',

@@ -142,10 +142,12 @@ export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[]
 
 function checkpointSignal(checkpoint: TrustFacts['checkpoint']): string {
   if (checkpoint === null) return 'There is no transparency log yet.';
-  if (!checkpoint.consistent) return 'The newest checkpoint of the transparency log does not fit the log.';
-  return isGood(checkpoint)
-    ? 'The newest checkpoint of the transparency log is fresh and consistent with the log.'
-    : 'The newest checkpoint of the transparency log is overdue.';
+  const standing = isGood(checkpoint)
+    ? 'is fresh and consistent with the log'
+    : checkpoint.consistent
+      ? 'is overdue'
+      : 'does not fit the log';
+  return `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`;
 }
 
 function executionsSignal({ recentSucceeded, recentFailed, windowMs }: TrustFacts): string {

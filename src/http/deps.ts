@@ -122,7 +122,7 @@ export type HttpDeps = {
   readonly progress: Progress;
   jwks(): Promise<JwkSet>;
   readonly transparency: Transparency;
-  /** As this process last saw it; null: there is no receipt log, or no look at it yet. Never throws. */
+  /** As this process last saw it; null: there is no transparency log, or no look at it yet. Never throws. */
   checkpointStanding(): CheckpointStanding | null;
   /** The script that the pages run: the verifier, built beforehand. */
   readonly verifyScript: string;

@@ -22,15 +22,25 @@ function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
   return {
     '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
     id: did,
-    verificationMethod: keys.map(({ kty, crv, kid, x }) => ({
-      id: didKeyId(did, kid),
-      type: 'JsonWebKey2020',
-      controller: did,
-      publicKeyJwk: { kty, crv, kid, x, use: 'sig', alg: 'EdDSA' },
-    })),
+    verificationMethod: keys.map((key) => methodOf(did, key)),
     assertionMethod: keys.filter((key) => isActive(key, nowMs / 1000)).map(({ kid }) => didKeyId(did, kid)),
   };
 }
+
+/** The key's window and purpose as the key set tells them, and the window once more in the words of DID documents. */
+function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt }: Jwk) {
+  return {
+    id: didKeyId(did, kid),
+    type: 'JsonWebKey2020',
+    controller: did,
+    ...(exp === undefined ? {} : { expires: instant(exp) }),
+    ...(revokedAt === undefined ? {} : { revoked: instant(revokedAt) }),
+    publicKeyJwk: { kty, crv, kid, x, use: 'sig', alg: 'EdDSA', purpose, nbf, exp, revokedAt },
+  };
+}
+
+/** A dateTimeStamp (W3C Controlled Identifiers 1.0, section 2.2). */
+const instant = (seconds: number) => new Date(seconds * 1000).toISOString();
 
 /**
  * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint says

@@ -92,7 +92,7 @@ export const CapabilitiesDocument = Closed({
     did: Link,
     rules: Texts,
   }),
-  receiptLog: Closed({
+  transparencyLog: Closed({
     format: Type.String(),
     mmdSeconds: Count,
     checkpointMs: Count,

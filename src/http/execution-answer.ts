@@ -42,7 +42,7 @@ export const ExecutionResponse = Closed({
   checkpoint: Nullable(
     Type.String({
       description:
-        'The newest checkpoint of the receipt log (a C2SP signed note), with or without this receipt. Keep it: a log that rewrites what it is over can be shown to.',
+        'The newest checkpoint of the transparency log (a C2SP signed note), with or without this receipt. Keep it: a relay that later drops or rewrites what it covers is caught by it.',
     }),
   ),
   links: Closed({

@@ -46,7 +46,7 @@ const DocumentIndex = Closed({
   description: Type.String(),
   documents: Listed,
   wellKnown: Listed,
-  receiptLog: Listed,
+  transparencyLog: Listed,
   pages: Listed,
 });
 

@@ -20,6 +20,7 @@ export function linksFrom(baseUrl: string) {
     verifyReceipt: to(ROUTES.verifyReceipt),
     proof: to(ROUTES.proofPage),
     decision: to(ROUTES.decision),
+    logProof: to(ROUTES.logProof),
   };
 }
 

@@ -17,7 +17,7 @@ const PROVES: readonly Claim[] = [
     'the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.',
   ],
   [
-    'That it stands in the public log, with a proof',
+    'That it stands in the transparency log, with a proof',
     'a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.',
   ],
 ];
@@ -48,7 +48,15 @@ const list = (claims: readonly Claim[]) =>
 export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2>${list(PROVES)}
 <h2>What it does not prove</h2>${list(DOES_NOT)}`;
 
-/** How to verify without this page. `host`: base URL of the relay, without a slash at its end. */
-export const commandLine = (base: string, keysPath: string): Markup =>
-  markup`<pre class="wrap"><code>curl -s ${base}${keysPath} &gt; jwks.json
-relay verify receipt.json --keys jwks.json</code></pre>`;
+/**
+ * How to verify without this page. `keys`, `proof`: addresses of the key set and of the receipt's proof file; null:
+ * there is no transparency log.
+ */
+export const commandLine = (keys: string, proof: string | null): Markup =>
+  proof === null
+    ? markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+relay verify receipt.json --keys jwks.json</code></pre>`
+    : markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+curl -sf ${proof} &gt; receipt.tlog-proof
+relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof</code></pre>
+<p class="note">A receipt is in the transparency log some seconds after its issue: before, <code>curl</code> fails, and there is no proof to give yet.</p>`;

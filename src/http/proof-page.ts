@@ -36,7 +36,7 @@ export function proofPageRoutes(deps: HttpDeps) {
         title: `Proof: ${standing.state}`,
         description: 'How one relayed call stands, with every check of its receipt.',
         path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
-        content: proof(standing, links),
+        content: proof(standing, links, deps.transparency.latest() !== null),
         verifies: typeof standing.report?.receiptId === 'string',
       });
     },
@@ -44,27 +44,29 @@ export function proofPageRoutes(deps: HttpDeps) {
   );
 }
 
-function proof(standing: Standing, links: Links): Markup {
+/** `logged`: this relay keeps a transparency log. */
+function proof(standing: Standing, links: Links, logged: boolean): Markup {
   const { state, job, report } = standing;
   return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
 <p class="lead">${inWords(standing)}</p>
-${report === null || report.receiptId === null ? markup`` : ownCheck(report.receiptId, links)}
+${report === null || report.receiptId === null ? markup`` : ownCheck(report.receiptId, links, logged)}
 ${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
 ${report === null ? markup`` : reportFacts(report)}
 ${report === null ? markup`` : WHAT_IT_PROVES}
 <h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can open each of them to whom it likes.</p>
-<h2>For machines</h2><ul>${addresses(job, report, links).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
+<h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
 }
 
 /** Filled by the reader's own browser (src/verify/page); what is here before is for who has no script. */
-function ownCheck(receiptId: string, links: Links): Markup {
+function ownCheck(receiptId: string, links: Links, logged: boolean): Markup {
   const of = ({ path }: { readonly path: string }) =>
     path.replace(/:\w+/, () => encodeURIComponent(receiptId));
+  const inLog = markup`, with <a href="${of(ROUTES.logProof)}">its proof</a> under the newest <a href="${ROUTES.logCheckpoint.path}">checkpoint</a> of the transparency log`;
   return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
 <h2 id="own-title">Checked by your own browser</h2>
 <p id="own-state" role="status">Nothing was checked in your browser: that takes JavaScript. The rest of this page is what the relay says of itself.</p>
-<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line:</p>
-${commandLine(links.at(''), ROUTES.jwks.path)}</div></section>`;
+<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>
+${commandLine(links.at(ROUTES.jwks.path), logged ? links.logProof(receiptId) : null)}</div></section>`;
 }
 
 function inWords({ state, report }: Standing): string {
@@ -114,12 +116,14 @@ function checkRow({ name, ok, details }: Check): Markup {
 const isPending = (details: unknown): boolean =>
   typeof details === 'object' && details !== null && 'pending' in details && details.pending === true;
 
-function addresses(job: JobRecord | null, report: VerificationReport | null, links: Links): string[] {
+function addresses({ job, report }: Standing, links: Links, logged: boolean): string[] {
   const receiptId = report?.receiptId ?? job?.receiptId ?? null;
   return [
     ...(job === null ? [] : [links.job(job.id), links.verifyJob(job.id)]),
     ...(receiptId === null ? [] : [links.receipt(receiptId), links.verifyReceipt(receiptId)]),
     links.at(ROUTES.jwks.path),
+    ...(logged && receiptId !== null ? [links.logProof(receiptId)] : []),
+    ...(logged ? [links.at(ROUTES.logCheckpoint.path)] : []),
   ];
 }
 

@@ -22,7 +22,7 @@ export function readInteger(url: string, parameter: IntegerParameter): number | 
   return invalidRequest([fault]);
 }
 
-/** Each of `names` once, in plain digits, and no other parameter. */
+/** Each of `names` once, in plain digits without a leading zero, and no other parameter. */
 export function readCounts<const N extends readonly string[]>(
   url: string,
   names: N,
@@ -36,7 +36,7 @@ export function readCounts<const N extends readonly string[]>(
   }));
   for (const [at, name] of names.entries()) {
     const [text = '', ...more] = given[at] ?? [];
-    const isCount = more.length === 0 && /^\d{1,15}$/.test(text);
+    const isCount = more.length === 0 && /^(?:0|[1-9]\d{0,14})$/.test(text);
     if (!isCount) faults.push({ path: `/${name}`, message: 'Expected one whole number in plain digits' });
   }
   if (faults.length > 0) return invalidRequest(faults);

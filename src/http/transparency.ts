@@ -1,4 +1,4 @@
-// The receipt log, for everyone: checkpoint, key, tiles and proofs (C2SP tlog-tiles, tlog-checkpoint, tlog-proof).
+// The transparency log, for everyone: checkpoint, key, tiles and proofs (C2SP tlog-tiles, tlog-checkpoint, tlog-proof).
 import { Elysia } from 'elysia';
 import { JSON_TYPE, TEXT_TYPE, TILE_TYPE } from '#src/discovery/document-index.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
@@ -17,10 +17,10 @@ const FEW_SECONDS = { 'cache-control': 'public, max-age=2' } as const;
 /** What never changes: it only ever comes to be. */
 const FOR_EVER = { 'cache-control': 'public, max-age=31536000, immutable' } as const;
 
-const noLog = refused('route_not_found', 'This relay keeps no receipt log.');
+const noLog = refused('route_not_found', 'This relay keeps no transparency log.');
 const noKey = refused(
   'route_not_found',
-  'No valid key has signed a checkpoint: there is no receipt log to trust.',
+  'No valid key has signed a checkpoint: there is no transparency log to trust.',
 );
 const noTile = refused('route_not_found', 'The newest checkpoint has no such tile, or not of this width.');
 
@@ -53,11 +53,7 @@ export function transparencyRoutes(deps: HttpDeps) {
 }
 
 /** As every read: the rows may not have what the log has. */
-function sure<B extends string | Uint8Array>(
-  { progress }: HttpDeps,
-  ask: () => Promise<B | null>,
-  missing: typeof noLog,
-) {
+function sure({ progress }: HttpDeps, ask: () => Promise<string | null>, missing: typeof noLog) {
   const find = async () => {
     const body = await ask();
     return body === null ? null : { body };
@@ -73,7 +69,12 @@ async function tileAnswer(deps: HttpDeps, request: Request): Promise<Response> {
   const { pathname } = new URL(request.url);
   const name = parseTilePath(pathname.slice(ROUTES.logTile.path.length - '*'.length));
   if (name === null) return routeNotFound();
-  const found = await sure(deps, () => deps.transparency.tile(name), noTile);
+  const find = async () => {
+    const body = await deps.transparency.tile(name);
+    if (body !== null) return { body };
+    return (await deps.transparency.checkpoint()) === null ? noLog : noTile;
+  };
+  const found = await findForSure(deps.progress, find, noTile);
   if (isRefused(found)) return refusalAnswer(found);
   return taggedAnswer(request, new Uint8Array(found.body), TILE_TYPE, FOR_EVER);
 }

@@ -1,5 +1,5 @@
-// What anyone may ask of the receipt log: its head, its tiles, and proofs over them. It answers from the rows alone and
-// proves nothing to itself: whoever asks checks the answers by the signed checkpoint.
+// What anyone may ask of the transparency log: its head, its tiles, and proofs over them. It answers from the rows alone
+// and proves nothing to itself: whoever asks checks the answers by the signed checkpoint.
 import { concatBytes, fromBase64url, toBase64 } from '../domain/bytes.ts';
 import { TRANSPARENCY } from '../domain/limits.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
@@ -31,8 +31,8 @@ export type ConsistencyProof = {
 };
 
 /**
- * Each answers null where this relay keeps no receipt log, and throws `Fault('read_models_unavailable')` where the read
- * models are away.
+ * Each answers null where this relay keeps no transparency log, and throws `Fault('read_models_unavailable')` where the
+ * read models are away.
  */
 export type Transparency = {
   /** The newest checkpoint that this process knows of, at most some seconds old: a signed note. Never throws. */
@@ -123,7 +123,7 @@ export function transparency({ rows, keys, primitives, latest }: TransparencyDep
       return await answer(treeReader(rows.tile, sha256));
     } catch (cause) {
       if (!(cause instanceof TileMissing)) throw cause;
-      throw new Fault('read_models_unavailable', 'The receipt log cannot be read now.', { cause });
+      throw new Fault('read_models_unavailable', 'The transparency log cannot be read now.', { cause });
     }
   }
 }
@@ -151,13 +151,3 @@ function outside(from: number, to: number, size: number): Refused<'invalid_reque
   const message = `Expected 0 <= from <= to <= ${size}, the size of the newest checkpoint.`;
   return refused('invalid_request', message, { details: faults.map(({ path }) => ({ path, message })) });
 }
-
-/** For a deployment without a receipt log. */
-export const noTransparency: Transparency = {
-  latest: () => null,
-  checkpoint: async () => null,
-  key: async () => null,
-  tile: async () => null,
-  prove: async () => null,
-  consistency: async () => null,
-};

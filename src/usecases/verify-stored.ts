@@ -49,7 +49,7 @@ export async function verifyStored(
   const isLate =
     log?.proof === null && second.checks.some(({ name, ok }) => name === 'receipt_logged' && !ok);
   if (isLate && !caughtUp) {
-    const message = 'The records of the receipt log are not up to date: try again shortly.';
+    const message = 'The records of the transparency log are not up to date: try again shortly.';
     throw new Fault('read_models_unavailable', message, { retryAfterSeconds: 1 });
   }
   return second;
@@ -65,7 +65,7 @@ function judge({ primitives }: VerifyDeps, { id: receiptId, jobId, jws }: Stored
   return verifyReceipt({ jws, receiptId, jobId, ...known }, primitives);
 }
 
-/** null where the rows know of no checkpoint: there is no receipt log, or it is too new to say anything of a receipt. */
+/** null where the rows know of no checkpoint: there is no transparency log, or one too new to tell of a receipt. */
 async function logFacts({ transparency, clock }: VerifyDeps, receiptId: string): Promise<LogFacts | null> {
   const proof = await transparency.prove(receiptId);
   if (proof === null) return null;

@@ -143,7 +143,7 @@ test('a finished export is continued with what has come since, and left as it is
   assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
 });
 
-test('a receipt log that has begun since is named by the first line', async () => {
+test('a transparency log that has begun since is named by the first line', async () => {
   const DATA_DIR = place('born');
   const file = place('born.ndjson');
   await withLog(DATA_DIR, (log) => appendAll(log, decisions(0, 2)));

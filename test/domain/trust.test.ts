@@ -148,14 +148,18 @@ test('trust signals: sentences from the same facts', () => {
     // Cut, not rounded: one failure must not read as 100 %.
     '1999 of 2000 jobs finished within the last 90 minutes succeeded (99.9 %).',
     '2 of 12 receipts signed so far do not verify.',
-    'The newest checkpoint of the transparency log is overdue.',
+    'The newest checkpoint of the transparency log is overdue. It is unwitnessed: no witness cosigns it.',
   ]);
   assert.equal(
     trustSignals({ ...fresh, receipts: 3, receiptsVerified: 3 }, OFFER)[3],
     'All receipts signed so far verify (3).',
   );
-  assert.equal(
-    trustSignals({ ...worse, checkpoint: { ageMs: 0, maxAgeMs: 5, consistent: false } }, OFFER)[4],
-    'The newest checkpoint of the transparency log does not fit the log.',
-  );
+  for (const [consistent, standing] of [
+    [true, 'is fresh and consistent with the log'],
+    [false, 'does not fit the log'],
+  ] as const)
+    assert.equal(
+      trustSignals({ ...worse, checkpoint: { ageMs: 0, maxAgeMs: 5, consistent } }, OFFER)[4],
+      `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`,
+    );
 });

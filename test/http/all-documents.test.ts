@@ -92,6 +92,7 @@ for (const mode of MODES) {
       assert.ok(new TextEncoder().encode(guide).length < 4000, `${guide.length}`);
       const links = [...guide.matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = '']) => link);
       assert.ok(links.length > 10 && guide.includes(baseUrl));
+      assert.match(guide, /\/log\/checkpoint heads their transparency log, unwitnessed/);
       for (const link of links) {
         const { origin, pathname } = new URL(link, baseUrl);
         assert.equal(origin, baseUrl);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { importJWK } from 'jose';
-import type { Jwk } from '#src/domain/receipt/keys.ts';
+import { type Jwk, toJwk } from '#src/domain/receipt/keys.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
@@ -12,6 +12,8 @@ type DidDocument = {
     readonly id: string;
     readonly type: string;
     readonly controller: string;
+    readonly expires?: string;
+    readonly revoked?: string;
     readonly publicKeyJwk: Jwk;
   }[];
   readonly assertionMethod: readonly string[];
@@ -67,8 +69,53 @@ test('did:web: every key verifies for ever, only those that may sign receipts no
     id: `${DID}#active`,
     type: 'JsonWebKey2020',
     controller: DID,
-    publicKeyJwk: { kty: 'OKP', crv: 'Ed25519', kid: 'active', x: X, use: 'sig', alg: 'EdDSA' },
+    publicKeyJwk: keys[0],
   });
+});
+
+test('did:web: each key tells its window, compromise date and purpose as the key set does, and as W3C names them', async () => {
+  const AT = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
+  const record = {
+    keyId: 'k',
+    purpose: 'receipt',
+    x: X,
+    notBefore: AT,
+    notAfter: null,
+    compromisedAt: null,
+  } as const;
+  const cases = [
+    [{}, {}],
+    [{ purpose: 'checkpoint' }, {}],
+    [{ notAfter: AT + 60 }, { expires: '2026-01-02T03:05:05.000Z' }],
+    [
+      { notAfter: AT + 60, compromisedAt: AT + 1 },
+      { expires: '2026-01-02T03:05:05.000Z', revoked: '2026-01-02T03:04:06.000Z' },
+    ],
+  ] as const;
+  const keys = cases.map(([changes], n) => toJwk({ ...record, ...changes, keyId: `k${n}` }));
+  const { verificationMethod } = await documentOf(keys);
+  assert.deepEqual(
+    verificationMethod,
+    cases.map(([, window], n) => ({
+      id: `${DID}#k${n}`,
+      type: 'JsonWebKey2020',
+      controller: DID,
+      ...window,
+      publicKeyJwk: keys[n],
+    })),
+  );
+  const told = verificationMethod.map(({ publicKeyJwk: { nbf, exp, revokedAt, purpose } }) => [
+    nbf,
+    exp,
+    revokedAt,
+    purpose,
+  ]);
+  assert.deepEqual(told, [
+    [AT, undefined, undefined, 'receipt'],
+    [AT, undefined, undefined, 'checkpoint'],
+    [AT, AT + 60, undefined, 'receipt'],
+    [AT, AT + 60, AT + 1, 'receipt'],
+  ]);
 });
 
 test('did:web: a key of the document can be imported as it stands, without being told an algorithm', async () => {

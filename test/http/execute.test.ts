@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { ExecutionResponse } from '#src/http/execution-answer.ts';
-import { noTransparency } from '#src/usecases/transparency.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 
 const PATH = '/api/execute/webhook';
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };

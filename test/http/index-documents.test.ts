@@ -39,6 +39,10 @@ test('every document, well-known file and page of the route table is listed, but
     .map(({ path }) => path)
     .filter((path) => !listed.has(BASE + path));
   assert.deepEqual(missing, [ROUTES.discoveryMetadata.path]);
+  assert.deepEqual(
+    pages.map(({ address }: Listed) => address.slice(BASE.length)),
+    ['/', '/status', '/docs', '/verify'],
+  );
 });
 
 test('the index prices the paid operations alone, as configured, and says whether payment is enforced', async () => {

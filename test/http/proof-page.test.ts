@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { refused } from '#src/domain/refusal.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, job, RECEIPT, report, running } from '#test/support/http-deps.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 
 const asked = async (world: ReturnType<typeof fakeWorld>, path: string) => {
   const { status, headers, body } = await clientOf(world).get(path);
@@ -55,6 +56,35 @@ test('the page of a receipt runs the verifier, and tells it where receipt, keys,
     assert.ok(text.includes(word), word);
   const live = await asked(fakeWorld({ reads: { job: { find: async () => running() } } }), `/proof/${JOB}`);
   assert.doesNotMatch(live.text, /<script|own-check/);
+});
+
+test('where a transparency log is kept, its proof and checkpoint are linked and demanded on the command line; else not', async () => {
+  const proof = `https://relay.example/log/proof/${RECEIPT}`;
+  const hrefs = (text: string) =>
+    [...text.matchAll(/<a href="([^"]*\/log\/[^"]*)"/g)].map(([, href]) => href);
+  const commands = (text: string) => /<pre class="wrap"><code>(.*?)<\/code>/s.exec(text)?.[1]?.split('\n');
+  const keys = 'curl -sf https://relay.example/.well-known/jwks.json &gt; jwks.json';
+  const kept = { transparency: { ...noTransparency, latest: () => 'a checkpoint' } };
+  const logged = await asked(fakeWorld(kept), `/proof/${JOB}`);
+  assert.deepEqual(hrefs(logged.text), [
+    `/log/proof/${RECEIPT}`,
+    '/log/checkpoint',
+    proof,
+    'https://relay.example/log/checkpoint',
+  ]);
+  assert.deepEqual(commands(logged.text), [
+    keys,
+    `curl -sf ${proof} &gt; receipt.tlog-proof`,
+    'relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof',
+  ]);
+  const without = await asked(fakeWorld(), `/proof/${JOB}`);
+  assert.deepEqual(hrefs(without.text), []);
+  assert.deepEqual(commands(without.text), [keys, 'relay verify receipt.json --keys jwks.json']);
+  const live = await asked(
+    fakeWorld({ ...kept, reads: { job: { find: async () => running() } } }),
+    `/proof/${JOB}`,
+  );
+  assert.deepEqual(hrefs(live.text), ['https://relay.example/log/checkpoint']);
 });
 
 test('a receipt that need not be in the log yet is pending, and nothing is wrong with it', async () => {

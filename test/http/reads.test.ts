@@ -56,7 +56,7 @@ test('a receipt shows its payload, its JWS, whether it verified and the checkpoi
   assert.equal((body as { jws: string }).jws, JWS);
 });
 
-test('trust: how the receipt log stands is a component, where there is one', async () => {
+test('trust: how the transparency log stands is a component, where there is one', async () => {
   const of = async (world: ReturnType<typeof fakeWorld>) => {
     const { body } = await clientOf(world).get('/api/trust');
     const { trustComponents } = body as { trustComponents: { name: string; value: unknown }[] };

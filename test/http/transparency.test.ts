@@ -1,11 +1,12 @@
-// The receipt log on the wire: media types, caching, what is refused and how. Whether the answers are true is the use
-// case's and the journey's.
+// The transparency log on the wire: media types, caching, what is refused and how. Whether the answers are true is the
+// use case's and the journey's.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { noTransparency, transparency as transparencyOver } from '#src/usecases/transparency.ts';
+import { transparency as transparencyOver } from '#src/usecases/transparency.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, fakeWorld, RECEIPT } from '#test/support/http-deps.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
 
 const log = await publicLog(300);
@@ -127,6 +128,8 @@ const BAD_SIZES = [
   ['?from=1e1&to=5', ['/from']],
   ['?from=0x1&to=5', ['/from']],
   ['?from=1.0&to=5', ['/from']],
+  ['?from=02&to=5', ['/from']],
+  ['?from=00&to=05', ['/from', '/to']],
   ['?from=1&to=%D9%A3', ['/to']],
   ['?from=1&to=9999999999999999999', ['/to']],
   ['?from=1&to=301', ['/to']],
@@ -157,14 +160,14 @@ test('no more faults of a query are listed than of a body', async () => {
 
 const EVERY = GOOD.map(([path]) => path);
 
-test('a relay without a receipt log says so: 404 route_not_found, and nothing is to be kept', async () => {
+test('a relay without a transparency log says so: 404 route_not_found, and nothing is to be kept', async () => {
   const without = clientOf(fakeWorld({ transparency: noTransparency }));
   for (const path of EVERY) {
     const response = await without.call(path);
     assert.equal(response.headers.get('cache-control'), 'no-store');
     const { status, code, message } = await errorOf(response);
     assert.deepEqual([status, code], [404, 'route_not_found'], path);
-    if (!path.startsWith('/log/tile')) assert.match(message, /no receipt log/, path);
+    assert.match(message, /no transparency log/, path);
   }
 });
 
@@ -208,21 +211,23 @@ test('read models that are away: 503 with Retry-After for every one of them', as
 
 test('every address of the log that the documents tell of answers, with the media type that is told', async () => {
   const { body: index } = await client.get('/api/discovery');
-  const { receiptLog } = index as { receiptLog: { id: string; address: string; mediaType: string }[] };
+  const { transparencyLog } = index as {
+    transparencyLog: { id: string; address: string; mediaType: string }[];
+  };
   const filled = (address: string) =>
     address
       .replace(BASE, '')
       .replace('{receiptId}', receiptIdAt(7))
       .replace('{+path}', '0/000')
       .replace('{?from,to}', '?from=1&to=2');
-  const told = receiptLog.map(({ address }) => address);
-  for (const { address, mediaType } of receiptLog) {
+  const told = transparencyLog.map(({ address }) => address);
+  for (const { address, mediaType } of transparencyLog) {
     const query = address.endsWith('/consistency') ? '{?from,to}' : '';
     const { status, headers } = await client.call(filled(address + query));
     assert.deepEqual([status, headers.get('content-type')], [200, mediaType], address);
   }
   const { body: capabilities } = await client.get('/api/capabilities');
-  const { receiptLog: terms } = capabilities as { receiptLog: Record<string, string> };
+  const { transparencyLog: terms } = capabilities as { transparencyLog: Record<string, string> };
   for (const name of ['checkpoint', 'key', 'tiles', 'proof', 'consistency']) {
     const address = terms[name] ?? '';
     assert.ok(told.includes(address.replace('{?from,to}', '')), name);

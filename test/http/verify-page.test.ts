@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 
 const SCRIPT = 'const said = "…";';
 const client = clientOf(fakeWorld({ verifyScript: SCRIPT }));
@@ -39,4 +40,15 @@ test('without the script there is no form, and the command line is told instead'
   assert.match(text, /<form [^>]* hidden>/);
   assert.match(text, /<p id="no-script">This page checks with JavaScript/);
   assert.match(text, /relay verify receipt\.json --keys jwks\.json/);
+});
+
+test('where a transparency log is kept, the command line demands the proof as well', async () => {
+  const transparency = { ...noTransparency, latest: () => 'a checkpoint' };
+  const kept = String((await clientOf(fakeWorld({ transparency })).get('/verify')).body);
+  assert.match(
+    kept,
+    /curl -sf https:\/\/relay\.example\/log\/proof\/\{receiptId\} &gt; receipt\.tlog-proof\n/,
+  );
+  assert.match(kept, /relay verify receipt\.json --keys jwks\.json --proof receipt\.tlog-proof</);
+  assert.doesNotMatch(String((await client.get('/verify')).body), /curl[^\n]*log\/proof|--proof/);
 });

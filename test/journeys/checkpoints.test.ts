@@ -1,4 +1,4 @@
-// The receipt log of a real service: begun at its first start, signed as it grows and not otherwise, the same log after
+// The transparency log of a real service: begun at its first start, signed only as it grows, the same log after
 // a restart under another name.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,7 +16,7 @@ type Trust = {
   readonly trustComponents: readonly { readonly name: string; readonly value: unknown }[];
 };
 
-describe('the receipt log', () => {
+describe('the transparency log', () => {
   let world: World;
   let service: Service;
   let origin: string;

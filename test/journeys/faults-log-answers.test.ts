@@ -31,7 +31,7 @@ const APPENDS: readonly (readonly EventType[])[] = [
   ['AttemptMade', 'JobCompleted', 'ReceiptSigned'],
 ];
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-/** The appends that were repeated, as the operator is told; the receipt log signs when its own time comes. */
+/** The appends that were repeated, as the operator is told; the transparency log signs when its own time comes. */
 const unknownFates = (stdout: string) =>
   logLines(stdout)
     .filter(({ msg }) => msg === 'append of unknown fate, repeating')

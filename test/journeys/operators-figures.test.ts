@@ -85,7 +85,7 @@ describe('one process', () => {
     assert.equal(seen.of('http_request_duration_seconds_count', route), 7);
     const stored = { outcome: 'stored' };
     // The keys at the start, two of each job, one of the retry that was announced, one of the key that was claimed, and
-    // what the receipt log signs when its time comes.
+    // what the transparency log signs when its time comes.
     await waitFor('as many appends as the log holds', async () => {
       const log = await recordedIn(world.dataDir);
       const checkpoints = log.filter(({ type }) => type === 'CheckpointSigned').length;

@@ -1,4 +1,4 @@
-// Three receipts of a real service in its public log, checked by somebody who has plain HTTP and node:crypto.
+// Three receipts of a real service in its transparency log, checked by somebody who has plain HTTP and node:crypto.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import {
@@ -62,7 +62,7 @@ async function everythingLogged(): Promise<Head> {
   return openCheckpoint(await text('/log/checkpoint'), vkey);
 }
 
-describe('the receipt log', () => {
+describe('the transparency log', () => {
   before(async () => {
     world = await makeWorld();
     service = await world.start();

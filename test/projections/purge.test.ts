@@ -10,13 +10,13 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { noTransparency } from '#src/usecases/transparency.ts';
 import { wireReads } from '#src/wiring/reads.ts';
 import { collectingLogger, manualClock } from '#test/support/fakes.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives, sha256 } from '#test/support/primitives.ts';
 import { projectWith } from '#test/support/read-model-versions.contract.ts';
 import { pgliteHarness, runnerOver } from '#test/support/read-store.ts';
@@ -149,6 +149,7 @@ test(
       clock: it.clock,
       reachedHead: runner.reachedHead,
       models,
+      now: models,
     });
     await waitFor('the purge', async () => (await models.store.retention()).jobsPurged === 1);
     await runner.stop();

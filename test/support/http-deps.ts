@@ -14,11 +14,11 @@ import type { ExecuteInput } from '#src/usecases/execution-call.ts';
 import type { Handoff } from '#src/usecases/hand-off-browser.ts';
 import type { PolicyCheck } from '#src/usecases/policy-check.ts';
 import type { SchedulePreview } from '#src/usecases/preview-schedule.ts';
-import { noTransparency } from '#src/usecases/transparency.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { at, commitment, decisionRecorded } from './given-events.ts';
 import { payloadOf } from './given-receipt.ts';
+import { noTransparency } from './no-transparency.ts';
 
 export const JOB = 'job_0000000000000000000000000a';
 export const RECEIPT = 'rcpt_0000000000000000000000000a';

@@ -1,4 +1,4 @@
-// One signed receipt that names a public log, its disclosures, and its place in that log: as files that a verifier gets.
+// One signed receipt that names a transparency log, its disclosures, its place in that log: as files that a verifier gets.
 import { toBase64 } from '#src/domain/bytes.ts';
 import { disclose } from '#src/domain/receipt/commitments.ts';
 import { toJwk } from '#src/domain/receipt/keys.ts';

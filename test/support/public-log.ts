@@ -1,4 +1,4 @@
-// The receipt log as its read model has it, over a tree in memory: n receipts, one leaf each, and a checkpoint.
+// The transparency log as its read model has it, over a tree in memory: n receipts, one leaf each, and a checkpoint.
 import { concatBytes } from '#src/domain/bytes.ts';
 import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
 import { TILE_WIDTH } from '#src/domain/transparency/tiles.ts';

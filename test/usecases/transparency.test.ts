@@ -1,4 +1,4 @@
-// What the receipt log answers, over a tree of 600 leaves (three tiles of the lowest level): everything that a client
+// What the transparency log answers, over a tree of 600 leaves (three tiles of the lowest level): all that a client
 // gets is checked by the client's own means, from the signed checkpoint.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,8 @@ import { leafHash, verifyConsistency } from '#src/domain/transparency/merkle.ts'
 import { inclusionProof } from '#src/domain/transparency/proofs.ts';
 import { HASH_BYTES, TILE_WIDTH, tileWidth, treeReader } from '#src/domain/transparency/tiles.ts';
 import { verifyTlogProof } from '#src/domain/transparency/tlog-proof.ts';
-import { noTransparency, type TransparencyDeps, transparency } from '#src/usecases/transparency.ts';
+import { type TransparencyDeps, transparency } from '#src/usecases/transparency.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives, sha256, testKey } from '#test/support/primitives.ts';
 import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
 import { ORIGIN } from '#test/support/small-log.ts';

@@ -6,7 +6,7 @@ import { Fault, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/journal.ts';
 import { keyDirectory } from '#src/usecases/key-directory.ts';
-import { noTransparency, type Transparency } from '#src/usecases/transparency.ts';
+import type { Transparency } from '#src/usecases/transparency.ts';
 import {
   type StoredJob,
   upToCompletion,
@@ -18,6 +18,7 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
 import { keyActivated } from '#test/support/given-events.ts';
+import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { publicLog } from '#test/support/public-log.ts';
 import { ORIGIN } from '#test/support/small-log.ts';
@@ -159,7 +160,7 @@ test('the log is away: event_log_unavailable, it does not call a receipt bad; no
 
 const DAY_SECONDS = 86_400;
 
-/** As the receipt log answers of a receipt: `prove` each time it is asked, the last for good. */
+/** As the transparency log answers of a receipt: `prove` each time it is asked, the last for good. */
 function logThatSays(it: World, ...answers: Awaited<ReturnType<Transparency['prove']>>[]) {
   const asked: string[] = [];
   const transparency: VerifyDeps['transparency'] = {
@@ -174,7 +175,7 @@ function logThatSays(it: World, ...answers: Awaited<ReturnType<Transparency['pro
 const notReady = refused('receipt_not_ready', 'not yet');
 const logCheckOf = ({ checks }: VerificationReport) => checks.find(({ name }) => name === 'receipt_logged');
 
-/** A stored receipt in a receipt log of its own, its key announced. */
+/** A stored receipt in a transparency log of its own, its key announced. */
 async function storedAndLogged() {
   const found = await stored();
   const { it, receipt } = found;
@@ -188,7 +189,7 @@ async function storedAndLogged() {
   return { ...found, log, announce };
 }
 
-test('once there is a receipt log: receipt_logged by the proof of this receipt, with and without its job', async () => {
+test('once there is a transparency log: receipt_logged by the proof of this receipt, with and without its job', async () => {
   const { deps, job, receipt, log, announce } = await storedAndLogged();
   await announce();
   for (const [of, checks] of [
@@ -276,7 +277,7 @@ test('a wrong proof is wrong while the rows are behind, too', async () => {
   assert.deepEqual(failed(report), ['receipt_logged']);
 });
 
-test('no receipt log, or rows that know of no checkpoint yet: no word of one, however old the receipt is', async () => {
+test('no transparency log, or rows that know of no checkpoint yet: no word of one, however old the receipt is', async () => {
   const { it, deps, receipt } = await stored();
   it.clock.advance(DAY_SECONDS * 1000);
   const report = await verifyStored(deps, receipt, null);

@@ -1,4 +1,4 @@
-// Events of the signing keys, `keys-relay`, and of the receipt log, `log-receipts`.
+// Events of the signing keys, `keys-relay`, and of the transparency log, `log-receipts`.
 import { type Static, Type } from '@sinclair/typebox';
 import { Commitment, Hex, Instant, Nullable, strict, Text, V1 } from '../event-fields.ts';
 
@@ -37,7 +37,7 @@ export const KeyRetired = Type.Object(
 );
 export type KeyRetired = Static<typeof KeyRetired>;
 
-/** A signed note over the receipt log's tree head (C2SP tlog-checkpoint). */
+/** A signed note over the transparency log's tree head (C2SP tlog-checkpoint). */
 export const CheckpointSigned = Type.Object(
   {
     v: V1,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { keepCheckpoints } from '#src/usecases/keep-checkpoints.ts';
 import type { Looked } from '#src/usecases/sign-checkpoint.ts';
-import { keepCheckpoints } from '#src/wiring/checkpoints.ts';
 import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
 
 /** A process whose rows move as told; `looks`: what was asked for, with the second in which it was. */
@@ -139,7 +139,7 @@ test('what fails is tried again and said once, not once a second; a log that is 
   assert.deepEqual(await seconds(3), ['locked at 2: throws', 'locked at 3: throws', 'locked at 4: signed']);
   assert.deepEqual(
     logger.lines.map(({ level, message }) => [level, message]),
-    [['warn', 'the receipt log cannot be looked at']],
+    [['warn', 'the transparency log cannot be looked at']],
   );
   await stop();
 });

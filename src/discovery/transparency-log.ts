@@ -1,11 +1,11 @@
-// What the receipt log promises and what it does not, and its addresses.
+// What the transparency log promises and what it does not, and its addresses.
 import { TRANSPARENCY } from '../domain/limits.ts';
 import { addressOf } from './document-parts.ts';
 import type { Facts } from './facts.ts';
 import { pathTemplate } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 
-export const receiptLogTold = (facts: Facts) => ({
+export const transparencyLogTold = (facts: Facts) => ({
   format: 'C2SP tlog-tiles, tlog-checkpoint and tlog-proof over a Merkle tree of RFC 6962',
   mmdSeconds: TRANSPARENCY.mmdSeconds,
   checkpointMs: TRANSPARENCY.checkpointMs,

@@ -1,0 +1,11 @@
+// What a relay without a transparency log answers.
+import type { Transparency } from '#src/usecases/transparency.ts';
+
+export const noTransparency: Transparency = {
+  latest: () => null,
+  checkpoint: async () => null,
+  key: async () => null,
+  tile: async () => null,
+  prove: async () => null,
+  consistency: async () => null,
+};
