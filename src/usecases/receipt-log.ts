@@ -1,4 +1,4 @@
-// The receipt log as this process knows it: begun once with a checkpoint of no leaves, which names it for ever, and
+// The transparency log as this process knows it: begun once with a checkpoint of no leaves that names it for ever, and
 // followed from then on. Whether a next checkpoint may be signed it leaves to sign-checkpoint.ts.
 import { STREAM } from '../domain/events.ts';
 import { TRANSPARENCY } from '../domain/limits.ts';
@@ -81,7 +81,10 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
     if (known.origin === null || known.origin === originOf(host) || genesis.told) return;
     genesis.told = true;
     const names = { named: known.origin, here: originOf(host) };
-    deps.logger.warn('the receipt log keeps the name that it began with, not that of this base URL', names);
+    deps.logger.warn(
+      'the transparency log keeps the name that it began with, not that of this base URL',
+      names,
+    );
   }
 
   async function first(origin: string): Promise<void> {
