@@ -124,7 +124,7 @@ describe('two processes', () => {
     }
   });
 
-  test('they keep one transparency log: one of them signs at a time, and both show the same', needs, async () => {
+  test('they keep one transparency log: one of them signs at a time, both show the same', needs, async () => {
     const jwks = await get(`${left.url}/.well-known/jwks.json`);
     const newest = await waitFor('a checkpoint over all', async () => {
       const { body } = await execute(left, {
