@@ -1,6 +1,6 @@
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { JobStarted, ReceiptSigned } from '#src/domain/job/events.ts';
-import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
+import { payloadOf } from '#src/domain/receipt/payload.ts';
 import {
   DURATION_BOUNDS_MS,
   type HourRow,
@@ -105,8 +105,8 @@ function took(row: Finished, durationMs: number): Finished {
  * because somebody else closed the job later.
  */
 function durationOf({ jws, signedAt }: ReceiptSigned): number | null {
-  const payload = parseJws(jws)?.payload;
-  if (!isReceiptPayload(payload)) return null;
+  const payload = payloadOf(jws);
+  if (payload === null) return null;
   const { errorCategory } = payload.outcome;
   if (errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed') return null;
   const started = instantMs(payload.attempts[0]?.startedAt ?? '');

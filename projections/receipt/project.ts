@@ -1,5 +1,5 @@
 import type { DomainEvent } from '#src/domain/events.ts';
-import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
+import { payloadOf } from '#src/domain/receipt/payload.ts';
 import type { ReceiptRow } from './table.ts';
 
 export type ReceiptChange = {
@@ -30,6 +30,6 @@ export function projectReceipt(
 }
 
 function issuedAt(jws: string): number | null {
-  const payload = parseJws(jws)?.payload;
-  return isReceiptPayload(payload) ? Math.min(payload.iat, Number.MAX_SAFE_INTEGER) : null;
+  const payload = payloadOf(jws);
+  return payload && Math.min(payload.iat, Number.MAX_SAFE_INTEGER);
 }

@@ -1,9 +1,9 @@
 // Disclosures as the payer hands them over, and as they are shown opened.
-import { DISCLOSURE_WORDS } from '../domain/receipt/check-words.ts';
+import { DISCLOSURE_WORDS, NOT_OPENED } from '../domain/receipt/check-words.ts';
 import { disclosuresOf } from '../domain/receipt/document.ts';
 import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
 import { CannotRun } from './exit.ts';
-import { mark, paint, shown } from './terminal.ts';
+import { mark, shown } from './terminal.ts';
 
 /** `value`: a JSON array of disclosures, or an execution response that has them. Throws `CannotRun` for anything else. */
 export function readDisclosures(value: unknown, name: string): readonly string[] {
@@ -14,13 +14,17 @@ export function readDisclosures(value: unknown, name: string): readonly string[]
   );
 }
 
-/** `signed`: the receipt verifies; else no value is shown, since nothing vouches for it. */
-export function disclosureLines(opened: readonly OpenedDisclosure[], signed: boolean): readonly string[] {
+/** `vouched`: the receipt verifies; else none was opened, since what it commits to is no fact. */
+export function disclosureLines(opened: readonly OpenedDisclosure[], vouched: boolean): readonly string[] {
+  if (!vouched) return [NOT_OPENED];
   if (opened.length === 0) return ['No disclosures to open.'];
   const lines = opened.map((one) => {
     if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_WORDS[one.problem]}`;
-    const value = signed ? shown(one.value) : paint('dim', '(not shown: the receipt does not verify)');
-    return `  ${mark(true)} ${shown(one.name)}: ${value}`;
+    return `  ${mark(true)} ${shown(one.name)}: ${shown(one.value)}`;
   });
-  return ['Disclosed, and committed to by the receipt:', ...lines];
+  const all = opened.every(({ ok }) => ok);
+  return [
+    all ? 'Disclosed, and committed to by the receipt:' : 'Disclosed (✓: the receipt commits to it):',
+    ...lines,
+  ];
 }

@@ -3,7 +3,7 @@
 import { fromBase64url, fromUtf8, toBase64url, toHex, utf8 } from '../domain/bytes.ts';
 import type { PaymentFacts } from '../domain/event-fields.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
-import { isReceiptPayload, parseJws, type ReceiptPayload } from '../domain/receipt/payload.ts';
+import { payloadOf, type ReceiptPayload } from '../domain/receipt/payload.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
 import {
   type PaymentHeader,
@@ -70,8 +70,7 @@ export async function judgeExecution(
     log: null,
   };
   const verification = await verifyReceipt(facts, primitives);
-  const carried = parseJws(receipt.jws)?.payload;
-  const signed = isReceiptPayload(carried) ? carried : null;
+  const signed = payloadOf(receipt.jws);
   const all = [
     fact('receipt_verified_offline', verification.ok, 'the receipt verifies offline, by the published keys'),
     paymentNamed(signed, settlement, agreed),

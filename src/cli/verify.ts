@@ -1,11 +1,11 @@
 // relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
 import type { Command } from 'commander';
-import { type Difference, differences } from '../domain/receipt/document.ts';
+import { noProofIn } from '../domain/receipt/document.ts';
 import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
-import { type OpenedDisclosure, openDisclosures } from '../domain/receipt/open-disclosures.ts';
-import { isReceiptPayload, parseJws, type ReceiptPayload } from '../domain/receipt/payload.ts';
-import { type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
+import type { ReceiptPayload } from '../domain/receipt/payload.ts';
+import { statementOf } from '../domain/receipt/statement.ts';
+import { isVouchedFor, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
 import { verifierPrimitives } from '../wiring/keys.ts';
 import { checkLines } from './check-words.ts';
 import { disclosureLines, readDisclosures } from './disclosure-words.ts';
@@ -26,9 +26,9 @@ The file holds the answer of GET /api/receipts/{id}, an execution response, or a
 The keys are the relay's, from its /.well-known/jwks.json, got beforehand from whoever you trust for them:
   curl -s https://relay.example/.well-known/jwks.json > jwks.json
 With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.
-With --proof, got from /log/proof/{receiptId}, the receipt must stand in the relay's public log, too.
+With --proof, got from /log/proof/{receiptId}, the receipt must stand in the relay's transparency log, too.
 With --disclose, a payer's disclosures (a JSON array, or the whole execution response) are opened: each must be
-one that the receipt commits to.`;
+one that the receipt commits to. Of a receipt that does not verify none is opened.`;
 
 export function addVerify(program: Command, end: End): void {
   program
@@ -36,7 +36,10 @@ export function addVerify(program: Command, end: End): void {
     .description('verify one receipt')
     .argument('<file|url>', 'the receipt; - for standard input')
     .option('--keys <jwks>', "the relay's key set: a file or a URL")
-    .option('--proof <file>', 'its proof of inclusion in the public log (C2SP tlog-proof): a file or a URL')
+    .option(
+      '--proof <file>',
+      'its proof of inclusion in the transparency log (C2SP tlog-proof): a file or a URL',
+    )
     .option('--disclose <file>', "disclosures that open the receipt's commitments: a file")
     .option('--json', 'the report for machines')
     .addHelpText('after', HELP)
@@ -49,29 +52,26 @@ async function verify(source: string, options: Options): Promise<boolean> {
   const keySource = options.keys ?? keysBeside(source);
   const document = receiptDocumentIn(await readSource(source), nameOf(source));
   const keys = await readKeys(keySource);
-  const { jws, receiptId, jobId } = document;
   const log = options.proof === undefined ? null : await readLogFacts(options.proof);
-  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log }, verifierPrimitives);
-  const differing = differences(document);
-  const payload = payloadOf(jws);
-  const opened = options.disclose === undefined ? null : await opening(options.disclose, payload);
-  const ok = report.ok && differing.length === 0 && (opened?.every((one) => one.ok) ?? true);
+  const disclosures =
+    options.disclose === undefined
+      ? null
+      : readDisclosures(await readJsonSource(options.disclose), nameOf(options.disclose));
+  const asked = { keys, log, disclosures, receiptId: null, jobId: null };
+  const report = await verifyDocument(document, asked, verifierPrimitives);
   if (options.json) {
-    const disclosures = opened === null ? {} : { disclosures: opened };
-    printJson({ ...report, ok, differences: differing, ...disclosures, keysFrom: keySource });
-  } else tell({ ok, report, differing, opened, keys, keySource, payload });
-  return ok;
+    const { problem: _, payload: _signed, opened, ...judged } = report;
+    printJson({ ...judged, ...(opened && { disclosures: opened }), keysFrom: keySource });
+  } else tell(report, keys, keySource);
+  return report.ok;
 }
 
+/** Throws `CannotRun` for what is no proof at all, as an error answer that was kept: it says nothing of the receipt. */
 async function readLogFacts(source: string): Promise<LogFacts> {
-  const now = Math.floor(Date.now() / 1000);
-  return { proof: await readSource(source), now };
-}
-
-/** Of a receipt that cannot be read none can be opened. */
-async function opening(source: string, payload: ReceiptPayload | null): Promise<readonly OpenedDisclosure[]> {
-  const texts = readDisclosures(await readJsonSource(source), nameOf(source));
-  return payload === null ? [] : openDisclosures(payload, texts, verifierPrimitives.sha256);
+  const proof = await readSource(source);
+  const problem = noProofIn(proof);
+  if (problem !== null) throw new CannotRun(`${nameOf(source)} ${problem}`);
+  return { proof, now: Math.floor(Date.now() / 1000) };
 }
 
 /** Where the keys are when nobody says: at the origin that the user named. A file has none. */
@@ -94,23 +94,8 @@ export async function readKeys(source: string): Promise<readonly KeyRecord[]> {
   return keys;
 }
 
-function payloadOf(jws: string): ReceiptPayload | null {
-  const payload = parseJws(jws)?.payload;
-  return isReceiptPayload(payload) ? payload : null;
-}
-
-type Findings = {
-  readonly ok: boolean;
-  readonly report: VerificationReport;
-  readonly differing: readonly Difference[];
-  /** null: none were given. */
-  readonly opened: readonly OpenedDisclosure[] | null;
-  readonly keys: readonly KeyRecord[];
-  readonly keySource: string;
-  readonly payload: ReceiptPayload | null;
-};
-
-function tell({ ok, report, differing, opened, keys, keySource, payload }: Findings): void {
+function tell(report: ReceiptReport, keys: readonly KeyRecord[], keySource: string): void {
+  const { ok, payload, opened } = report;
   print(paint('bold', `Receipt ${shown(report.receiptId ?? 'without a readable id')}`));
   if (ok && payload !== null) print(...statementLines(payload));
   print(`  key      ${shown(report.keyId ?? 'none named')}`, `  keys of  ${plain(nameOf(keySource))}`, '');
@@ -119,27 +104,22 @@ function tell({ ok, report, differing, opened, keys, keySource, payload }: Findi
     print('', 'The key set does not hold the key that the receipt names. It holds:');
     print(...keys.map((key) => `  ${shown(key.keyId)}`));
   }
-  for (const { field, shown: text, signed } of differing) {
+  for (const { field, shown: text, signed } of report.differences) {
     print(`  ${mark(false)} The text around the signed receipt says something else: ${plain(field)}`);
     print(`      text: ${shown(text)}`, `      signed: ${shown(signed)}`);
   }
-  // What a receipt commits to is a fact only where the receipt is one.
-  if (opened !== null) print('', ...disclosureLines(opened, report.ok));
+  if (opened !== null) print('', ...disclosureLines(opened, isVouchedFor(report)));
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
 }
 
 /** Shown only where it is signed: unsigned words beside a failure would be read as facts. */
-function statementLines({ jobId, iat, mode, request, attempts, outcome, payment }: ReceiptPayload): string[] {
-  const answer =
-    outcome.responseStatus === null
-      ? (outcome.errorCategory ?? 'no answer')
-      : `answer ${outcome.responseStatus}`;
-  const paid =
-    payment === null ? `unpaid (${mode})` : `${payment.amount} of ${payment.asset} on ${payment.network}`;
+function statementLines(payload: ReceiptPayload): string[] {
+  const { jobId, iat, request, attempts, outcome } = payload;
+  const { answer, payment } = statementOf(payload);
   return [
     `  job      ${shown(jobId)}`,
     `  issued   ${new Date(iat * 1000).toISOString()}`,
     `  says     ${request.method} ${outcome.status}, ${answer}, attempts: ${attempts.length}`,
-    `  payment  ${shown(paid)}`,
+    `  payment  ${shown(payment)}`,
   ];
 }

@@ -27,7 +27,9 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/receipt/document.ts': ['Difference'],
   'domain/receipt/open-disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
   'domain/transparency/tlog-proof.ts': ['ProofProblem'],
-  'verify/verifier.ts': ['Given', 'VerifyOptions', 'ReceiptReport', 'ProofReport'],
+  'domain/receipt/verify-document.ts': ['ReceiptReport'],
+  'verify/given.ts': ['Given'],
+  'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
 };
 
 const CANNOT_VERIFY = `/** The runtime cannot check anything: not the receipt's fault. \`message\`: for people. */

@@ -31,12 +31,12 @@ const elsewhere = await logOf('other.example/receipts', log.key);
 const stranger = await logOf(ORIGIN, testKey({ purpose: 'checkpoint' }));
 const byReceiptKey = await logOf(ORIGIN, key);
 const good = await log.proof(1);
+const foreignProof = await log.proof(0);
 const wrong: Readonly<Record<string, readonly [proof: string, problem: string]>> = {
-  'of another leaf': [await log.proof(0), 'inclusion'],
+  'of another leaf': [foreignProof, 'inclusion'],
   'of another log, by the same key': [await elsewhere.proof(1), 'origin'],
   'signed by a key that the key set does not hold': [await stranger.proof(1), 'checkpoint'],
   'signed by a key for receipts': [await byReceiptKey.proof(1), 'checkpoint'],
-  'that is none': ['hello\n', 'malformed'],
   'with a changed size': [good.replace('\n3\n', '\n4\n'), 'checkpoint'],
 };
 const receipt = file('receipt.jws', jws);
@@ -73,6 +73,32 @@ describe('--proof', () => {
     });
   }
 
+  for (const [title, content, words] of [
+    [
+      'an error answer',
+      '{"error":{"code":"receipt_not_ready"}}',
+      /holds an error answer \(receipt_not_ready\)/,
+    ],
+    ['an error answer of no known kind', '{"error":{}}', /holds an error answer \(of no known kind\)/],
+    ['a receipt', JSON.stringify({ jws }), /is no proof file/],
+    ['a text', 'hello\n', /is no proof file/],
+    ['nothing', '', /is no proof file/],
+    ['a proof of another format', good.replace('@v1', '@v2'), /is no proof file/],
+    ['half a proof', good.slice(0, 40), /is no proof file/],
+    ['a checkpoint alone', good.slice(good.indexOf('\n\n') + 2), /is no proof file/],
+  ] as const) {
+    test(`${title} is no proof: it cannot be run, and nothing is said of the receipt`, async () => {
+      const path = file('none.tlog-proof', content);
+      const { code, stdout, stderr } = await runCli(['verify', receipt, '--keys', keys, '--proof', path]);
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.match(stderr, words);
+      assert.match(
+        stderr,
+        /^relay: [^\n]+none\.tlog-proof [^\n]+: it must be the answer of GET \/log\/proof\/[^\n]+\n$/,
+      );
+    });
+  }
+
   test('a file that is not there cannot be run', async () => {
     const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--proof', '/nowhere/proof']);
     assert.equal(code, 2);
@@ -105,13 +131,38 @@ describe('--disclose', () => {
       { ok: false, name: 'target_url', problem: 'not_committed' },
     ]);
   });
-  test('shows no value where the receipt itself does not verify', async () => {
+  for (const [title, more] of [
+    ['by other keys', ['--keys', file('other-keys.json', keySet(testKey()))]],
+    ['in the log', ['--proof', file('foreign.tlog-proof', foreignProof)]],
+  ] as const) {
+    test(`opens none where the receipt does not verify ${title}`, async () => {
+      const args = [
+        'verify',
+        receipt,
+        '--keys',
+        keys,
+        ...more,
+        '--disclose',
+        file('array.json', JSON.stringify([url.text])),
+      ];
+      const [words, json] = [await runCli(args), await runCli([...args, '--json'])];
+      assert.deepEqual([words.code, json.code], [1, 1]);
+      for (const { stdout } of [words, json]) assert.doesNotMatch(stdout, /target_url|target\.example/);
+      assert.match(
+        words.stdout,
+        /Not opened: nothing vouches for disclosures where the receipt does not verify\./,
+      );
+      assert.doesNotMatch(words.stdout, /committed to by/);
+      const { ok, disclosures } = JSON.parse(json.stdout);
+      assert.deepEqual([ok, disclosures], [false, []]);
+    });
+  }
+  test('opens what the receipt commits to, though words beside the receipt differ', async () => {
+    const told = file('told.json', JSON.stringify({ jws, id: payload.receiptId, signature: 'ed25519:x' }));
     const path = file('array.json', JSON.stringify([url.text]));
-    const other = file('other-keys.json', keySet(testKey()));
-    const { code, stdout } = await runCli(['verify', receipt, '--keys', other, '--disclose', path]);
-    assert.equal(code, 1);
-    assert.ok(!stdout.includes('target.example'), stdout);
-    assert.match(stdout, /not shown: the receipt does not verify/);
+    const { code, stdout } = await runCli(['verify', told, '--keys', keys, '--disclose', path, '--json']);
+    const { ok, disclosures, differences } = JSON.parse(stdout);
+    assert.deepEqual([code, ok, disclosures, differences.length], [1, false, opened, 1]);
   });
   for (const content of ['{}', '[1]', '"x"', 'null', '{"disclosures":{}}']) {
     test(`cannot run on ${content}`, async () => {

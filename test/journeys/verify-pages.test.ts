@@ -173,6 +173,7 @@ test('/verify: the keyboard alone is enough, and the result has the focus', need
 
 test('/verify: what does not hold is told, and what was written in it stays text', needs, async () => {
   const evil = '<img src=x onerror="document.title=1">';
+  const movedProof = proof.replace('index 2', 'index 3');
   const cases: readonly (readonly [
     receipt: string,
     state: RegExp,
@@ -197,7 +198,24 @@ test('/verify: what does not hold is told, and what was written in it stays text
       /^failed/,
       /target_url\s*refused: it is not what this receipt commits to/,
     ],
-    [jws, /^failed/, /failed.*receipt_logged.*no proof file/s, { proof: 'a proof' }],
+    [
+      JSON.stringify(executed),
+      /^failed/,
+      /Disclosures\s*Not opened: nothing vouches for disclosures where the receipt does not verify/,
+    ],
+    [jws, /^failed/, /failed.*receipt_logged.*not where the proof says/s, { proof: movedProof }],
+    [
+      jws,
+      /^not checked It could not be checked\. The proof that was given is no proof file/,
+      null,
+      { proof: 'a proof' },
+    ],
+    [
+      jws,
+      /^not checked It could not be checked\. The proof .* error answer \(receipt_not_ready\)/,
+      null,
+      { proof: '{"error":{"code":"receipt_not_ready","message":"m"}}' },
+    ],
     [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
     [JSON.stringify(executed), /^failed/, /The key set does not hold the key that the receipt names/],
   ];

@@ -238,6 +238,20 @@ test('a late one, the rows at the head of the log: receipt_logged fails, whether
   }
 });
 
+test('one that promises nothing is waited for as long as any, and then late: leaving the promise out helps no relay', async () => {
+  const { it, deps, receipt } = await stored({}, world());
+  const { transparency, later } = logThatSays(it, notReady);
+  const seen = async () => {
+    const report = await verifyStored({ ...deps, transparency }, receipt, null);
+    return [failed(report), logCheckOf(report)?.details];
+  };
+  const dueBy = Math.floor(it.clock.now() / 1000) + 3600;
+  later(3600);
+  assert.deepEqual(await seen(), [[], { pending: true, dueBy }]);
+  later(1);
+  assert.deepEqual(await seen(), [['receipt_logged'], { pending: false, dueBy }]);
+});
+
 test('a late one while the rows are behind the log: read_models_unavailable, it is not called late', async () => {
   const { it, deps, receipt } = await stored();
   const { transparency, later } = logThatSays(it, notReady);

@@ -20,8 +20,11 @@ export const CHECK_WORDS: Readonly<Record<CheckName, string>> = {
   decision_matches: 'Job and receipt tell the same decision',
   payment_matches: 'Job and receipt tell the same payment',
   event_chain_matches: 'The recorded history of the job is the one that was signed',
-  receipt_logged: 'It stands in the public log, or its time to be there has not run out',
+  receipt_logged: 'It stands in the transparency log, or its time to be there has not run out',
 };
+
+/** Of disclosures that were given beside such a receipt. */
+export const NOT_OPENED = 'Not opened: nothing vouches for disclosures where the receipt does not verify.';
 
 /** Said after the name of what was to be opened. */
 export const DISCLOSURE_WORDS: Readonly<Record<DisclosureProblem, string>> = {

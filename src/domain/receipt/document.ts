@@ -1,7 +1,9 @@
 // What a text with a receipt holds: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response.
 // It finds the JWS, and tells where the readable words around it say something else than what was signed.
 import { canonicalJson, type Json } from '../canonical-json.ts';
-import { isReceiptPayload, parseJws, type ReceiptPayload, shownSignature } from './payload.ts';
+import { parsedJson } from '../parsed-json.ts';
+import { parseTlogProof } from '../transparency/tlog-proof.ts';
+import { parseJws, payloadIn, type ReceiptPayload, shownSignature } from './payload.ts';
 
 export type ReceiptDocument = {
   readonly kind: 'jws' | 'receipt' | 'execution';
@@ -28,17 +30,14 @@ export function readReceiptDocument(text: string): ReceiptDocument | NoDocument 
   if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
     return { kind: 'jws', jws: trimmed, receiptId: null, jobId: null, text: {} };
   }
-  try {
-    return receiptDocumentOf(JSON.parse(trimmed));
-  } catch {
-    return none('is neither JSON nor a JWS');
-  }
+  const value = parsedJson(trimmed);
+  return value === undefined ? none('is neither JSON nor a JWS') : receiptDocumentOf(value);
 }
 
 /** `value`: the parsed JSON. */
 export function receiptDocumentOf(value: unknown): ReceiptDocument | NoDocument {
   if (!isMap(value)) return none('holds JSON without a receipt');
-  const { jws, receipt, job, error } = value;
+  const { jws, receipt, job } = value;
   if (typeof jws === 'string') {
     return { kind: 'receipt', jws, receiptId: textOrNull(value.id), jobId: null, text: value };
   }
@@ -46,11 +45,23 @@ export function receiptDocumentOf(value: unknown): ReceiptDocument | NoDocument 
     const jobId = isMap(job) ? textOrNull(job.id) : null;
     return { kind: 'execution', jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
   }
-  const code = isMap(error) ? (textOrNull(error.code) ?? 'of no known kind') : null;
-  return none(code === null ? 'holds JSON without a receipt' : `holds an error answer (${code})`);
+  return none(errorIn(value) ?? 'holds JSON without a receipt');
+}
+
+/** null where the JSON is no error answer of the service. */
+function errorIn(value: unknown): string | null {
+  const error = isMap(value) ? value.error : null;
+  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? 'of no known kind'})` : null;
 }
 
 const none = (problem: string): NoDocument => ({ kind: null, problem });
+
+/** Why a text is no proof file at all, to be said after its name; null for one that can be judged. */
+export function noProofIn(text: string): string | null {
+  if (parseTlogProof(text) !== null) return null;
+  const problem = errorIn(parsedJson(text)) ?? 'is no proof file';
+  return `${problem}: it must be the answer of GET /log/proof/{receiptId}, there once the log has the receipt`;
+}
 
 /** `value`: a JSON array of disclosures, or an execution response that has them; null for anything else. */
 export function disclosuresOf(value: unknown): readonly string[] | null {
@@ -64,10 +75,10 @@ export function disclosuresOf(value: unknown): readonly string[] | null {
  */
 export function differences({ kind, jws, text }: ReceiptDocument): readonly Difference[] {
   const read = parseJws(jws);
-  if (read === null || !isReceiptPayload(read.payload) || kind === 'jws') return [];
-  const keyId = typeof read.header.kid === 'string' ? read.header.kid : null;
-  const signed =
-    kind === 'receipt' ? receiptCopy(read.payload, keyId, jws) : executionCopy(read.payload, keyId, jws);
+  const payload = payloadIn(read);
+  if (payload === null || kind === 'jws') return [];
+  const keyId = textOrNull(read?.header.kid);
+  const signed = kind === 'receipt' ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
   return compare('', text, signed);
 }
 

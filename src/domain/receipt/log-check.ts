@@ -1,4 +1,5 @@
 // Whether a receipt stands in the transparency log: by a proof file, or, while it is young, by its promise alone.
+import { TRANSPARENCY } from '../limits.ts';
 import { receiptLeafData } from '../transparency/leaves.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
 import type { KeyRecord } from './keys.ts';
@@ -13,8 +14,15 @@ export type LogFacts = {
 };
 
 /**
- * Ok with `details.pending` until the promised time, `details.dueBy` in Unix seconds; null where the receipt, of before
- * there was a log, promises none. False only for a proof that does not hold, or where it is late.
+ * A receipt is waited for at most a day, whatever it promises, and not at all where it dates itself more than a day
+ * ahead: else a relay that never logs it could have its absence called pending for as long as it likes.
+ */
+const PATIENCE_SECONDS = 86_400;
+
+/**
+ * Ok with `details.pending` until `details.dueBy`, Unix seconds: as the receipt promises, or as every relay does where it
+ * promises nothing. False for a proof that does not hold, where it is late, and where its own date is far ahead of now
+ * (`problem`: `future`).
  */
 export async function logCheck(
   jws: string,
@@ -26,8 +34,11 @@ export async function logCheck(
   const name = 'receipt_logged';
   if (payload === null) return { name, ok: false };
   if (log.proof === null) {
-    const dueBy = payload.log === undefined ? null : payload.iat + payload.log.mmdSeconds;
-    const pending = dueBy === null || log.now <= dueBy;
+    const { mmdSeconds } = payload.log ?? TRANSPARENCY;
+    const dueBy = payload.iat + Math.min(mmdSeconds, PATIENCE_SECONDS);
+    if (payload.iat > log.now + PATIENCE_SECONDS)
+      return { name, ok: false, details: { pending: false, dueBy, problem: 'future' } };
+    const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };
   }
   const leafData = await receiptLeafData(jws, primitives.sha256);

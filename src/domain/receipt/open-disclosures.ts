@@ -1,6 +1,7 @@
 // Disclosures, opened: which of the receipt's commitments a text opens, and to what. What a payer hands to a third party
 // proves itself; nobody is asked.
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
+import { parsedJson } from '../parsed-json.ts';
 import type { Sha256 } from './commitments.ts';
 import type { ReceiptPayload } from './payload.ts';
 
@@ -75,18 +76,10 @@ function readDisclosure(text: string): Read | null {
   const bytes = fromBase64url(text);
   const json = bytes === null ? null : fromUtf8(bytes);
   if (json === null) return null;
-  const parts = parsed(json);
+  const parts = parsedJson(json);
   if (!Array.isArray(parts) || parts.length !== 3) return null;
   const [salt, name, value]: readonly unknown[] = parts;
   if (typeof salt !== 'string' || fromBase64url(salt)?.length !== 16 || typeof name !== 'string') return null;
   if (typeof value === 'string') return { name, value };
   return Array.isArray(value) && value.every((one) => typeof one === 'string') ? { name, value } : null;
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }

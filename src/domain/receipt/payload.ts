@@ -15,6 +15,7 @@ import {
 } from '../event-fields.ts';
 import type { AttemptMade } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
+import { parsedJson } from '../parsed-json.ts';
 import { shapeCheck } from '../shape-check.ts';
 
 const Commitments = Type.Array(Commitment);
@@ -188,10 +189,12 @@ export function parseJws(jws: string): ParsedJws | null {
 function jsonPart(part: string): unknown {
   const bytes = fromBase64url(part);
   const text = bytes === null ? null : fromUtf8(bytes);
-  if (text === null) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return text === null ? undefined : parsedJson(text);
 }
+
+/** What is signed, of a version that is known; null for anything else. Says nothing of the signature. */
+export const payloadIn = (jws: ParsedJws | null): ReceiptPayload | null =>
+  isReceiptPayload(jws?.payload) ? jws.payload : null;
+
+/** As `payloadIn`, of a compact JWS. */
+export const payloadOf = (jws: string): ReceiptPayload | null => payloadIn(parseJws(jws));

@@ -10,9 +10,9 @@ import type { Sha256 } from './commitments.ts';
 import { type KeyRecord, keyValidAt } from './keys.ts';
 import { type LogFacts, logCheck } from './log-check.ts';
 import {
-  isReceiptPayload,
   type ParsedJws,
   parseJws,
+  payloadIn,
   RECEIPT_TYPE,
   type ReceiptPayload,
   receiptAttempt,
@@ -90,7 +90,7 @@ export type VerifyFacts = {
 
 export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives): Promise<VerificationReport> {
   const jws = parseJws(facts.jws);
-  const payload = jws !== null && isReceiptPayload(jws.payload) ? jws.payload : null;
+  const payload = payloadIn(jws);
   const keyId = typeof jws?.header.kid === 'string' ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
   const checks: Check[] = [

@@ -113,26 +113,6 @@ export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'r
  */
 export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
 
-/** As text, or as parsed JSON. */
-export type Given = string | object;
-
-export type VerifyOptions = {
-  /** The relay's JWK set (RFC 7517), from its /.well-known/jwks.json, got from whoever you trust for it. */
-  readonly keys: Given;
-  /**
-   * Proof of inclusion in the public log (C2SP tlog-proof), from /log/proof/{receiptId}. null: the log was asked and gave
-   * none; then the receipt must be so young that it need not be there yet. Absent: the log is not looked at.
-   */
-  readonly proof?: string | null;
-  /** What opens the receipt's commitments: `disclosures` of an execution response, or the response itself. */
-  readonly disclosures?: Given | readonly string[];
-  /** Unix seconds; the machine's clock unless given. It decides nothing but whether a receipt is late in the log. */
-  readonly now?: number;
-  /** What was asked for, where the receipt must be that one. */
-  readonly receiptId?: string;
-  readonly jobId?: string;
-};
-
 export type ReceiptReport = VerificationReport & {
   /** Why there is no receipt in what was given; null where there is one. */
   readonly problem: string | null;
@@ -142,6 +122,26 @@ export type ReceiptReport = VerificationReport & {
   readonly differences: readonly Difference[];
   /** null: none were given. Empty where the receipt does not verify: nothing vouches for them then. */
   readonly opened: readonly OpenedDisclosure[] | null;
+};
+
+/** As text, or as parsed JSON. */
+export type Given = string | object;
+
+export type VerifyOptions = {
+  /** The relay's JWK set (RFC 7517), from its /.well-known/jwks.json, got from whoever you trust for it. */
+  readonly keys: Given;
+  /**
+   * Proof of inclusion in the transparency log (C2SP tlog-proof), from /log/proof/{receiptId}. null: it was asked and
+   * gave none; then the receipt must be so young that it need not be there yet. Absent: the log is not looked at.
+   */
+  readonly proof?: string | null;
+  /** What opens the receipt's commitments: `disclosures` of an execution response, or the response itself. */
+  readonly disclosures?: Given | readonly string[];
+  /** Unix seconds; the machine's clock unless given. It decides nothing but whether a receipt is late in the log. */
+  readonly now?: number;
+  /** What was asked for, where the receipt must be that one. */
+  readonly receiptId?: string;
+  readonly jobId?: string;
 };
 
 export type ProofReport =
@@ -169,7 +169,7 @@ export type ProofReport =
 export declare function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport>;
 
 /**
- * That a receipt stands in the public log, by a proof file (C2SP tlog-proof). It says nothing of the receipt's own
+ * That a receipt stands in the transparency log, by a proof file (C2SP tlog-proof). It says nothing of the receipt's own
  * signature. `problem`: `receipt` (there is none in what was given), `malformed` (no proof file), `checkpoint` (not
  * signed by a checkpoint key of the key set), `origin` (of another log than the receipt names), `inclusion` (the receipt
  * is not where the proof says). Throws as `verifyReceipt` does.

@@ -139,6 +139,29 @@ function concatBytes(...parts) {
   return whole;
 }
 
+// src/verify/lean-shapes.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
+var Type = {
+  Null: () => (value) => value === null,
+  Boolean: () => (value) => typeof value === "boolean",
+  Literal: (literal) => (value) => value === literal,
+  Integer: number(Number.isInteger),
+  Number: number(Number.isFinite),
+  String({ pattern = "", minLength = 0 } = {}) {
+    const expression = new RegExp(pattern);
+    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
+  },
+  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
+  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
+  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
+  Object(members, { additionalProperties = true } = {}) {
+    const shapes = Object.entries(members);
+    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+  }
+};
+var shapeCheck = (shape) => shape;
+
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   if (value === null || typeof value === "boolean")
@@ -170,29 +193,6 @@ function hasLoneSurrogate(text) {
 function isArray(value) {
   return Array.isArray(value);
 }
-
-// src/verify/lean-shapes.ts
-var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
-var Type = {
-  Null: () => (value) => value === null,
-  Boolean: () => (value) => typeof value === "boolean",
-  Literal: (literal) => (value) => value === literal,
-  Integer: number(Number.isInteger),
-  Number: number(Number.isFinite),
-  String({ pattern = "", minLength = 0 } = {}) {
-    const expression = new RegExp(pattern);
-    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
-  },
-  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
-  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
-  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
-  Object(members, { additionalProperties = true } = {}) {
-    const shapes = Object.entries(members);
-    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
-  }
-};
-var shapeCheck = (shape) => shape;
 
 // src/domain/event-fields.ts
 var strict = { additionalProperties: false };
@@ -254,6 +254,15 @@ var RequestCommitments = Type.Object({
   request_body_sha256: Commitment,
   idempotency_key: Nullable(Commitment)
 }, strict);
+
+// src/domain/parsed-json.ts
+function parsedJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return;
+  }
+}
 
 // src/domain/receipt/payload.ts
 var Commitments = Type.Array(Commitment);
@@ -336,13 +345,159 @@ function parseJws(jws) {
 function jsonPart(part) {
   const bytes = fromBase64url(part);
   const text = bytes === null ? null : fromUtf8(bytes);
-  if (text === null)
-    return;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return;
+  return text === null ? undefined : parsedJson(text);
+}
+var payloadIn = (jws) => isReceiptPayload(jws?.payload) ? jws.payload : null;
+var payloadOf = (jws) => payloadIn(parseJws(jws));
+
+// src/domain/transparency/merkle.ts
+var LEAF = Uint8Array.of(0);
+var NODE = Uint8Array.of(1);
+var leafHash = async (data, sha256) => sha256(concatBytes(LEAF, data));
+var nodeHash = async (left, right, sha256) => sha256(concatBytes(NODE, left, right));
+function sameHash(a, b) {
+  return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
+var isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+var half = (n) => Math.floor(n / 2);
+async function verifyInclusion(claim, sha256) {
+  const { index, size, leaf, proof, root } = claim;
+  if (!isCount(index) || !isCount(size) || index >= size)
+    return false;
+  let at = index;
+  let last = size - 1;
+  let hash = leaf;
+  for (const sibling of proof) {
+    if (last === 0)
+      return false;
+    if (at % 2 === 1 || at === last) {
+      hash = await nodeHash(sibling, hash, sha256);
+      while (at % 2 === 0 && at !== 0)
+        [at, last] = [half(at), half(last)];
+    } else
+      hash = await nodeHash(hash, sibling, sha256);
+    [at, last] = [half(at), half(last)];
   }
+  return last === 0 && sameHash(hash, root);
+}
+
+// src/domain/transparency/note.ts
+var ED25519 = Uint8Array.of(1);
+var MAX_NOTE_LENGTH = 256 * 1024;
+async function keyIdOf({ name, publicKey }, sha256) {
+  return (await sha256(concatBytes(utf8(`${name}
+`), ED25519, publicKey))).slice(0, 4);
+}
+function parseNote(note) {
+  if (note.length > MAX_NOTE_LENGTH || hasControl(note))
+    return null;
+  const border = note.lastIndexOf(`
+
+`);
+  if (border < 0 || !note.endsWith(`
+`))
+    return null;
+  const lines = note.slice(border + 2, -1).split(`
+`);
+  const signatures = [];
+  for (const line of lines) {
+    const [, name = "", base64 = ""] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? [];
+    const bytes = fromBase64(base64);
+    if (name === "" || bytes === null || bytes.length < 5)
+      return null;
+    signatures.push({ name, keyId: bytes.slice(0, 4), signature: bytes.slice(4) });
+  }
+  return { text: note.slice(0, border + 1), signatures };
+}
+function hasControl(text) {
+  for (let at = 0;at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 32 && code !== 10)
+      return true;
+  }
+  return false;
+}
+async function verifyNote(note, keys, primitives) {
+  let signedBy = null;
+  for (const { name, keyId, signature } of note.signatures) {
+    for (const key of keys) {
+      if (key.name !== name || !sameHash(await keyIdOf(key, primitives.sha256), keyId))
+        continue;
+      if (!await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))
+        return null;
+      signedBy ??= key;
+    }
+  }
+  return signedBy;
+}
+
+// src/domain/transparency/tiles.ts
+var TILE_HEIGHT = 8;
+var TILE_WIDTH = 2 ** TILE_HEIGHT;
+var HASH_BYTES = 32;
+
+// src/domain/transparency/checkpoint.ts
+function parseCheckpoint(note) {
+  const parsed = parseNote(note);
+  if (parsed === null)
+    return null;
+  const [origin = "", size = "", base64 = "", ...more] = parsed.text.split(`
+`);
+  const root = fromBase64(base64);
+  if (origin === "" || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES)
+    return null;
+  if (more.pop() !== "" || more.includes("") || !isCount(Number(size)))
+    return null;
+  return { origin, size: Number(size), root };
+}
+async function verifyCheckpoint(note, keys, primitives) {
+  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
+  if (parsed === null || head === null)
+    return null;
+  const trusted = keys.flatMap(({ keyId, purpose, x, compromisedAt }) => {
+    const publicKey = fromBase64url(x);
+    const fits = purpose === "checkpoint" && compromisedAt === null && publicKey?.length === 32;
+    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
+  });
+  const signer = await verifyNote(parsed, trusted, primitives);
+  return signer && { ...head, keyId: signer.keyId };
+}
+
+// src/domain/transparency/tlog-proof.ts
+var FORMAT = "c2sp.org/tlog-proof@v1";
+function parseTlogProof(text) {
+  const border = text.indexOf(`
+
+`);
+  if (border < 0)
+    return null;
+  const [format, ...lines] = text.slice(0, border).split(`
+`);
+  if (lines[0]?.startsWith("extra "))
+    lines.shift();
+  const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? "") ?? [];
+  const path = lines.map(fromBase64);
+  if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits)))
+    return null;
+  if (!isPath(path))
+    return null;
+  return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
+}
+var isPath = (path) => path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
+async function verifyTlogProof(text, expected, keys, primitives) {
+  const proof = parseTlogProof(text);
+  if (proof === null)
+    return { ok: false, problem: "malformed" };
+  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  if (checkpoint === null)
+    return { ok: false, problem: "checkpoint" };
+  if (expected.origin !== null && checkpoint.origin !== expected.origin)
+    return { ok: false, problem: "origin" };
+  const included = await isIncluded(proof, expected.leafData, checkpoint, primitives.sha256);
+  return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: "inclusion" };
+}
+async function isIncluded({ index, path }, data, { size, root }, sha256) {
+  return verifyInclusion({ index, size, leaf: await leafHash(data, sha256), proof: path, root }, sha256);
 }
 
 // src/domain/receipt/document.ts
@@ -352,16 +507,13 @@ function readReceiptDocument(text) {
   if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
     return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
   }
-  try {
-    return receiptDocumentOf(JSON.parse(trimmed));
-  } catch {
-    return none("is neither JSON nor a JWS");
-  }
+  const value = parsedJson(trimmed);
+  return value === undefined ? none("is neither JSON nor a JWS") : receiptDocumentOf(value);
 }
 function receiptDocumentOf(value) {
   if (!isMap(value))
     return none("holds JSON without a receipt");
-  const { jws, receipt, job, error } = value;
+  const { jws, receipt, job } = value;
   if (typeof jws === "string") {
     return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
   }
@@ -369,8 +521,11 @@ function receiptDocumentOf(value) {
     const jobId = isMap(job) ? textOrNull(job.id) : null;
     return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
   }
-  const code = isMap(error) ? textOrNull(error.code) ?? "of no known kind" : null;
-  return none(code === null ? "holds JSON without a receipt" : `holds an error answer (${code})`);
+  return none(errorIn(value) ?? "holds JSON without a receipt");
+}
+function errorIn(value) {
+  const error = isMap(value) ? value.error : null;
+  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
 }
 var none = (problem) => ({ kind: null, problem });
 function disclosuresOf(value) {
@@ -379,10 +534,11 @@ function disclosuresOf(value) {
 }
 function differences({ kind, jws, text }) {
   const read = parseJws(jws);
-  if (read === null || !isReceiptPayload(read.payload) || kind === "jws")
+  const payload = payloadIn(read);
+  if (payload === null || kind === "jws")
     return [];
-  const keyId = typeof read.header.kid === "string" ? read.header.kid : null;
-  const signed = kind === "receipt" ? receiptCopy(read.payload, keyId, jws) : executionCopy(read.payload, keyId, jws);
+  const keyId = textOrNull(read?.header.kid);
+  const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
   return compare("", text, signed);
 }
 function receiptCopy(payload, keyId, jws) {
@@ -426,69 +582,6 @@ function canonical(value) {
 }
 var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 var textOrNull = (value) => typeof value === "string" ? value : null;
-
-// src/domain/receipt/key-events.ts
-var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
-var KeyActivated = Type.Object({
-  v: V1,
-  keyId: Commitment,
-  purpose: KeyPurpose,
-  alg: Type.Literal("EdDSA"),
-  x: Commitment,
-  secretCheck: Hex,
-  activatedAt: Instant
-}, strict);
-var KeyRetired = Type.Object({
-  v: V1,
-  keyId: Commitment,
-  reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
-  effectiveAt: Instant,
-  compromisedAt: Nullable(Instant),
-  retiredAt: Instant
-}, strict);
-var CheckpointSigned = Type.Object({
-  v: V1,
-  origin: Text,
-  size: Type.String({ pattern: "^\\d+$" }),
-  root: Text,
-  keyId: Commitment,
-  note: Text,
-  signedAt: Instant
-}, strict);
-
-// src/domain/receipt/keys.ts
-var keyValidAt = (key, iat) => key.purpose === "receipt" && keyOpenAt(key, iat);
-function keyOpenAt({ notBefore, notAfter, compromisedAt }, at) {
-  if (at < notBefore || notAfter !== null && at > notAfter)
-    return false;
-  return compromisedAt === null || at < compromisedAt;
-}
-var Jwk = Type.Object({
-  kty: Type.Literal("OKP"),
-  crv: Type.Literal("Ed25519"),
-  kid: Type.String(),
-  x: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" }),
-  use: Type.Optional(Type.Literal("sig")),
-  alg: Type.Optional(Type.Literal("EdDSA")),
-  purpose: Type.Optional(KeyPurpose),
-  nbf: Type.Optional(Type.Integer()),
-  exp: Type.Optional(Type.Integer()),
-  revokedAt: Type.Optional(Type.Integer())
-});
-var isJwk = shapeCheck(Jwk);
-var isObject2 = (value) => typeof value === "object" && value !== null;
-function fromJwkSet(value) {
-  if (!isObject2(value) || !Array.isArray(value.keys))
-    return null;
-  return value.keys.filter(isJwk).map((jwk) => ({
-    keyId: jwk.kid,
-    purpose: jwk.purpose ?? "receipt",
-    x: jwk.x,
-    notBefore: jwk.nbf ?? 0,
-    notAfter: jwk.exp ?? null,
-    compromisedAt: jwk.revokedAt ?? null
-  }));
-}
 
 // src/domain/receipt/open-disclosures.ts
 async function openDisclosures(payload, texts, sha256) {
@@ -536,7 +629,7 @@ function readDisclosure(text) {
   const json = bytes === null ? null : fromUtf8(bytes);
   if (json === null)
     return null;
-  const parts = parsed(json);
+  const parts = parsedJson(json);
   if (!Array.isArray(parts) || parts.length !== 3)
     return null;
   const [salt, name, value] = parts;
@@ -545,13 +638,6 @@ function readDisclosure(text) {
   if (typeof value === "string")
     return { name, value };
   return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
-}
-function parsed(json) {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return;
-  }
 }
 
 // src/domain/decision/events.ts
@@ -711,6 +797,35 @@ var KeyReleased = Type.Object({
   releasedAt: Instant
 }, strict);
 
+// src/domain/receipt/key-events.ts
+var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
+var KeyActivated = Type.Object({
+  v: V1,
+  keyId: Commitment,
+  purpose: KeyPurpose,
+  alg: Type.Literal("EdDSA"),
+  x: Commitment,
+  secretCheck: Hex,
+  activatedAt: Instant
+}, strict);
+var KeyRetired = Type.Object({
+  v: V1,
+  keyId: Commitment,
+  reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
+  effectiveAt: Instant,
+  compromisedAt: Nullable(Instant),
+  retiredAt: Instant
+}, strict);
+var CheckpointSigned = Type.Object({
+  v: V1,
+  origin: Text,
+  size: Type.String({ pattern: "^\\d+$" }),
+  root: Text,
+  keyId: Commitment,
+  note: Text,
+  signedAt: Instant
+}, strict);
+
 // src/domain/events.ts
 var EVENT_SCHEMAS = {
   JobStarted,
@@ -750,167 +865,102 @@ async function eventChain(events, sha256) {
   return toBase64url(link);
 }
 
+// src/domain/receipt/keys.ts
+var keyValidAt = (key, iat) => key.purpose === "receipt" && keyOpenAt(key, iat);
+function keyOpenAt({ notBefore, notAfter, compromisedAt }, at) {
+  if (at < notBefore || notAfter !== null && at > notAfter)
+    return false;
+  return compromisedAt === null || at < compromisedAt;
+}
+var Jwk = Type.Object({
+  kty: Type.Literal("OKP"),
+  crv: Type.Literal("Ed25519"),
+  kid: Type.String(),
+  x: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" }),
+  use: Type.Optional(Type.Literal("sig")),
+  alg: Type.Optional(Type.Literal("EdDSA")),
+  purpose: Type.Optional(KeyPurpose),
+  nbf: Type.Optional(Type.Integer()),
+  exp: Type.Optional(Type.Integer()),
+  revokedAt: Type.Optional(Type.Integer())
+});
+var isJwk = shapeCheck(Jwk);
+var isObject2 = (value) => typeof value === "object" && value !== null;
+function fromJwkSet(value) {
+  if (!isObject2(value) || !Array.isArray(value.keys))
+    return null;
+  return value.keys.filter(isJwk).map((jwk) => ({
+    keyId: jwk.kid,
+    purpose: jwk.purpose ?? "receipt",
+    x: jwk.x,
+    notBefore: jwk.nbf ?? 0,
+    notAfter: jwk.exp ?? null,
+    compromisedAt: jwk.revokedAt ?? null
+  }));
+}
+
+// src/domain/limits.ts
+var LIMITS = {
+  methods: ["POST", "PUT", "PATCH", "DELETE"],
+  urlMaxLength: 4096,
+  idempotencyKeyMinLength: 1,
+  idempotencyKeyMaxLength: 160,
+  attempts: { min: 1, max: 3, default: 1 },
+  backoffMs: { min: 0, max: 5000, default: 250 },
+  timeoutMs: { min: 1000, max: 12000, default: 12000 },
+  retryWaitMaxMs: 5000,
+  requestBodyBytes: 128 * 1024,
+  requestBodyArrivalMs: 1e4,
+  jsonDepth: 64,
+  mcpEnvelope: { bytes: 32 * 1024, levels: 2 },
+  targetHeaders: { count: 64, bytes: 16 * 1024 },
+  responseBodyBytes: 64 * 1024,
+  responseHeaderBytes: 16 * 1024,
+  policyDnsMs: 2000,
+  decideBodyBytes: 16 * 1024,
+  decidesPerMinute: 10,
+  decidesPerDay: 200,
+  decisionValidMs: 24 * 3600000,
+  decisions: { min: 1, max: 50, default: 10 },
+  proofs: { min: 1, max: 50, default: 10 },
+  monitoringWindowMs: { min: 60000, max: 30 * 86400000, default: 86400000 },
+  recentFailures: 10,
+  idempotencyRetentionMs: 7 * 86400000,
+  leaseMarginMs: 15000,
+  recoveryGraceMs: 30000,
+  answerBudgetMs: 110000,
+  verifiesInFlight: 16,
+  jobsInFlightPerPayer: 4,
+  jobsPerMinutePerPayer: 30,
+  targetQuotaAllPayersFactor: 10,
+  authorizationSeconds: { min: 6, max: 300 },
+  contractWalletPerMinute: 5,
+  mismatches: { max: 10, closedMs: 3600000 },
+  caughtUpWaitMs: 1000,
+  handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3600000 },
+  schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
+  generousRateFactor: 10
+};
+var TRANSPARENCY = {
+  mmdSeconds: 3600,
+  checkpointMs: 5000
+};
+
 // src/domain/transparency/leaves.ts
 var receiptLeafData = async (jws, sha256) => sha256(utf8(jws));
 
-// src/domain/transparency/merkle.ts
-var LEAF = Uint8Array.of(0);
-var NODE = Uint8Array.of(1);
-var leafHash = async (data, sha256) => sha256(concatBytes(LEAF, data));
-var nodeHash = async (left, right, sha256) => sha256(concatBytes(NODE, left, right));
-function sameHash(a, b) {
-  return a.length === b.length && a.every((byte, at) => byte === b[at]);
-}
-var isCount = (value) => Number.isSafeInteger(value) && value >= 0;
-var half = (n) => Math.floor(n / 2);
-async function verifyInclusion(claim, sha256) {
-  const { index, size, leaf, proof, root } = claim;
-  if (!isCount(index) || !isCount(size) || index >= size)
-    return false;
-  let at = index;
-  let last = size - 1;
-  let hash = leaf;
-  for (const sibling of proof) {
-    if (last === 0)
-      return false;
-    if (at % 2 === 1 || at === last) {
-      hash = await nodeHash(sibling, hash, sha256);
-      while (at % 2 === 0 && at !== 0)
-        [at, last] = [half(at), half(last)];
-    } else
-      hash = await nodeHash(hash, sibling, sha256);
-    [at, last] = [half(at), half(last)];
-  }
-  return last === 0 && sameHash(hash, root);
-}
-
-// src/domain/transparency/note.ts
-var ED25519 = Uint8Array.of(1);
-var MAX_NOTE_BYTES = 64 * 1024;
-async function keyIdOf({ name, publicKey }, sha256) {
-  return (await sha256(concatBytes(utf8(`${name}
-`), ED25519, publicKey))).slice(0, 4);
-}
-function parseNote(note) {
-  if (note.length > MAX_NOTE_BYTES || hasControl(note))
-    return null;
-  const border = note.lastIndexOf(`
-
-`);
-  if (border < 0 || !note.endsWith(`
-`))
-    return null;
-  const lines = note.slice(border + 2, -1).split(`
-`);
-  const signatures = [];
-  for (const line of lines) {
-    const [, name = "", base64 = ""] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? [];
-    const bytes = fromBase64(base64);
-    if (name === "" || bytes === null || bytes.length < 5)
-      return null;
-    signatures.push({ name, keyId: bytes.slice(0, 4), signature: bytes.slice(4) });
-  }
-  return { text: note.slice(0, border + 1), signatures };
-}
-function hasControl(text) {
-  for (let at = 0;at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code < 32 && code !== 10)
-      return true;
-  }
-  return false;
-}
-async function verifyNote(note, keys, primitives) {
-  let signedBy = null;
-  for (const { name, keyId, signature } of note.signatures) {
-    for (const key of keys) {
-      if (key.name !== name || !sameHash(await keyIdOf(key, primitives.sha256), keyId))
-        continue;
-      if (!await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))
-        return null;
-      signedBy ??= key;
-    }
-  }
-  return signedBy;
-}
-
-// src/domain/transparency/tiles.ts
-var TILE_HEIGHT = 8;
-var TILE_WIDTH = 2 ** TILE_HEIGHT;
-var HASH_BYTES = 32;
-
-// src/domain/transparency/checkpoint.ts
-function parseCheckpoint(note) {
-  const parsed = parseNote(note);
-  if (parsed === null)
-    return null;
-  const [origin = "", size = "", base64 = "", ...more] = parsed.text.split(`
-`);
-  const root = fromBase64(base64);
-  if (origin === "" || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES)
-    return null;
-  if (more.pop() !== "" || more.includes("") || !isCount(Number(size)))
-    return null;
-  return { origin, size: Number(size), root };
-}
-async function verifyCheckpoint(note, keys, primitives) {
-  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
-  if (parsed === null || head === null)
-    return null;
-  const trusted = keys.flatMap(({ keyId, purpose, x, compromisedAt }) => {
-    const publicKey = fromBase64url(x);
-    const fits = purpose === "checkpoint" && compromisedAt === null && publicKey?.length === 32;
-    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
-  });
-  const signer = await verifyNote(parsed, trusted, primitives);
-  return signer && { ...head, keyId: signer.keyId };
-}
-
-// src/domain/transparency/tlog-proof.ts
-var FORMAT = "c2sp.org/tlog-proof@v1";
-function parseTlogProof(text) {
-  const border = text.indexOf(`
-
-`);
-  if (border < 0)
-    return null;
-  const [format, ...lines] = text.slice(0, border).split(`
-`);
-  if (lines[0]?.startsWith("extra "))
-    lines.shift();
-  const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? "") ?? [];
-  const path = lines.map(fromBase64);
-  if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits)))
-    return null;
-  if (!isPath(path))
-    return null;
-  return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
-}
-var isPath = (path) => path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
-async function verifyTlogProof(text, expected, keys, primitives) {
-  const proof = parseTlogProof(text);
-  if (proof === null)
-    return { ok: false, problem: "malformed" };
-  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
-  if (checkpoint === null)
-    return { ok: false, problem: "checkpoint" };
-  if (expected.origin !== null && checkpoint.origin !== expected.origin)
-    return { ok: false, problem: "origin" };
-  const included = await isIncluded(proof, expected.leafData, checkpoint, primitives.sha256);
-  return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: "inclusion" };
-}
-async function isIncluded({ index, path }, data, { size, root }, sha256) {
-  return verifyInclusion({ index, size, leaf: await leafHash(data, sha256), proof: path, root }, sha256);
-}
-
 // src/domain/receipt/log-check.ts
+var PATIENCE_SECONDS = 86400;
 async function logCheck(jws, payload, log, keys, primitives) {
   const name = "receipt_logged";
   if (payload === null)
     return { name, ok: false };
   if (log.proof === null) {
-    const dueBy = payload.log === undefined ? null : payload.iat + payload.log.mmdSeconds;
-    const pending = dueBy === null || log.now <= dueBy;
+    const { mmdSeconds } = payload.log ?? TRANSPARENCY;
+    const dueBy = payload.iat + Math.min(mmdSeconds, PATIENCE_SECONDS);
+    if (payload.iat > log.now + PATIENCE_SECONDS)
+      return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
+    const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };
   }
   const leafData = await receiptLeafData(jws, primitives.sha256);
@@ -925,7 +975,7 @@ async function logCheck(jws, payload, log, keys, primitives) {
 // src/domain/receipt/verify.ts
 async function verifyReceipt(facts, primitives) {
   const jws = parseJws(facts.jws);
-  const payload = jws !== null && isReceiptPayload(jws.payload) ? jws.payload : null;
+  const payload = payloadIn(jws);
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
   const checks = [
@@ -1048,6 +1098,70 @@ function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && equal(expected, receipt), details: { expected, receipt } };
 }
 
+// src/domain/receipt/verify-document.ts
+async function verifyDocument(document, { keys, log, receiptId, jobId, disclosures }, primitives) {
+  const { jws, ...named } = document.kind === null ? NOTHING : document;
+  const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
+  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives);
+  const payload = report.signatureVerified ? payloadOf(jws) : null;
+  const differing = document.kind === null ? [] : differences(document);
+  const vouched = report.ok && payload !== null;
+  const opened = disclosures && (vouched ? await openDisclosures(payload, disclosures, primitives.sha256) : []);
+  return {
+    ...report,
+    ok: report.ok && differing.length === 0 && (opened?.every(({ ok }) => ok) ?? true),
+    problem: document.kind === null ? `The text ${document.problem}: ${RECEIPT_FORMS}.` : null,
+    payload,
+    differences: differing,
+    opened
+  };
+}
+var NOTHING = { jws: "", receiptId: null, jobId: null };
+
+// src/verify/given.ts
+class Unusable extends TypeError {
+}
+function documentOf(receipt) {
+  if (typeof receipt === "string")
+    return readReceiptDocument(receipt);
+  if (typeof receipt !== "object" || receipt === null)
+    throw new Unusable("the receipt must be a text or parsed JSON");
+  return receiptDocumentOf(receipt);
+}
+function keysOf(options) {
+  const { keys: given } = options ?? {};
+  if (given === undefined || given === null)
+    throw new Unusable("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
+  const keys = fromJwkSet(typeof given === "string" ? parsedJson(given) : given);
+  if (keys === null)
+    throw new Unusable("keys is no JWK set (RFC 7517)");
+  if (keys.length === 0)
+    throw new Unusable("keys holds no Ed25519 key");
+  return keys;
+}
+function disclosureTexts(given) {
+  if (given === undefined)
+    return null;
+  const texts = disclosuresOf(typeof given === "string" ? parsedJson(given) : given);
+  if (texts !== null)
+    return texts;
+  throw new Unusable("disclosures must be an array of texts, or an execution response that has them");
+}
+function logFacts(proof, now = Math.floor(Date.now() / 1000)) {
+  if (proof === undefined)
+    return null;
+  if (proof !== null)
+    proofText(proof);
+  if (!Number.isFinite(now))
+    throw new Unusable("now must be a number of seconds");
+  return { proof, now };
+}
+function proofText(proof) {
+  if (typeof proof !== "string")
+    throw new Unusable("the proof must be the text of a proof file");
+  return proof;
+}
+
 // src/verify/primitives.ts
 class CannotVerify extends Error {
   name = "CannotVerify";
@@ -1081,89 +1195,28 @@ function subtle() {
 
 // src/verify/verifier.ts
 async function verifyReceipt2(receipt, options) {
-  const keys = keysOf(options);
-  const texts = disclosureTexts(options.disclosures);
-  const document = documentOf(receipt);
-  const log = logFacts(options);
   const facts = {
-    jws: document.kind === null ? "" : document.jws,
-    receiptId: options.receiptId ?? (document.kind === null ? null : document.receiptId),
-    jobId: options.jobId ?? (document.kind === null ? null : document.jobId)
+    keys: keysOf(options),
+    disclosures: disclosureTexts(options.disclosures),
+    log: logFacts(options.proof, options.now),
+    receiptId: options.receiptId ?? null,
+    jobId: options.jobId ?? null
   };
-  const report = await verifyReceipt({ ...facts, keys, job: null, log }, webPrimitives);
-  const payload = report.signatureVerified ? payloadOf(facts.jws) : null;
-  const differing = document.kind === null ? [] : differences(document);
-  const vouched = report.ok && payload !== null;
-  const opened = texts && (vouched ? await openDisclosures(payload, texts, webPrimitives.sha256) : []);
-  return {
-    ...report,
-    ok: report.ok && differing.length === 0 && (opened?.every(({ ok }) => ok) ?? true),
-    problem: document.kind === null ? `The text ${document.problem}: ${RECEIPT_FORMS}.` : null,
-    payload,
-    differences: differing,
-    opened
-  };
+  return verifyDocument(documentOf(receipt), facts, webPrimitives);
 }
 async function verifyProof(proof, options) {
   const keys = keysOf(options);
-  if (typeof proof !== "string")
-    throw new TypeError("the proof must be the text of a proof file");
+  const text = proofText(proof);
   const document = documentOf(options.receipt);
   if (document.kind === null)
     return { ok: false, problem: "receipt" };
   const leafData = await receiptLeafData(document.jws, webPrimitives.sha256);
   const origin = payloadOf(document.jws)?.log?.origin ?? null;
-  const verdict = await verifyTlogProof(proof, { leafData, origin }, keys, webPrimitives);
+  const verdict = await verifyTlogProof(text, { leafData, origin }, keys, webPrimitives);
   if (!verdict.ok)
     return verdict;
   const { size, origin: name, root, keyId } = verdict.checkpoint;
   return { ok: true, index: verdict.index, size, origin: name, root: toBase64(root), keyId };
-}
-function documentOf(receipt) {
-  if (typeof receipt === "string")
-    return readReceiptDocument(receipt);
-  if (typeof receipt !== "object" || receipt === null)
-    throw new TypeError("the receipt must be a text or parsed JSON");
-  return receiptDocumentOf(receipt);
-}
-function keysOf(options) {
-  const { keys: given } = options ?? {};
-  if (given === undefined || given === null)
-    throw new TypeError("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
-  const keys = fromJwkSet(typeof given === "string" ? parsed2(given) : given);
-  if (keys === null)
-    throw new TypeError("keys is no JWK set (RFC 7517)");
-  if (keys.length === 0)
-    throw new TypeError("keys holds no Ed25519 key");
-  return keys;
-}
-function disclosureTexts(given) {
-  if (given === undefined)
-    return null;
-  const texts = disclosuresOf(typeof given === "string" ? parsed2(given) : given);
-  if (texts !== null)
-    return texts;
-  throw new TypeError("disclosures must be an array of texts, or an execution response that has them");
-}
-function logFacts({ proof, now = Math.floor(Date.now() / 1000) }) {
-  if (proof === undefined)
-    return null;
-  if (proof !== null && typeof proof !== "string")
-    throw new TypeError("the proof must be the text of a proof file, or null");
-  if (!Number.isFinite(now))
-    throw new TypeError("now must be a number of seconds");
-  return { proof, now };
-}
-function payloadOf(jws) {
-  const payload = parseJws(jws)?.payload;
-  return isReceiptPayload(payload) ? payload : null;
-}
-function parsed2(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 export {
   CannotVerify,

@@ -70,7 +70,8 @@ export function rowOf(check: Check): Row {
   };
 }
 
-const PROOF_PROBLEMS: Readonly<Record<string, string>> = {
+const PROBLEMS: Readonly<Record<string, string>> = {
+  future: 'It is not there, and dates itself more than a day ahead of this clock.',
   malformed: 'What was given is no proof file.',
   checkpoint: 'No checkpoint key of the key set has signed the checkpoint of the proof.',
   origin: 'The proof is of another log than the one that the receipt names.',
@@ -79,26 +80,21 @@ const PROOF_PROBLEMS: Readonly<Record<string, string>> = {
 
 /** Not yet in the log and not late is neither good nor bad. */
 function logRow({ ok, details }: Check): Row {
-  const words = 'It stands in the public log';
+  const words = 'It stands in the transparency log';
   const facts: Readonly<Record<string, unknown>> =
     typeof details === 'object' && details !== null ? { ...details } : {};
-  const dueBy = typeof facts.dueBy === 'number' ? new Date(facts.dueBy * 1000).toISOString() : null;
-  if (ok && facts.pending === true) return { state: 'pending', words, more: pendingWords(dueBy) };
-  if (ok)
-    return {
-      state: 'verified',
-      words,
-      more: `Index ${facts.index} in the first ${facts.size} entries of ${facts.origin}.`,
-    };
-  if (dueBy !== null)
-    return { state: 'failed', words, more: `It is late: the relay promised it by ${dueBy}.` };
-  return { state: 'failed', words, more: PROOF_PROBLEMS[String(facts.problem)] ?? 'There is no receipt.' };
+  const known = PROBLEMS[String(facts.problem)];
+  if (known !== undefined) return { state: 'failed', words, more: known };
+  if (typeof facts.dueBy === 'number') {
+    const dueBy = new Date(facts.dueBy * 1000).toISOString();
+    return ok
+      ? { state: 'pending', words, more: `Not yet; it has until ${dueBy} to be there. That is no fault.` }
+      : { state: 'failed', words, more: `It is late: it had until ${dueBy} to be there.` };
+  }
+  if (!ok) return { state: 'failed', words, more: 'There is no receipt.' };
+  const more = `Index ${facts.index} in the first ${facts.size} entries of ${facts.origin}.`;
+  return { state: 'verified', words, more };
 }
-
-const pendingWords = (dueBy: string | null): string =>
-  dueBy === null
-    ? 'Not yet. The receipt is of before the log and names no time for it.'
-    : `Not yet; it has until ${dueBy} to be there. That is no fault.`;
 
 /** Failed where one is; else unchecked where one is; pending is no obstacle. */
 export function overall(rows: readonly Row[]): 'failed' | 'unchecked' | 'verified' {

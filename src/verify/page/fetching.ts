@@ -1,4 +1,6 @@
 // What the page's own relay is asked for. Nothing else is ever asked, and nothing is sent along.
+import { Unusable } from '../given.ts';
+import { CannotVerify } from '../primitives.ts';
 
 /** The relay could not be asked, or did not answer. `message`: for people. */
 export class Unreachable extends Error {
@@ -24,9 +26,10 @@ export async function fetchedKeys(path: string): Promise<string> {
   return keys;
 }
 
-/** Why nothing could be checked, in words; anything else is thrown on. */
+/** Why nothing could be checked, in words. A fault of this script is no reason: it goes to the browser's console. */
 export function reasonOf(error: unknown): string {
-  const known = ['Unreachable', 'CannotVerify', 'TypeError'];
-  if (error instanceof Error && known.includes(error.name)) return error.message;
-  throw error;
+  if (error instanceof Unreachable || error instanceof CannotVerify || error instanceof Unusable)
+    return error.message;
+  reportError(error);
+  return 'This page has a fault of its own; the details are in the console of the browser.';
 }

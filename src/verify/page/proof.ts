@@ -1,11 +1,13 @@
 // On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
 // itself. What the server wrote on the page is left as it is.
 import { toBase64 } from '../../domain/bytes.ts';
+import { parsedJson } from '../../domain/parsed-json.ts';
 import { CHECK_WORDS } from '../../domain/receipt/check-words.ts';
 import { fromJwkSet } from '../../domain/receipt/keys.ts';
+import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';
-import { type ProofReport, type ReceiptReport, verifyProof, verifyReceipt } from '../verifier.ts';
+import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
 import { checkTable, OFFLINE_CHECKS, overall, pill, type Row, rowOf, runningRow } from './check-table.ts';
 import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
@@ -54,7 +56,7 @@ async function examine(at: Addresses): Promise<Found> {
   const rows = alone.checks.map(rowOf);
   // Asked only where the relay says that the log has it, so that a young receipt is no error in the browser's console.
   const logged = checkpointIn(answer);
-  if (!logged && !alone.payload?.log) return { report: alone, rows };
+  if (!logged && !alone.payload?.log && !keepsLog(keys)) return { report: alone, rows };
   let proof: string | null;
   try {
     proof = logged ? await fetched(at.proof) : null;
@@ -71,12 +73,18 @@ async function examine(at: Addresses): Promise<Found> {
 
 /** Whether the answer says that a checkpoint includes the receipt. */
 function checkpointIn(answer: string): boolean {
-  try {
-    return typeof JSON.parse(answer).checkpoint === 'string';
-  } catch {
-    return false;
-  }
+  const value = parsedJson(answer);
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'checkpoint' in value &&
+    typeof value.checkpoint === 'string'
+  );
 }
+
+/** A relay with a checkpoint key logs every receipt, also one that says nothing of it. */
+const keepsLog = (keys: string): boolean =>
+  (fromJwkSet(parsedJson(keys)) ?? []).some(({ purpose }) => purpose === 'checkpoint');
 
 const unasked = (more: string): Row => ({
   state: 'unchecked',
@@ -94,7 +102,7 @@ async function newest(path: string, keys: string, proof: ProofReport): Promise<R
   const failed = (more: string): Row => ({ state: 'failed', words, more });
   try {
     const note = await fetched(path);
-    const known = fromJwkSet(JSON.parse(keys)) ?? [];
+    const known = fromJwkSet(parsedJson(keys)) ?? [];
     const head = note && (await verifyCheckpoint(note, known, webPrimitives));
     if (!head) return failed('No checkpoint key of the key set has signed it.');
     if (!proof.ok) return failed('The proof does not hold.');
@@ -118,7 +126,7 @@ function shown({ report, rows }: Found): readonly Node[] {
       element('h3', {}, 'The text around the signed receipt says something else'),
       differenceTable(differences),
     );
-  if (payload !== null && report.checks.every(({ ok }) => ok))
+  if (payload !== null && isVouchedFor(report))
     parts.push(
       element('h3', {}, 'What was signed'),
       statement(payload),

@@ -1,34 +1,22 @@
 // What a verified receipt says, what it keeps to itself, and what its payer has opened of that.
-import { DISCLOSURE_WORDS } from '../../domain/receipt/check-words.ts';
+import { DISCLOSURE_WORDS, NOT_OPENED } from '../../domain/receipt/check-words.ts';
 import type { Difference } from '../../domain/receipt/document.ts';
 import type { OpenedDisclosure } from '../../domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '../../domain/receipt/payload.ts';
+import { statementOf } from '../../domain/receipt/statement.ts';
 import { code, element, factList } from './dom.ts';
 
 /** Only of a receipt whose signature verified: unsigned words beside a failure would be read as facts. */
-export function statement({
-  jobId,
-  iat,
-  request,
-  attempts,
-  outcome,
-  payment,
-  mode,
-  log,
-}: ReceiptPayload): HTMLElement {
-  const answer =
-    outcome.responseStatus === null
-      ? (outcome.errorCategory ?? 'no answer')
-      : `answer ${outcome.responseStatus}`;
-  const paid =
-    payment === null ? `none (${mode} mode)` : `${payment.amount} of ${payment.asset} on ${payment.network}`;
+export function statement(payload: ReceiptPayload): HTMLElement {
+  const { jobId, iat, request, attempts, outcome, log } = payload;
+  const { answer, payment } = statementOf(payload);
   return factList([
     ['Job', code(jobId)],
     ['Issued', new Date(iat * 1000).toISOString()],
     ['Call', `${request.method}, ${outcome.status}, ${answer}`],
     ['Attempts', String(attempts.length)],
-    ['Payment', paid],
-    ['Public log', log === undefined ? 'none named' : log.origin],
+    ['Payment', payment],
+    ['Transparency log', log === undefined ? 'none named' : log.origin],
   ]);
 }
 
@@ -58,10 +46,7 @@ export function redactions({ request, outcome, attempts }: ReceiptPayload, opene
   );
 }
 
-/** `opened`: none where the receipt does not verify. */
 export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
-  if (opened.length === 0)
-    return element('p', {}, 'Not opened: nothing vouches for them where the receipt does not verify.');
   return factList(
     opened.map((one) => {
       if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_WORDS[one.problem])];
@@ -70,6 +55,8 @@ export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
     'facts long',
   );
 }
+
+export const notOpened = () => element('p', {}, NOT_OPENED);
 
 const problem = (words: string) => element('span', { class: 'failed' }, `refused: it ${words}`);
 

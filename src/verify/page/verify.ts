@@ -1,11 +1,15 @@
 // On the page where anyone verifies a receipt: what is pasted, dropped or chosen stays in the page, and is checked here.
-import { readReceiptDocument } from '../../domain/receipt/document.ts';
+
+import { parsedJson } from '../../domain/parsed-json.ts';
+import { noProofIn, readReceiptDocument } from '../../domain/receipt/document.ts';
 import { fromJwkSet } from '../../domain/receipt/keys.ts';
-import { type ReceiptReport, type VerifyOptions, verifyReceipt } from '../verifier.ts';
+import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import { Unusable } from '../given.ts';
+import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
 import { checkTable, pill, type Row, rowOf } from './check-table.ts';
 import { code, element, part } from './dom.ts';
 import { fetchedKeys, reasonOf } from './fetching.ts';
-import { differenceTable, disclosures, redactions, statement } from './receipt-view.ts';
+import { differenceTable, disclosures, notOpened, redactions, statement } from './receipt-view.ts';
 
 export function offerVerification(form: HTMLFormElement): void {
   for (const id of ['receipt', 'keys', 'proof', 'disclosures']) takeFiles(id);
@@ -81,8 +85,11 @@ function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'disclosures'> {
   const [proof, given] = [textOf('proof'), textOf('disclosures')];
   const document = readReceiptDocument(receipt);
   const own = document.kind === 'execution' && 'disclosures' in document.text;
+  // What was copied from a page may have lost its last line's end, without which it is no signed note.
+  const noProof = proof === '' ? null : noProofIn(`${proof}\n`);
+  // An error answer kept as a proof says nothing against the receipt.
+  if (noProof !== null) throw new Unusable(`The proof that was given ${noProof}.`);
   return {
-    // What was copied from a page may have lost its last line's end, without which it is no signed note.
     ...(proof === '' ? {} : { proof: `${proof}\n` }),
     ...(given !== '' ? { disclosures: given } : own ? { disclosures: document.text } : {}),
   };
@@ -93,22 +100,24 @@ const lastWord = ({ ok, problem }: ReceiptReport): string =>
 
 const UNASKED: Row = {
   state: 'unchecked',
-  words: 'Whether it stands in the public log',
+  words: 'Whether it stands in the transparency log',
   name: 'receipt_logged',
   more: 'No proof was given.',
 };
 
 function shown(report: ReceiptReport, keys: string): readonly Node[] {
   const { payload, keyId, differences, opened, checks } = report;
+  const vouched = isVouchedFor(report);
   const parts: Node[] = [checkTable([...checks.map(rowOf), ...(textOf('proof') === '' ? [UNASKED] : [])])];
   const section = (title: string, ...more: readonly Node[]) => parts.push(element('h3', {}, title), ...more);
   if (keyId !== null && !holds(keys, keyId))
     parts.push(element('p', {}, 'The key set does not hold the key that the receipt names: ', code(keyId)));
   if (differences.length > 0)
     section('The text around the signed receipt says something else', differenceTable(differences));
-  if (opened !== null && opened.length > 0) section('Disclosures', disclosures(opened));
+  if (opened !== null && !vouched) section('Disclosures', notOpened());
+  else if (opened !== null && opened.length > 0) section('Disclosures', disclosures(opened));
   // Unsigned words beside a failure would be read as facts.
-  if (payload !== null && checks.every(({ ok }) => ok)) {
+  if (payload !== null && vouched) {
     section('What was signed', statement(payload));
     section('What was redacted', redactions(payload, opened?.filter(({ ok }) => ok).length ?? 0));
     parts.push(whole(payload));
@@ -117,7 +126,7 @@ function shown(report: ReceiptReport, keys: string): readonly Node[] {
 }
 
 function holds(keys: string, keyId: string): boolean {
-  return (fromJwkSet(JSON.parse(keys)) ?? []).some((key) => key.keyId === keyId);
+  return (fromJwkSet(parsedJson(keys)) ?? []).some((key) => key.keyId === keyId);
 }
 
 function whole(payload: object): HTMLElement {

@@ -68,29 +68,44 @@ test('it holds up to any later checkpoint, and however old the receipt is', asyn
   }
 });
 
-test('a receipt of before the log, which names none, holds in the log of the keys', async () => {
+test('a receipt that names no log holds in the log of the keys', async () => {
   const it = await given({ promise: null });
   const then = await it.when({ proof: await it.log.proof(4) });
   then(true, { pending: false, origin: ORIGIN, index: 4, size: 7 });
 });
 
-const { mmdSeconds } = promised;
-test('not included, up to the last second of its promise: ok and pending', async () => {
-  const it = await given();
-  for (const age of [0, mmdSeconds]) {
-    (await it.when({ proof: null, now: iat + age }))(true, { pending: true, dueBy: iat + mmdSeconds });
+const DAY = 86_400;
+const YEAR = 365 * DAY;
+for (const [what, promise, seconds] of [
+  ['to the time that it promises', promised, promised.mmdSeconds],
+  ['to the time that every relay promises, where it names none', null, 3600],
+  ['to a day at most, where it promises more', { ...promised, mmdSeconds: DAY + 1 }, DAY],
+  ['to a day at most, where it promises years', { ...promised, mmdSeconds: 10 * YEAR }, DAY],
+  ['to a day, where it promises just that', { ...promised, mmdSeconds: DAY }, DAY],
+] as [string, ReceiptLog | null, number][]) {
+  test(`not included: pending ${what}; late a second after`, async () => {
+    const it = await given({ promise });
+    const dueBy = iat + seconds;
+    for (const now of [iat, dueBy]) (await it.when({ proof: null, now }))(true, { pending: true, dueBy });
+    for (const now of [dueBy + 1, iat + YEAR])
+      (await it.when({ proof: null, now }))(false, { pending: false, dueBy });
+  });
+}
+
+test('not included, by a clock that is up to a day behind the receipt: pending; further behind: false', async () => {
+  for (const promise of [promised, null]) {
+    const it = await given({ promise });
+    const dueBy = iat + (promise?.mmdSeconds ?? 3600);
+    (await it.when({ proof: null, now: iat - DAY }))(true, { pending: true, dueBy });
+    for (const now of [iat - DAY - 1, iat - YEAR])
+      (await it.when({ proof: null, now }))(false, { pending: false, dueBy, problem: 'future' });
   }
 });
 
-test('not included, a second after its promise: false', async () => {
+test('a proof that holds is enough, however far ahead the receipt dates itself', async () => {
   const it = await given();
-  const then = await it.when({ proof: null, now: iat + mmdSeconds + 1 });
-  then(false, { pending: false, dueBy: iat + mmdSeconds });
-});
-
-test('not included, and of before there was a log: it promised nothing, so it is never late', async () => {
-  const it = await given({ promise: null });
-  (await it.when({ proof: null, now: iat + 1e9 }))(true, { pending: true, dueBy: null });
+  const then = await it.when({ proof: await it.log.proof(4), now: iat - YEAR });
+  then(true, { pending: false, origin: ORIGIN, index: 4, size: 7 });
 });
 
 test('a proof of another receipt, or of another place: false, however young the receipt is', async () => {

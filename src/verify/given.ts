@@ -1,0 +1,57 @@
+// What a caller of the verifier hands over, as the domain takes it. A caller's own mistake is thrown, not reported.
+
+import { parsedJson } from '../domain/parsed-json.ts';
+import {
+  disclosuresOf,
+  type NoDocument,
+  type ReceiptDocument,
+  readReceiptDocument,
+  receiptDocumentOf,
+} from '../domain/receipt/document.ts';
+import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
+import type { LogFacts } from '../domain/receipt/log-check.ts';
+
+/** As text, or as parsed JSON. */
+export type Given = string | object;
+
+/** What was given cannot be worked with. To callers a TypeError; apart from one that is our own fault. */
+export class Unusable extends TypeError {}
+
+export function documentOf(receipt: Given): ReceiptDocument | NoDocument {
+  if (typeof receipt === 'string') return readReceiptDocument(receipt);
+  if (typeof receipt !== 'object' || receipt === null)
+    throw new Unusable('the receipt must be a text or parsed JSON');
+  return receiptDocumentOf(receipt);
+}
+
+export function keysOf(options: { readonly keys: Given } | undefined): readonly KeyRecord[] {
+  const { keys: given }: { readonly keys?: unknown } = options ?? {};
+  if (given === undefined || given === null)
+    throw new Unusable("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
+  const keys = fromJwkSet(typeof given === 'string' ? parsedJson(given) : given);
+  if (keys === null) throw new Unusable('keys is no JWK set (RFC 7517)');
+  if (keys.length === 0) throw new Unusable('keys holds no Ed25519 key');
+  return keys;
+}
+
+export function disclosureTexts(given: Given | undefined): readonly string[] | null {
+  if (given === undefined) return null;
+  const texts = disclosuresOf(typeof given === 'string' ? parsedJson(given) : given);
+  if (texts !== null) return texts;
+  throw new Unusable('disclosures must be an array of texts, or an execution response that has them');
+}
+
+export function logFacts(
+  proof: string | null | undefined,
+  now: number = Math.floor(Date.now() / 1000),
+): LogFacts | null {
+  if (proof === undefined) return null;
+  if (proof !== null) proofText(proof);
+  if (!Number.isFinite(now)) throw new Unusable('now must be a number of seconds');
+  return { proof, now };
+}
+
+export function proofText(proof: string): string {
+  if (typeof proof !== 'string') throw new Unusable('the proof must be the text of a proof file');
+  return proof;
+}
