@@ -36,7 +36,7 @@ const OPEN_MS = 1000;
 
 /** Answers that would be wrong, not missing, while a part of the log is not projected yet: counts and lists. */
 const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] } = {
-  receipt: ['countUnverified'],
+  receipt: ['countUnverified', 'countUndone'],
   proof: ['recent', 'recentFailures'],
   monitoring: ['summary', 'series'],
   trust: ['receipts'],

@@ -1,12 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import {
-  isReceiptPayload,
-  parseJws,
-  type ReceiptPayload,
-  shownSignature,
-} from '#src/domain/receipt/payload.ts';
+import { payloadOf, type ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
 import { receipts } from './table.ts';
+import { undoneQueries } from './undone.ts';
 
 /** `GET /api/receipts/{id}` without its links, and the job it is of. */
 export type ReceiptRecord = {
@@ -39,13 +35,12 @@ export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
     async find(id: string): Promise<ReceiptRecord | null> {
       const [row] = await byId.execute({ id });
       if (row === undefined) return null;
-      const payload = parseJws(row.jws)?.payload;
       return {
         id: row.id,
         jobId: row.jobId,
         decisionId: row.decisionId,
         keyId: row.keyId,
-        payload: isReceiptPayload(payload) ? payload : null,
+        payload: payloadOf(row.jws),
         jws: row.jws,
         signature: shownSignature(row.jws),
         verified: row.verified,
@@ -57,5 +52,6 @@ export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
       const [row] = await unverified.execute();
       return row?.count ?? 0;
     },
+    ...undoneQueries(db),
   };
 }

@@ -11,6 +11,11 @@ export type KeyDirectory = {
   refresh(): Promise<readonly KeyRecord[]>;
 };
 
+export type KeysAtHand = {
+  /** As last read, whoever asked: the log is not. Empty where nobody did. */
+  atHand(): readonly KeyRecord[];
+};
+
 /** Short beside the 10 minutes after which a retirement takes effect. */
 const FRESH_FOR_MS = 5000;
 
@@ -18,7 +23,7 @@ const FRESH_FOR_MS = 5000;
 export function keyDirectory(
   deps: { readonly log: EventLog; readonly clock: Clock },
   known: readonly KeyRecord[] | null = null,
-): KeyDirectory {
+): KeyDirectory & KeysAtHand {
   let held = known && { keys: known, at: deps.clock.monotonic() };
   async function refresh() {
     const at = deps.clock.monotonic();
@@ -29,6 +34,7 @@ export function keyDirectory(
   }
   return {
     refresh,
+    atHand: () => held?.keys ?? [],
     async list() {
       if (held !== null && deps.clock.monotonic() - held.at < FRESH_FOR_MS) return held.keys;
       try {

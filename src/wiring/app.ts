@@ -25,6 +25,8 @@ import { previewSchedule } from '../usecases/preview-schedule.ts';
 import type { Slots } from '../usecases/slots.ts';
 import { streamWatch } from '../usecases/stream-watch.ts';
 import { transparency } from '../usecases/transparency.ts';
+import { undoneReceipts } from '../usecases/undone-receipts.ts';
+import { asOfNow } from './as-of-now.ts';
 import type { KeptCheckpoints } from './checkpoints.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { lagHistory } from './lag-history.ts';
@@ -60,6 +62,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const { payments: untraced, protocol } = await wirePayments(parts);
   const payments = tracedPayments(untraced, tracer);
   const settings = settingsOf(parts, targets);
+  const undone = undoneReceipts({ rows: models.receipt, keys: directory, clock });
+  const now = asOfNow({ models, undone, clock });
   const execution = {
     ...parts,
     ...targets,
@@ -76,7 +80,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
     ...execution,
     resolver: targets.freeResolver,
     payer: config.mode === 'demo' ? 'demo' : null,
-    market: marketFacts({ ...settings, models, clock, checkpointStanding: checkpoints.standing }),
+    market: marketFacts({
+      ...settings,
+      models: { monitoring: models.monitoring, trust: now.trust },
+      clock,
+      checkpointStanding: checkpoints.standing,
+    }),
     offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
     calendar: temporalCalendar(),
   };
@@ -91,7 +100,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const reading = { ...verifying, transparency: receiptTree };
   return createApp({
     ...parts,
-    ...wireReads({ ...reading, models, log: stores.log, clock, reachedHead: runner.reachedHead }),
+    ...wireReads({ ...reading, models, now, log: stores.log, clock, reachedHead: runner.reachedHead }),
     execute: (input) => executeWebhook(execution, input),
     executeGuided: (input) => executeGuidedWebhook(execution, input),
     decide: (input) => decideWebhook(free, input),
@@ -121,7 +130,7 @@ async function health(
     readStore.health(),
     payments.health(),
   ]);
-  const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
+  const projections = { ok: !runner.refused() && runner.lag().lagMs <= ATTENTION.lagMs };
   return { eventLog, readModels: rows, projections, facilitator };
 }
 

@@ -11,7 +11,7 @@ import type { KeyStoreContent } from '../ports/key-store.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { CheckpointSigner, Digest, KeyedHash, Signer } from '../ports/signer.ts';
 import type { JournalDeps } from '../usecases/journal.ts';
-import { type KeyDirectory, keyDirectory } from '../usecases/key-directory.ts';
+import { type KeyDirectory, type KeysAtHand, keyDirectory } from '../usecases/key-directory.ts';
 import { ownKeys } from '../usecases/own-keys.ts';
 import { activateSigningKeys } from '../usecases/signing-keys.ts';
 
@@ -20,7 +20,7 @@ export type Keys = {
   readonly checkpointSigner: CheckpointSigner;
   readonly keyedHash: KeyedHash;
   readonly digest: Digest;
-  readonly directory: KeyDirectory;
+  readonly directory: KeyDirectory & KeysAtHand;
 };
 
 /** What the one verifier works with, wherever it runs on this side of the wire. */

@@ -3,13 +3,14 @@ import type { ReadModels } from '#projections/read-models.ts';
 import { type Refused, refused } from '../domain/refusal.ts';
 import type { HttpDeps, Reads } from '../http/deps.ts';
 import { type VerifyDeps, verifyStored } from '../usecases/verify-stored.ts';
+import type { AsOfNow } from './as-of-now.ts';
 
-export type ReadsDeps = VerifyDeps & { readonly models: ReadModels };
+export type ReadsDeps = VerifyDeps & { readonly models: ReadModels; readonly now: AsOfNow };
 
 export function wireReads(deps: ReadsDeps): Pick<HttpDeps, 'verifyJob' | 'verifyReceipt'> & { reads: Reads } {
   const { models } = deps;
   return {
-    reads: { ...allOf(models), receipt: { ...receiptReads(deps) } },
+    reads: readsOf(deps),
     async verifyJob(jobId) {
       const job = await models.job.findForVerification(jobId);
       if (job === null) return notFound('job_not_found');
@@ -25,28 +26,36 @@ export function wireReads(deps: ReadsDeps): Pick<HttpDeps, 'verifyJob' | 'verify
   };
 }
 
-/** `verified` as of now, by the published keys: what was found when the receipt was recorded is for the counters. */
-function receiptReads(deps: ReadsDeps): Reads['receipt'] {
-  const { receipt: receipts, transparency: log } = deps.models;
+/** The read models' parts are proxies: named one by one. */
+function readsOf(deps: ReadsDeps): Reads {
+  const { job, monitoring, store } = deps.models;
+  const { proof, trust, decision, receipt } = deps.now;
+  const countUnverified = () => receipt.countUnverified();
   return {
-    async find(id) {
-      const receipt = await receipts.find(id);
-      if (receipt === null) return null;
-      const [report, index, newest] = await Promise.all([
-        verifyStored(deps, receipt, null),
-        log.leafIndex(id),
-        log.checkpoint(),
-      ]);
-      const logged = index !== null && newest !== null && newest.size > index;
-      return { ...receipt, verified: report.ok, checkpoint: logged ? newest.note : null };
-    },
-    countUnverified: () => receipts.countUnverified(),
+    job,
+    monitoring,
+    store,
+    proof,
+    trust,
+    decision,
+    receipt: { find: findReceipt(deps), countUnverified },
   };
 }
 
-/** The read models' parts are proxies: named one by one. */
-function allOf({ job, proof, monitoring, trust, decision, store }: ReadModels) {
-  return { job, proof, monitoring, trust, decision, store };
+/** `verified` as of now, by the published keys, not as it was found when the receipt was recorded. */
+function findReceipt(deps: ReadsDeps): Reads['receipt']['find'] {
+  const { receipt: receipts, transparency: log } = deps.models;
+  return async (id) => {
+    const receipt = await receipts.find(id);
+    if (receipt === null) return null;
+    const [report, index, newest] = await Promise.all([
+      verifyStored(deps, receipt, null),
+      log.leafIndex(id),
+      log.checkpoint(),
+    ]);
+    const logged = index !== null && newest !== null && newest.size > index;
+    return { ...receipt, verified: report.ok, checkpoint: logged ? newest.note : null };
+  };
 }
 
 function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {

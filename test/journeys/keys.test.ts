@@ -42,7 +42,16 @@ async function relay(...args: readonly string[]): Promise<unknown> {
 const jwks = async (): Promise<readonly Jwk[]> =>
   (await get<{ keys: readonly Jwk[] }>(`${service.url}/.well-known/jwks.json`)).body.keys;
 
-const holds = async ({ id }: Signed): Promise<boolean> =>
+type Proofs = {
+  readonly proofs: readonly { readonly receiptId: string; readonly receiptVerified: boolean }[];
+};
+type Trust = {
+  readonly trustSignals: readonly string[];
+  readonly trustComponents: readonly { readonly name: string; readonly value: unknown }[];
+};
+type Monitoring = { readonly status: string; readonly attention: readonly string[] };
+
+const holds = async ({ id }: Pick<Signed, 'id'>): Promise<boolean> =>
   (await get<Report>(`${service.url}/api/verify/receipts/${id}`)).body.ok;
 
 /** By the command line, offline, from the receipt and the key set as published now. */
@@ -63,10 +72,14 @@ describe('keys beside a running service', () => {
     world = await makeWorld();
     service = await world.start();
     early = await signed();
-    late = await waitFor('the next second', async () => {
-      const next = await signed();
-      return next.iat > early.iat && next;
-    });
+    late = await waitFor(
+      'the next second',
+      async () => {
+        const next = await signed();
+        return next.iat > early.iat && next;
+      },
+      { everyMs: 100 },
+    );
     rotated = (await relay('keys', 'rotate', '--json')) as Rotated;
     const limits = { everyMs: 500 };
     fresh = await waitFor(
@@ -110,6 +123,27 @@ describe('keys beside a running service', () => {
     assert.deepEqual([await holds(early), await holds(fresh)], [true, true]);
     assert.equal((await jwks()).find(({ kid }) => kid === early.keyId)?.revokedAt, late.iat);
     assert.deepEqual(await exitsOffline(early, late, fresh), [0, 1, 0]);
+  });
+
+  test('lists, trust, monitoring and the front page say of each receipt what its verification says', async () => {
+    const { proofs } = await waitFor('the lists to know', async () => {
+      const { body } = await get<Proofs>(`${service.url}/api/proofs/recent?limit=50`);
+      return body.proofs.some(({ receiptVerified }) => !receiptVerified) && body;
+    });
+    const said = proofs.map(({ receiptId, receiptVerified }) => [receiptId, receiptVerified] as const);
+    assert.deepEqual(said, await Promise.all(said.map(async ([id]) => [id, await holds({ id })])));
+    const fallen = said.filter(([, verified]) => !verified).length;
+    const signal = `${fallen} of ${said.length} receipts signed so far do not verify.`;
+    await waitFor('trust to know', async () => {
+      const { body } = await get<Trust>(`${service.url}/api/trust`);
+      const value = body.trustComponents.find(({ name }) => name === 'receipts_verified')?.value;
+      return body.trustSignals.includes(signal) && value === (said.length - fallen) / said.length;
+    });
+    const { body } = await get<Monitoring>(`${service.url}/api/monitoring/executions`);
+    assert.deepEqual([body.status, body.attention], ['attention', ['unverified_receipt']]);
+    const page = await (await fetch(service.url)).text();
+    const shown = said.slice(0, 10).filter(([, verified]) => verified).length;
+    assert.equal(page.split(', receipt verified').length - 1, shown);
   });
 
   test('only the fresh key makes assertions in the DID document now', async () => {

@@ -46,6 +46,7 @@ export function replayContract(harness: ReadStoreHarness): void {
         () => models.trust.receipts('2026'),
         () => models.store.counts(),
         () => models.receipt.countUnverified(),
+        () => models.receipt.countUndone([], '2026'),
         () => models.decision.recent(5),
       ];
       assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));

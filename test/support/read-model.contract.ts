@@ -282,6 +282,35 @@ function queryContract(harness: ReadStoreHarness): void {
   );
 
   test(
+    `${name}: receipts that a compromised key has issued since, of those that verified`,
+    options(harness),
+    async () => {
+      const at = (minutes: number) => ({ startedAtMs: PLAN.startedAtMs + minutes * 60_000 });
+      const { models } = await given(at(0), at(1), { ...at(2), receiptGood: false }, at(3));
+      const { keyId = '', payload } = (await models.receipt.find(receiptIdOf(1))) ?? {};
+      const iat = payload?.iat ?? 0;
+      const minute = (minutes: number) => new Date(at(minutes).startedAtMs).toISOString().slice(0, 16);
+      const signed = (minutes: number) => new Date(at(minutes).startedAtMs + 250).toISOString();
+      const all = [0, 1, 2, 3].map(receiptIdOf);
+      const ids = async (...by: { keyId: string; from: number }[]) =>
+        (await models.receipt.undoneOf(by, [...all, 'rcpt_none'])).toSorted();
+      const count = (from: number, minutes = 0, of = keyId) =>
+        models.receipt.countUndone([{ keyId: of, from }], minute(minutes));
+
+      assert.deepEqual(await count(iat), { receipts: 2, recent: 2, latestVerifiedAt: signed(0) });
+      assert.deepEqual(await count(iat, 2), { receipts: 2, recent: 1, latestVerifiedAt: signed(0) });
+      assert.deepEqual(await count(iat + 1), { receipts: 1, recent: 1, latestVerifiedAt: signed(1) });
+      assert.deepEqual(await count(0), { receipts: 3, recent: 3, latestVerifiedAt: null });
+      assert.deepEqual(await count(0, 0, 'other'), { receipts: 0, recent: 0, latestVerifiedAt: signed(3) });
+      assert.deepEqual(await ids({ keyId, from: iat }), [1, 3].map(receiptIdOf).toSorted());
+      assert.deepEqual(await ids({ keyId: 'other', from: 0 }, { keyId, from: iat + 1 }), [receiptIdOf(3)]);
+      assert.deepEqual(await models.receipt.undoneOf([{ keyId, from: 0 }], [receiptIdOf(1)]), [
+        receiptIdOf(1),
+      ]);
+    },
+  );
+
+  test(
     `${name}: proofs newest first, as many as asked; failures of the window newest first`,
     options(harness),
     async () => {

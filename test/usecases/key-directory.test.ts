@@ -24,6 +24,7 @@ async function directory() {
     ...it,
     ids: async () => (await keys.list()).map(({ keyId }) => keyId),
     list: keys.list,
+    atHand: keys.atHand,
     reads: () => reads,
   };
 }
@@ -99,4 +100,12 @@ test('refreshed it is as the log is now, and a slower read that began earlier ta
   slow.resolve(stale);
   assert.equal((await early).length, 2);
   assert.equal((await keys.list()).length, 2);
+});
+
+test('what is at hand costs no look at the log, however old it is', async () => {
+  const it = await directory();
+  assert.deepEqual([it.atHand(), it.reads()], [[], 0]);
+  await it.list();
+  it.clock.advance(3_600_000);
+  assert.deepEqual([it.atHand().map(({ keyId }) => keyId), it.reads()], [[commitment('k')], 1]);
 });
