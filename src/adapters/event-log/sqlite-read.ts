@@ -1,6 +1,7 @@
 // Reading the embedded log: pages by position or revision, filters in SQL, rows into recorded events.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { EventFilter, RecordedEvent } from '../../ports/event-log.ts';
+import type { JsonObject } from '../../domain/canonical-json.ts';
+import { type EventFilter, EventLogUnavailable, type RecordedEvent } from '../../ports/event-log.ts';
 
 /** Rows of one page: about a millisecond of the event loop. */
 export const PAGE_ROWS = 512;
@@ -81,16 +82,36 @@ export function positionNumber(position: string | null): number {
   return Number(position);
 }
 
+/** Its row holds no JSON object: nobody reads past it. An operator's command says where. */
+class UnreadableEvent extends EventLogUnavailable {
+  constructor(position: string, cause: unknown) {
+    super({ cause });
+    this.message = `the event at position ${position} cannot be read: its row was changed by something else than this service`;
+  }
+}
+
 /** The table is STRICT: each column has the type that its declaration says. */
 function recorded(row: Record<string, unknown>): RecordedEvent {
+  const position = positionText(row.position as number);
   return {
     stream: row.stream as string,
     revision: BigInt(row.revision as number),
-    position: positionText(row.position as number),
+    position,
     id: row.id as string,
     type: row.type as string,
-    data: JSON.parse(row.data as string),
-    metadata: JSON.parse(row.metadata as string),
+    data: parsed(row.data as string, position),
+    metadata: parsed(row.metadata as string, position),
     created: new Date(row.created as number).toISOString(),
   };
+}
+
+/** Throws `UnreadableEvent`. What stands in a row was written as an object. */
+function parsed(text: string, position: string): JsonObject {
+  try {
+    const value = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch (cause) {
+    throw new UnreadableEvent(position, cause);
+  }
+  throw new UnreadableEvent(position, null);
 }

@@ -43,6 +43,38 @@ test('sqlite: an empty log has no head; `created` is the clock’s time', OPTION
   }),
 );
 
+test(
+  'sqlite: an event whose row holds no JSON object stops every reader, who says at which position',
+  OPTIONS,
+  () =>
+    inDirectory(async (file) => {
+      const log = await sqliteEventLog({ file });
+      await log.append(freshStream(), 'no_stream', newEvents(1));
+      const foreign = new DatabaseSync(file);
+      const columns = '(position, stream, revision, id, type, created, data, metadata)';
+      for (const [position, data, metadata] of [
+        [2, '{"half":', '{}'],
+        [3, '{}', 'null'],
+        [4, '[]', '{}'],
+      ]) {
+        const stream = `other-${position}`;
+        foreign.exec(
+          `INSERT INTO events ${columns} VALUES (${position}, '${stream}', 0, '${stream}', 't', 0, '${data}', '${metadata}')`,
+        );
+        const stopped = (error: unknown) =>
+          error instanceof EventLogUnavailable && error.message.includes(` 0000000000000000000${position} `);
+        await assert.rejects(log.readStream(stream), stopped);
+        await assert.rejects(
+          log.readAll({ after: `0000000000000000000${Number(position) - 1}`, max: 9 }),
+          stopped,
+        );
+      }
+      foreign.close();
+      assert.equal((await log.readAll({ after: null, max: 1 })).length, 1);
+      await log.close();
+    }),
+);
+
 test('sqlite: no statement changes, deletes or replaces a stored event', OPTIONS, () =>
   inDirectory(async (file) => {
     const log = await sqliteEventLog({ file });
