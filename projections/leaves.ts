@@ -3,7 +3,6 @@
 // What is a leaf and how the tree is hashed it leaves to the domain, what rows come of it to the model.
 import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import { isLeaf, leafData } from '#src/domain/transparency/leaves.ts';
-import { leafHash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
 import type { Row } from './registry.ts';
@@ -41,7 +40,7 @@ export async function withLeaves(
       continue;
     }
     const index = tree.size;
-    const appended = await appendLeaf(tree, await leafHash(data, sha256), sha256);
+    const appended = await appendLeaf(tree, data, sha256);
     tree = appended.tree;
     grown.push({ ...judged, facts: { ...judged.facts, leaf: { index, data, ...appended } } });
   }

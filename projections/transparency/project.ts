@@ -3,7 +3,14 @@ import type { DomainEvent } from '#src/domain/events.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { TileEntry, Tree } from '#src/domain/transparency/tree.ts';
-import { type CheckpointRow, type LeafRow, PART_WIDTH, type TileRow, type TreeRow } from './table.ts';
+import {
+  type CheckpointRow,
+  HASH_TEXT,
+  type LeafRow,
+  PART_WIDTH,
+  type TileRow,
+  type TreeRow,
+} from './table.ts';
 
 type ChangeOf<T extends string, R> = {
   readonly table: T;
@@ -42,9 +49,6 @@ export function projectTransparency(
   const row: LeafRow = { id: event.data.receiptId, leafIndex: leaf.index };
   return [...changes, { table: 'transparency_leaves', key: row.id, apply: (stored) => stored ?? row }];
 }
-
-/** Base64 of 32 bytes. */
-const HASH_TEXT = 44;
 
 function tileChange(level: TileLevel, index: number, hash: Uint8Array): TransparencyChange {
   const part = Math.floor((index % TILE_WIDTH) / PART_WIDTH);

@@ -4,6 +4,7 @@ import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
 import {
+  HASH_TEXT,
   PART_WIDTH,
   type TreeRow,
   transparencyCheckpoint,
@@ -68,8 +69,6 @@ export function readTree(row: TreeRow | null): Tree {
   const edge = row.edge === '' ? [] : row.edge.split(' ').map(readHash);
   return { size: row.size, edge };
 }
-
-const HASH_TEXT = 44;
 
 function readHashes(text: string): Uint8Array {
   const parts = Array.from({ length: text.length / HASH_TEXT }, (_, at) =>

@@ -13,6 +13,8 @@ export const transparencyTree = pgTable('transparency_tree', {
 
 /** Hashes in a row: the last row of a level is written anew with every leaf, and a short one is so in place. */
 export const PART_WIDTH = 16;
+/** Characters of one: base64 of 32 bytes. */
+export const HASH_TEXT = 44;
 
 /** C2SP tiles as far as they are filled, in parts; `entries/…` holds leaf data instead of hashes. */
 export const transparencyTiles = pgTable('transparency_tiles', {

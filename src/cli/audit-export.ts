@@ -1,8 +1,16 @@
 // The events of an exported file, and what is wrong with the file itself: lines that are none, an end that is missing or
 // tells other counts, a cut tail.
-import type { ExportEnd, ExportHead } from '../domain/audit/export-format.ts';
-import { parseHead, parseLine } from '../domain/audit/export-format.ts';
-import type { Finding } from '../domain/audit/finding.ts';
+import {
+  type ExportEnd,
+  type ExportHead,
+  MAX_AUDITED_LINE_BYTES,
+  NO_EVENTS,
+  parseHead,
+  parseLine,
+  withEvent,
+} from '../domain/audit/export-format.ts';
+import type { ExportFindingKind, Finding } from '../domain/audit/finding.ts';
+import { jobOfStream, placeOf } from '../domain/audit/place.ts';
 import { type DomainEvent, STREAM } from '../domain/events.ts';
 import { decodeEvent, type RecordedEvent } from '../domain/recorded.ts';
 import { CannotRun } from './exit.ts';
@@ -20,7 +28,7 @@ export async function* eventsOfExport(
 ): AsyncGenerator<RecordedEvent, void, undefined> {
   const judge = exportJudge(onFinding);
   let head: ExportHead | null = null;
-  for await (const line of linesOf(chunks)) {
+  for await (const line of linesOf(chunks, MAX_AUDITED_LINE_BYTES)) {
     if (head === null) {
       head = headOf(line, source);
       continue;
@@ -46,24 +54,20 @@ function headOf({ text, whole }: Line, source: string): ExportHead {
 }
 
 function exportJudge(onFinding: Found) {
-  let [events, streams] = [0, 0];
-  let last: string | null = null;
+  let so = NO_EVENTS;
   let ended = false;
   let origin: string | null = null;
-  const found = (kind: Finding['kind'], message: string, place: Partial<Finding> = {}) =>
+  const found = (kind: ExportFindingKind, message: string, place: Partial<Finding> = {}) =>
     onFinding({ kind, stream: null, revision: null, jobId: null, position: null, ...place, message });
 
   function judgeEnd(end: ExportEnd, number: number): void {
     if (ended) found('export_line_wrong', `Line ${number} is a second end.`);
     ended = true;
-    for (const [name, told, counted] of [
-      ['events', end.events, events],
-      ['streams', end.streams, streams],
-      ['head', end.head, last],
-    ] as const) {
+    for (const name of ['events', 'streams', 'head'] as const) {
+      const [told, counted] = [end[name], so[name]];
       if (told === counted) continue;
       const message = `The end line tells ${name} ${told ?? 'none'}, and the lines before it have ${counted ?? 'none'}.`;
-      found('export_end_mismatch', message, { position: last });
+      found('export_end_mismatch', message, { position: so.head });
     }
   }
 
@@ -71,7 +75,7 @@ function exportJudge(onFinding: Found) {
     /** null: the line is no event. */
     event({ number, text, whole }: Line): RecordedEvent | null {
       if (!whole) {
-        found('export_cut', `The last line, ${number}, is cut.`, { position: last });
+        found('export_cut', `The last line, ${number}, is cut.`, { position: so.head });
         return null;
       }
       const line = text === null ? UNREADABLE : parseLine(text);
@@ -81,27 +85,23 @@ function exportJudge(onFinding: Found) {
       }
       if (line.kind === 'wrong') {
         const { stream, revision } = line;
-        const place = { stream, revision, jobId: stream === null ? null : jobOf(stream) };
+        const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
         found('export_line_wrong', `Line ${number}: ${line.problem}.`, place);
         return null;
       }
       const { event } = line;
-      const { stream, position } = event;
-      const place = { stream, revision: String(event.revision), jobId: jobOf(stream), position };
-      if (ended) found('export_line_wrong', `Line ${number} follows the end.`, place);
-      events++;
-      if (event.revision === 0n) streams++;
-      last = position;
+      if (ended) found('export_line_wrong', `Line ${number} follows the end.`, placeOf(event));
+      so = withEvent(so, event);
       origin ??= originIn(event);
       return event;
     },
     end(head: ExportHead): void {
       if (!ended)
-        found('export_cut', `The end line is missing after ${events} events: the tail was cut.`, {
-          position: last,
+        found('export_cut', `The end line is missing after ${so.events} events: the tail was cut.`, {
+          position: so.head,
         });
       if (head.origin === origin) return;
-      const message = `The first line names the receipt log ${head.origin ?? 'none'}, the events ${origin ?? 'none'}.`;
+      const message = `The first line names the transparency log ${head.origin ?? 'none'}, the events ${origin ?? 'none'}.`;
       found('export_origin_mismatch', message);
     },
   };
@@ -109,7 +109,7 @@ function exportJudge(onFinding: Found) {
 
 const UNREADABLE = {
   kind: 'wrong',
-  problem: 'it is longer than a line of an export can be, or no UTF-8',
+  problem: 'it is longer than any that a relay writes, or no UTF-8',
   stream: null,
   revision: null,
 } as const;
@@ -119,6 +119,3 @@ function originIn(recorded: RecordedEvent): string | null {
   const event: DomainEvent | null = decodeEvent(recorded);
   return event?.type === 'CheckpointSigned' ? event.data.origin : null;
 }
-
-const jobOf = (stream: string): string | null =>
-  stream.startsWith(STREAM.job('')) ? stream.slice(STREAM.job('').length) : null;

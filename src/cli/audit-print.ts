@@ -63,7 +63,7 @@ export function summaryLines({
     verdict,
     `  looked at    ${plain(of)}: ${events} events of ${streams} streams, up to ${shown(head ?? 'nothing')}`,
     `  in it        ${jobs} jobs, ${receipts} receipts, ${keys} keys, ${checkpoints} checkpoints`,
-    `  receipt log  ${treeSize} leaves, root ${root}`,
+    `  tree         ${treeSize} leaves, root ${root}`,
     `  keys         ${keysFrom === null ? 'as the record itself tells them: --keys demands those that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  kept         ${checkpointsFrom.length === 0 ? 'no checkpoint: --checkpoint demands the past that you saw' : checkpointsFrom.map(plain).join(', ')}`,
     ...noteLines(summary.notes),

@@ -7,7 +7,7 @@ import { readCheckpoint } from './audit-evidence.ts';
 import { type AnyFinding, type Audited, findingTable, LIMITS, summaryLines } from './audit-print.ts';
 import { sourceOf } from './audit-source.ts';
 import { type End, EXIT } from './exit.ts';
-import { print } from './terminal.ts';
+import { jsonText, print } from './terminal.ts';
 import { readKeys } from './verify.ts';
 
 type Options = {
@@ -22,6 +22,8 @@ Without --events the log of DATA_DIR, or of EVENTSTORE_URL, is read, also while 
 Keys and past come from the record itself, so a relay that rewrites all of it is found only by what others have kept:
   --keys        its key set from before, from https://<relay>/.well-known/jwks.json
   --checkpoint  a checkpoint that came with an execution, or from /log/checkpoint; may be given several times
+A receipt that was issued from the time on since which its key is compromised does not verify, also where this relay issued
+it: after "relay keys retire --compromised" it is found by every audit (receipt_key_invalid), and the exit status stays 1.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 nothing wrong, 1 something was found wrong, 2 it could not run to its end.`;
 
@@ -39,19 +41,20 @@ export function addAudit(program: Command, end: End): void {
     .option('--json', 'for machines: a line for each finding, then one for the summary')
     .addHelpText('after', HELP)
     .action(async (options: Options) => {
-      end((await audit(options)) === 0 ? EXIT.good : EXIT.foundWrong);
+      await audit(options, end);
     });
 }
 
-/** How many things are wrong. */
-async function audit(options: Options): Promise<number> {
+async function audit(options: Options, end: End): Promise<void> {
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
   const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
   const table = findingTable();
   const found = (finding: AnyFinding) => {
     table.add(finding);
-    if (options.json) print(JSON.stringify({ finding }));
+    // Whatever comes of the rest: it has been found.
+    end(EXIT.foundWrong);
+    if (options.json) print(jsonText({ finding }));
   };
   const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
   const source = sourceOf(options.events, found, write);
@@ -67,7 +70,6 @@ async function audit(options: Options): Promise<number> {
     for (const finding of await evidence.finish()) found(finding);
     const from = { of: source.name, keysFrom: options.keys ?? null, checkpointsFrom };
     tell(options, { ...from, summary, findings: table.total() }, table.lines());
-    return table.total();
   } finally {
     auditor.close();
   }
@@ -79,7 +81,5 @@ function tell({ json }: Options, audited: Audited, table: readonly string[]): vo
     return;
   }
   const { summary, findings, ...from } = audited;
-  print(
-    JSON.stringify({ summary: { ok: findings === 0, ...from, ...summary, findings, cannotTell: LIMITS } }),
-  );
+  print(jsonText({ summary: { ok: findings === 0, ...from, ...summary, findings, cannotTell: LIMITS } }));
 }

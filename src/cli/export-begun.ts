@@ -4,8 +4,11 @@ import {
   EXPORT_FORMAT,
   type ExportEnd,
   type ExportHead,
+  endLine,
+  NO_EVENTS,
   parseHead,
   parseLine,
+  withEvent,
 } from '../domain/audit/export-format.ts';
 import type { RecordedEvent } from '../ports/event-log.ts';
 import { CannotRun } from './exit.ts';
@@ -17,8 +20,8 @@ export type Begun = {
   readonly head: ExportHead | null;
   readonly first: RecordedEvent | null;
   readonly last: RecordedEvent | null;
-  readonly events: number;
-  readonly streams: number;
+  /** What an end line would tell here. */
+  readonly end: ExportEnd;
   /** Its end line follows, and nothing else. */
   readonly finished: boolean;
   /** Bytes up to the end of the last whole event. */
@@ -29,8 +32,7 @@ const NOTHING: Begun = {
   head: null,
   first: null,
   last: null,
-  events: 0,
-  streams: 0,
+  end: NO_EVENTS,
   finished: false,
   length: 0,
 };
@@ -57,7 +59,7 @@ export async function readBegun(
     if (typeof next === 'string')
       throw new CannotRun(`${path} cannot be gone on with, line ${number}: ${next}; name another file`);
     begun = next;
-    onRead(end, begun.events);
+    onRead(end, begun.end.events);
   }
   return begun;
 }
@@ -68,11 +70,11 @@ const isHalfHead = (text: string | null): boolean =>
   text !== null && (START.startsWith(text) || text.startsWith(START));
 
 /** A text says why the line cannot stand there. */
-function after(begun: Begun, text: string | null, end: number): Begun | string {
+function after(begun: Begun, text: string | null, length: number): Begun | string {
   const line = parseLine(text ?? '');
   if (line.kind === 'wrong') return line.problem;
   if (line.kind === 'end')
-    return isEndOf(line.end, begun)
+    return endLine(line.end) === endLine(begun.end)
       ? { ...begun, finished: true }
       : 'its counts are not those of the lines before it';
   const { event } = line;
@@ -81,11 +83,7 @@ function after(begun: Begun, text: string | null, end: number): Begun | string {
     ...begun,
     first: begun.first ?? event,
     last: event,
-    events: begun.events + 1,
-    streams: begun.streams + (event.revision === 0n ? 1 : 0),
-    length: end,
+    end: withEvent(begun.end, event),
+    length,
   };
 }
-
-const isEndOf = (end: ExportEnd, { events, streams, last }: Begun): boolean =>
-  end.events === events && end.streams === streams && end.head === (last?.position ?? null);

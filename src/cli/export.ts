@@ -2,7 +2,14 @@
 // that is finished is continued with what has come since.
 import type { Command } from 'commander';
 import { readLogConfig } from '../config.ts';
-import { endLine, eventLine, headLine } from '../domain/audit/export-format.ts';
+import {
+  type ExportEnd,
+  endLine,
+  eventLine,
+  headLine,
+  NO_EVENTS,
+  withEvent,
+} from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
 import { holds, pagesOf, receiptLogOrigin } from '../usecases/export-log.ts';
 import { CannotRun, type End, EXIT } from './exit.ts';
@@ -10,7 +17,7 @@ import { type Begun, readBegun } from './export-begun.ts';
 import { type ExportFile, openExportFile } from './export-file.ts';
 import { shareOf } from './log-share.ts';
 import { showProgress } from './rebuild-progress.ts';
-import { plain, print, printJson } from './terminal.ts';
+import { plain, print, printJson, printWhole } from './terminal.ts';
 
 type Options = { readonly out: string; readonly json?: true };
 
@@ -72,17 +79,11 @@ function sentence({ file, events, streams, added }: Told): string {
 async function intoPipe(log: EventLog, write: Write): Promise<Told> {
   const origin = await receiptLogOrigin(log);
   const count = counter(null);
-  await piped(`${headLine({ origin, from: null })}\n`);
-  for await (const page of counted(log, count, write)) await piped(textOf(page));
-  await piped(`${endLine(count.end())}\n`);
+  await printWhole(`${headLine({ origin, from: null })}\n`);
+  for await (const page of counted(log, count, write)) await printWhole(textOf(page));
+  await printWhole(`${endLine(count.end())}\n`);
   return { file: null, origin, ...count.end(), added: count.added() };
 }
-
-/** Waits until whoever reads has taken it. */
-const piped = (text: string): Promise<void> =>
-  new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
-  });
 
 const textOf = (page: readonly RecordedEvent[]): string =>
   page.map((event) => `${eventLine(event)}\n`).join('');
@@ -93,7 +94,7 @@ async function intoFile(log: EventLog, path: string, write: Write): Promise<Told
   try {
     const found = await readFound(path, file, write);
     await demandSameLog(log, path, found, origin);
-    // The head tells the origin: a file of before the receipt log is written anew, once.
+    // The head tells the origin: a file of before the transparency log is written anew, once.
     const begun = found.head?.origin === origin ? found : null;
     const count = counter(begun);
     let touched = false;
@@ -108,9 +109,7 @@ async function intoFile(log: EventLog, path: string, write: Write): Promise<Told
     for await (const page of counted(log, count, write)) put(textOf(page));
     if (touched || begun?.finished !== true) {
       put('');
-      file.flush();
-      file.write(`${endLine(count.end())}\n`);
-      file.flush();
+      file.finish(`${endLine(count.end())}\n`);
     }
     return { file: path, origin, ...count.end(), added: count.added() };
   } finally {
@@ -150,22 +149,19 @@ async function demandSameLog(
 
 type Counter = {
   add(page: readonly RecordedEvent[]): void;
-  end(): { readonly events: number; readonly streams: number; readonly head: string | null };
+  end(): ExportEnd;
   added(): number;
 };
 
 function counter(begun: Begun | null): Counter {
-  let [events, streams, added] = [begun?.events ?? 0, begun?.streams ?? 0, 0];
-  let head = begun?.last?.position ?? null;
+  let end = begun?.end ?? NO_EVENTS;
+  const before = end.events;
   return {
     add(page) {
-      events += page.length;
-      added += page.length;
-      for (const { revision } of page) if (revision === 0n) streams++;
-      head = page.at(-1)?.position ?? head;
+      end = page.reduce(withEvent, end);
     },
-    end: () => ({ events, streams, head }),
-    added: () => added,
+    end: () => end,
+    added: () => end.events - before,
   };
 }
 

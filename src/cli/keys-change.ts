@@ -3,8 +3,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { KeyPurpose } from '../domain/receipt/key-events.ts';
 import { type Retirement, retireKey } from '../usecases/retire-key.ts';
 import { type Rotation, rotateKeys } from '../usecases/rotate-keys.ts';
+import { windowOf } from '../usecases/signing-keys.ts';
 import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
-import { told, withKeys } from './keys-office.ts';
+import { told, toldExactly, withKeys } from './keys-office.ts';
 import { plain, print, printJson } from './terminal.ts';
 
 type RotateOptions = { readonly purpose: KeyPurpose; readonly grace: number; readonly json?: true };
@@ -22,9 +23,11 @@ old key, after it they sign nothing. The secret in the file is never changed. --
 before there was a transparency log its first checkpoint key.`;
 
 const RETIRE_HELP = `
-The key signs nothing more from ten minutes on; what it signed until then verifies for ever. --compromised: what it
-signed from --since on (default: now) does not verify any more, and what it signed before still does. This is recorded
-in the event log and cannot be taken back; a second time it can only close the key earlier.
+The key signs nothing more from ten minutes on; what it signed until then verifies for ever. --compromised: it signs
+nothing more as soon as services read of it, within seconds. A receipt that it signed from --since on (default: now) does
+not verify any more, whoever signed it, and "relay audit" names it for good; an earlier one still verifies. Of a
+compromised checkpoint key no checkpoint counts, because none tells its time. This is recorded in the event log and cannot
+be taken back; a second time it can only close the key earlier.
 The only key that can sign is not retired: "relay keys rotate" comes first. Before an id that begins with - write --.`;
 
 export function addKeysChange(keys: Command, end: End): void {
@@ -124,22 +127,22 @@ const onlyKey = (purpose: KeyPurpose): string =>
 
 type Retired = Extract<Retirement, { readonly record: unknown }>;
 
-const iso = (seconds: number | null): string | null =>
-  seconds === null ? null : new Date(seconds * 1000).toISOString();
-
-const retirementOf = (keyId: string, { outcome, purpose, record }: Retired) => ({
-  keyId,
-  purpose,
-  outcome,
-  notAfter: iso(record.notAfter),
-  compromisedAt: iso(record.compromisedAt),
-});
+function retirementOf(keyId: string, { outcome, purpose, record }: Retired) {
+  const { notAfter, compromisedAt } = windowOf(record);
+  return { keyId, purpose, outcome, notAfter, compromisedAt };
+}
 
 function retirementLines(keyId: string, result: Retired): string[] {
   const { outcome, purpose, notAfter, compromisedAt } = retirementOf(keyId, result);
+  const unchanged = outcome === 'unchanged' ? ['It had ended as early already: nothing was recorded.'] : [];
+  if (compromisedAt === null)
+    return [...unchanged, `${purpose} key ${keyId} signs until ${told(notAfter ?? '')}`];
+  const since = toldExactly(compromisedAt);
   return [
-    ...(outcome === 'unchanged' ? ['It had ended as early already: nothing was recorded.'] : []),
-    `${purpose} key ${keyId} is valid until ${told(notAfter ?? '')}`,
-    ...(compromisedAt === null ? [] : [`What it signed from ${told(compromisedAt)} on does not verify.`]),
+    ...unchanged,
+    `${purpose} key ${keyId} is compromised since ${since}: services on this log sign nothing more with it`,
+    purpose === 'receipt'
+      ? `A receipt of its from then on does not verify, whoever signed it, and every audit names it; earlier ones verify.`
+      : `No checkpoint of its counts any more, whenever it was signed: a note tells no time.`,
   ];
 }

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type ListedKey, listKeys } from '../usecases/list-keys.ts';
 import { type End, EXIT } from './exit.ts';
-import { told, withKeys } from './keys-office.ts';
+import { told, toldExactly, withKeys } from './keys-office.ts';
 import { paint, plain, print, printJson } from './terminal.ts';
 
 const HELP = `
@@ -10,7 +10,7 @@ States:
   active        signs: receipts, or the checkpoints of the transparency log
   retiring      still signs where its successor is not at hand, until the time shown
   retired       signs nothing more; what it signed within its window verifies for ever
-  compromised   what it signed from the time shown on does not verify
+  compromised   it signs nothing more: a receipt from the time shown on does not verify, nor does any checkpoint
   unannounced   in the key file, and not in the log: it signs nothing before "relay keys rotate" announces it
 The log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it. Nothing is written, and no private
 part is shown.`;
@@ -35,7 +35,7 @@ const STATES: Record<ListedKey['state'], (key: ListedKey) => string> = {
   active: () => 'active',
   retiring: ({ notAfter }) => `retiring until ${told(notAfter ?? '')}`,
   retired: ({ notAfter }) => `retired ${told(notAfter ?? '')}`,
-  compromised: ({ compromisedAt }) => `compromised since ${told(compromisedAt ?? '')}`,
+  compromised: ({ compromisedAt }) => `compromised since ${toldExactly(compromisedAt ?? '')}`,
   unannounced: () => 'unannounced',
 };
 

@@ -24,3 +24,6 @@ export async function withKeys<T>(work: (office: Office) => Promise<T>): Promise
 
 /** To the minute, for a person. */
 export const told = (instant: string): string => `${instant.slice(0, 16).replace('T', ' ')} UTC`;
+
+/** To the second, for a person: on which side of it something was signed decides whether it counts. */
+export const toldExactly = (instant: string): string => `${instant.slice(0, 19).replace('T', ' ')} UTC`;

@@ -40,15 +40,18 @@ export type EventOf<T extends EventType> = {
 }[T];
 export type DomainEvent = EventOf<EventType>;
 export type JobEvent = EventOf<'JobStarted' | 'AttemptMade' | 'JobCompleted' | 'ReceiptSigned'>;
-export type PaymentEvent = EventOf<
-  | 'PaymentReserved'
-  | 'PaymentSettled'
-  | 'PaymentRejected'
-  | 'PaymentReleased'
-  | 'SettlementUnknown'
-  | 'SettlementRetried'
->;
+export const PAYMENT_TYPES = [
+  'PaymentReserved',
+  'PaymentSettled',
+  'PaymentRejected',
+  'PaymentReleased',
+  'SettlementUnknown',
+  'SettlementRetried',
+] as const satisfies readonly EventType[];
+export type PaymentEvent = EventOf<(typeof PAYMENT_TYPES)[number]>;
 export type ClaimEvent = EventOf<'KeyClaimed' | 'KeyReleased'>;
+export const isPaymentEvent = (event: DomainEvent): event is PaymentEvent =>
+  PAYMENT_TYPES.some((type) => type === event.type);
 export type KeyEvent = EventOf<'KeyActivated' | 'KeyRetired'>;
 
 export const STREAM = {

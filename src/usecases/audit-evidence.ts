@@ -5,6 +5,7 @@ import {
   compareKeys,
   type EvidenceFinding,
   type KeptCheckpoint,
+  type KeptFacts,
 } from '../domain/audit/evidence.ts';
 import { type DomainEvent, STREAM } from '../domain/events.ts';
 import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
@@ -12,7 +13,7 @@ import type { Primitives } from '../domain/receipt/verify.ts';
 import { type RecordedEvent, readEvent } from '../domain/recorded.ts';
 import { verifyCheckpoint } from '../domain/transparency/checkpoint.ts';
 import { leafData } from '../domain/transparency/leaves.ts';
-import { type Hash, leafHash } from '../domain/transparency/merkle.ts';
+import type { Hash } from '../domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../domain/transparency/tree.ts';
 
 export type KeptEvidence = {
@@ -58,7 +59,7 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       const data = await leafData(event, sha256);
       if (data === null) return;
       if (tree.size === 0) await noteRoot();
-      tree = (await appendLeaf(tree, await leafHash(data, sha256), sha256)).tree;
+      tree = (await appendLeaf(tree, data, sha256)).tree;
       await noteRoot();
     },
     async finish() {
@@ -66,11 +67,22 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       const findings = kept.keys === null ? [] : [...compareKeys(announced, kept.keys)];
       const trusted = kept.keys ?? announced.map(({ key }) => key);
       for (const checkpoint of kept.checkpoints) {
-        const signed = (await verifyCheckpoint(checkpoint.note, trusted, primitives)) !== null;
+        const signature = await signatureOf(checkpoint, trusted, primitives);
         const root = roots.get(checkpoint.size) ?? null;
-        findings.push(...compareCheckpoint(checkpoint, { origin, leaves: tree.size, root, signed }));
+        findings.push(...compareCheckpoint(checkpoint, { origin, leaves: tree.size, root, signature }));
       }
       return findings;
     },
   };
+}
+
+/** `keys`: the trusted ones. */
+async function signatureOf(
+  { note }: KeptCheckpoint,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<KeptFacts['signature']> {
+  if ((await verifyCheckpoint(note, keys, primitives)) !== null) return 'good';
+  const before = keys.map((key) => ({ ...key, compromisedAt: null }));
+  return (await verifyCheckpoint(note, before, primitives)) === null ? 'none' : 'compromised';
 }

@@ -1,7 +1,7 @@
 // Jobs in an audit: each stream folded from its start to its receipt, and then forgotten.
 import type { ClaimFacts } from '../domain/audit/judge-claim.ts';
 import { jobFaults } from '../domain/audit/judge-job.ts';
-import { judgeReceipt } from '../domain/audit/judge-receipt.ts';
+import { judgeJobReceipt } from '../domain/audit/judge-job-receipt.ts';
 import { type Fault, type Place, placeOf } from '../domain/audit/place.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
 import { type EventOf, type JobEvent, STREAM } from '../domain/events.ts';
@@ -96,7 +96,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     over.put(recorded.stream, true);
     if (before?.job.status !== 'completed') return { faults, payload: null };
     const events = before.events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
-    const verdict = await judgeReceipt(before.job, events, event.data, keys(), primitives);
+    const verdict = await judgeJobReceipt(before.job, events, event.data, keys(), primitives);
     return { faults: [...faults, ...verdict.faults], payload: verdict.payload };
   }
 

@@ -1,16 +1,14 @@
 // The transparency log in an audit: the tree built anew from the record, and every checkpoint held against it.
 import { fitFault, judgeCheckpoint } from '../domain/audit/judge-checkpoint.ts';
 import type { Fault, Place } from '../domain/audit/place.ts';
-import { fromBase64, toBase64 } from '../domain/bytes.ts';
 import type { DomainEvent, EventOf } from '../domain/events.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
 import { leafData } from '../domain/transparency/leaves.ts';
-import { type Hash, leafHash } from '../domain/transparency/merkle.ts';
-import { HASH_BYTES, TILE_WIDTH, treeReader } from '../domain/transparency/tiles.ts';
-import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '../domain/transparency/tree.ts';
-import type { AuditScratch } from '../ports/audit-scratch.ts';
+import type { Hash } from '../domain/transparency/merkle.ts';
+import type { AuditScratch, ScratchTable } from '../ports/audit-scratch.ts';
+import { hashTree } from './audit-log-hashes.ts';
 
 /** `due`: Unix seconds until which a checkpoint has to cover it; null: nothing was promised. */
 type Leaf = Place & { readonly due: number | null };
@@ -38,30 +36,12 @@ export type TreeAudit = {
 };
 
 export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAudit {
-  const { sha256 } = primitives;
-  /** Hashes by `<level>/<index>`, base64; leaves by their index. */
-  const hashes = scratch.table<string>('hash');
+  const tree = hashTree(scratch, primitives.sha256);
+  /** By their index. */
   const leaves = scratch.table<Leaf>('leaf');
-  let tree: Tree = EMPTY_TREE;
   let origin: string | null = null;
   /** `largest`: of any checkpoint; `good`: of the last that fits; `judged`: leaves whose promise is settled. */
   const so = { checkpoints: 0, largest: 0, good: 0, judged: 0, unfit: 0, fits: true, missed: false };
-
-  async function readTile(level: number, n: number): Promise<Uint8Array | null> {
-    const bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
-    let width = 0;
-    for (; width < TILE_WIDTH; width++) {
-      const hash = fromBase64(hashes.get(`${level}/${n * TILE_WIDTH + width}`) ?? '');
-      if (hash?.length !== HASH_BYTES) break;
-      bytes.set(hash, width * HASH_BYTES);
-    }
-    return width === 0 ? null : bytes.subarray(0, width * HASH_BYTES);
-  }
-
-  async function rootAt(size: number): Promise<Hash | null> {
-    if (size > tree.size) return null;
-    return size === tree.size ? rootOf(tree, sha256) : treeReader(readTile, sha256).root(0, size);
-  }
 
   /** Receipts that a checkpoint of that time covers too late, or still leaves out after the promised time. */
   function* overdue(size: number, atSeconds: number): Generator<Found> {
@@ -77,42 +57,40 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     }
   }
 
-  /** Where to look for what does not fit: the leaves since the last checkpoint that does. */
-  function narrowed(size: number): string {
-    const to = Math.min(size, tree.size);
-    const count = to - so.good;
-    const since = `since the last checkpoint that fits (${so.good} leaves)`;
-    if (count <= 0) return `; the record has no leaf ${since}`;
-    const nameOf = (index: number) => {
-      const leaf = leaves.get(String(index));
-      return `${leaf?.stream} revision ${leaf?.revision}`;
-    };
-    const leavesHere = count === 1 ? '1 leaf' : `${count} leaves`;
-    if (count > NAMED) return `; ${leavesHere} ${since}: ${nameOf(so.good)} to ${nameOf(to - 1)}`;
-    const names = Array.from({ length: count }, (_, i) => nameOf(so.good + i));
-    return `; ${leavesHere} ${since}: ${names.join(', ')}`;
+  /** `promised`: the origin that a receipt names. */
+  function promiseFaults(promised: string): readonly Fault[] {
+    if (promised === origin) return [];
+    if (origin !== null) {
+      const message = `the receipt promises to be in ${promised}, and the log is ${origin}`;
+      return [{ kind: 'receipt_origin_mismatch', message }];
+    }
+    // Once: without its checkpoints every receipt lacks them.
+    if (so.missed) return [];
+    so.missed = true;
+    const message = `receipts promise to be in ${promised}, and no checkpoint of it stands before them`;
+    return [{ kind: 'checkpoint_missing', message }];
+  }
+
+  /** Of a checkpoint that does not fit; null where one before it is why. */
+  function unfitFault(fault: Fault, size: number): Fault | null {
+    if (fault.kind !== 'checkpoint_ahead' && fault.kind !== 'checkpoint_root_mismatch') return fault;
+    if (!so.fits) {
+      so.unfit++;
+      return null;
+    }
+    so.fits = false;
+    return { ...fault, message: `${fault.message}${narrowed(leaves, so.good, Math.min(size, tree.size))}` };
   }
 
   return {
     async leaf(place, event, payload) {
-      const data = await leafData(event, sha256);
+      const data = await leafData(event, primitives.sha256);
       if (data === null) return [];
       const promise = payload?.log ?? null;
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
       leaves.put(String(tree.size), { ...place, due });
-      const appended = await appendLeaf(tree, await leafHash(data, sha256), sha256);
-      for (const { level, index, hash } of appended.entries) hashes.put(`${level}/${index}`, toBase64(hash));
-      tree = appended.tree;
-      if (promise === null || promise.origin === origin) return [];
-      if (origin !== null) {
-        const message = `the receipt promises to be in ${promise.origin}, and the log is ${origin}`;
-        return [{ kind: 'receipt_origin_mismatch', message }];
-      }
-      // Once: without its checkpoints every receipt lacks them.
-      if (so.missed) return [];
-      so.missed = true;
-      const message = `receipts promise to be in ${promise.origin}, and no checkpoint of it stands before them`;
-      return [{ kind: 'checkpoint_missing', message }];
+      await tree.append(data);
+      return promise === null ? [] : promiseFaults(promise.origin);
     },
     async checkpoint(place, { data }, keys) {
       so.checkpoints++;
@@ -120,7 +98,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const found = faults.map((fault) => ({ fault, place }));
       if (head === null) return found;
       const last = origin === null ? null : { origin, size: so.largest };
-      const unfit = fitFault(head, { last, leaves: tree.size, root: await rootAt(head.size) });
+      const unfit = fitFault(head, { last, leaves: tree.size, root: await tree.rootAt(head.size) });
       origin ??= head.origin;
       so.largest = Math.max(so.largest, head.size);
       if (unfit === null) {
@@ -129,17 +107,10 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
         if (faults.length > 0) return found;
         return [...overdue(head.size, Math.floor(Date.parse(data.signedAt) / 1000))];
       }
-      const ofTree = unfit.kind === 'checkpoint_ahead' || unfit.kind === 'checkpoint_root_mismatch';
-      if (ofTree && !so.fits) {
-        so.unfit++;
-        return found;
-      }
-      if (!ofTree) return [...found, { fault: unfit, place }];
-      so.fits = false;
-      const message = `${unfit.message}${narrowed(head.size)}`;
-      return [...found, { fault: { ...unfit, message }, place }];
+      const told = unfitFault(unfit, head.size);
+      return told === null ? found : [...found, { fault: told, place }];
     },
-    root: () => rootOf(tree, sha256),
+    root: tree.root,
     get size() {
       return tree.size;
     },
@@ -160,3 +131,18 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
 
 /** So many leaves are named one by one. */
 const NAMED = 5;
+
+/** Where to look for what does not fit: the leaves since the last checkpoint that does, of `good` leaves, up to `to`. */
+function narrowed(leaves: ScratchTable<Leaf>, good: number, to: number): string {
+  const count = to - good;
+  const since = `since the last checkpoint that fits (${good} leaves)`;
+  if (count <= 0) return `; the record has no leaf ${since}`;
+  const nameOf = (index: number) => {
+    const leaf = leaves.get(String(index));
+    return `${leaf?.stream} revision ${leaf?.revision}`;
+  };
+  const leavesHere = count === 1 ? '1 leaf' : `${count} leaves`;
+  if (count > NAMED) return `; ${leavesHere} ${since}: ${nameOf(good)} to ${nameOf(to - 1)}`;
+  const names = Array.from({ length: count }, (_, i) => nameOf(good + i));
+  return `; ${leavesHere} ${since}: ${names.join(', ')}`;
+}

@@ -1,9 +1,10 @@
 // An audit of the whole record: every event once, in the log's order, and nothing else. Where the events come from, a log
 // or an exported file, is the caller's.
 import type { Finding } from '../domain/audit/finding.ts';
+import { COMPROMISED } from '../domain/audit/judge-job-receipt.ts';
 import { type Fault, findingOf, homeFault, type Place, placeOf } from '../domain/audit/place.ts';
 import { toBase64 } from '../domain/bytes.ts';
-import type { DomainEvent, JobEvent, KeyEvent } from '../domain/events.ts';
+import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '../domain/events.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
 import { type RecordedEvent, readEvent } from '../domain/recorded.ts';
 import type { AuditScratch } from '../ports/audit-scratch.ts';
@@ -90,25 +91,19 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   async function key(event: KeyEvent, place: Place): Promise<void> {
     const { faults, undone } = await keys.take(event);
     reportAll(faults, place);
-    for (const receipt of undone) report(undoneBy(place), receipt);
+    for (const receipt of undone) report(undoneBy(event, place), receipt);
     await tree.leaf(place, event, null);
   }
 
   /** An event where it belongs. */
   async function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): Promise<void> {
+    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), place);
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
       case 'JobCompleted':
       case 'ReceiptSigned':
         return job(recorded, event, place);
-      case 'PaymentReserved':
-      case 'PaymentSettled':
-      case 'PaymentRejected':
-      case 'PaymentReleased':
-      case 'SettlementUnknown':
-      case 'SettlementRetried':
-        return reportAll(money.payment(recorded.stream, event), place);
       case 'KeyClaimed':
       case 'KeyReleased':
         return reportAll(money.claim(recorded.stream, event, jobs.statusOf), place);
@@ -172,7 +167,8 @@ const UNREADABLE: Fault = {
   message: 'no type and version that was ever released has such data',
 };
 
-const undoneBy = ({ stream, revision }: Place): Fault => ({
-  kind: 'receipt_key_invalid',
-  message: `issued after its key had ended, as ${stream} revision ${revision} says later`,
-});
+function undoneBy({ type, data }: KeyEvent, { stream, revision }: Place): Fault {
+  const compromised = type === 'KeyRetired' && data.reason === 'compromised';
+  const message = `issued after its key had ended, as ${stream} revision ${revision} says later`;
+  return { kind: 'receipt_key_invalid', message: compromised ? `${message}: ${COMPROMISED}` : message };
+}

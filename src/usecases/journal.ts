@@ -1,6 +1,6 @@
 // Reading and writing the log for the use cases: envelopes, repeats until the fate is known, and folded streams.
 import type { JsonObject } from '../domain/canonical-json.ts';
-import { type DomainEvent, STREAM } from '../domain/events.ts';
+import { type DomainEvent, isPaymentEvent, STREAM } from '../domain/events.ts';
 import { absentJob, evolveJob, type Job } from '../domain/job/state.ts';
 import { type Claim, evolveClaim, freeClaim } from '../domain/payment/claim.ts';
 import { absentPayment, evolvePayment, type Payment } from '../domain/payment/state.ts';
@@ -92,19 +92,9 @@ export const loadJob = (log: EventLog, jobId: string): Promise<View<Job>> =>
   });
 
 export const loadPayment = (log: EventLog, stream: string): Promise<View<Payment>> =>
-  loadStream(log, stream, absentPayment, (payment, event) => {
-    switch (event.type) {
-      case 'PaymentReserved':
-      case 'PaymentSettled':
-      case 'PaymentRejected':
-      case 'PaymentReleased':
-      case 'SettlementUnknown':
-      case 'SettlementRetried':
-        return evolvePayment(payment, event);
-      default:
-        return payment;
-    }
-  });
+  loadStream(log, stream, absentPayment, (payment, event) =>
+    isPaymentEvent(event) ? evolvePayment(payment, event) : payment,
+  );
 
 export const loadClaim = (log: EventLog, stream: string): Promise<View<Claim>> =>
   loadStream(log, stream, freeClaim, (claim, event) => {

@@ -2,7 +2,7 @@
 import { type KeyRecord, keyOpenAt } from '../domain/receipt/keys.ts';
 import type { HeldKey } from '../domain/receipt/keys-held.ts';
 import type { JournalDeps } from './journal.ts';
-import { loadKeyRing } from './signing-keys.ts';
+import { loadKeyRing, windowOf } from './signing-keys.ts';
 
 /** `unannounced`: in the file, and not in the log: it signs nothing yet. */
 export type KeyState = 'active' | 'retiring' | 'retired' | 'compromised' | 'unannounced';
@@ -44,20 +44,12 @@ export async function listKeys(
 }
 
 function announcedKey(key: KeyRecord, now: number): Omit<ListedKey, 'inFile'> {
-  const { keyId, purpose, notBefore, notAfter, compromisedAt } = key;
-  const times = { notBefore: iso(notBefore), notAfter: iso(notAfter), compromisedAt: iso(compromisedAt) };
-  return { keyId, purpose, state: stateOf(key, now), ...times };
+  const { keyId, purpose } = key;
+  return { keyId, purpose, state: stateOf(key, now), ...windowOf(key) };
 }
 
 function stateOf(key: KeyRecord, now: number): KeyState {
   if (key.compromisedAt !== null) return 'compromised';
   if (key.notAfter === null) return 'active';
   return keyOpenAt(key, now) ? 'retiring' : 'retired';
-}
-
-/** `seconds`: Unix. */
-function iso(seconds: number): string;
-function iso(seconds: number | null): string | null;
-function iso(seconds: number | null): string | null {
-  return seconds === null ? null : new Date(seconds * 1000).toISOString();
 }

@@ -1,5 +1,5 @@
 // Which payments an operator has to look after, from the log alone, read once from its beginning.
-import type { DomainEvent, PaymentEvent } from '../domain/events.ts';
+import { type DomainEvent, PAYMENT_TYPES, type PaymentEvent } from '../domain/events.ts';
 import {
   evolveEntry,
   type LedgerEntry,
@@ -28,12 +28,7 @@ export type OpenPayment = {
 };
 
 const TYPES = [
-  'PaymentReserved',
-  'PaymentSettled',
-  'PaymentRejected',
-  'PaymentReleased',
-  'SettlementUnknown',
-  'SettlementRetried',
+  ...PAYMENT_TYPES,
   'JobStarted',
   'JobCompleted',
 ] as const satisfies readonly LedgerEvent['type'][];

@@ -6,7 +6,7 @@ import { lastingKeys } from '../domain/receipt/keys-held.ts';
 import { WrongExpectedVersion } from '../ports/event-log.ts';
 import { appendUntilKnown, envelope } from './journal.ts';
 import { type KeyOfficeDeps, mark } from './rotate-keys.ts';
-import { demandSameSecret, loadKeyRing, withPatience } from './signing-keys.ts';
+import { demandSameSecret, iso, loadKeyRing, withPatience } from './signing-keys.ts';
 
 /** As every process needs to read of it, and a job in flight to end under the key it may have begun with. */
 const NOTICE_MS = 600_000;
@@ -53,7 +53,6 @@ export async function retireKey(
 type Retired = { readonly type: 'KeyRetired'; readonly data: EventOf<'KeyRetired'>['data'] };
 
 function retirement(keyId: string, now: number, compromisedAt: number | null): Retired {
-  const iso = (ms: number) => new Date(ms).toISOString();
   return {
     type: 'KeyRetired',
     data: {

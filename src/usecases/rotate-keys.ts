@@ -7,7 +7,15 @@ import { lastingKeys } from '../domain/receipt/keys-held.ts';
 import { WrongExpectedVersion } from '../ports/event-log.ts';
 import type { KeyStore, KeyStoreContent, StoredKey } from '../ports/key-store.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from './journal.ts';
-import { activation, demandSameSecret, type KeyRing, loadKeyRing, withPatience } from './signing-keys.ts';
+import {
+  activation,
+  demandSameSecret,
+  iso,
+  type KeyRing,
+  loadKeyRing,
+  windowOf,
+  withPatience,
+} from './signing-keys.ts';
 
 export type KeyOfficeDeps = JournalDeps & { readonly store: KeyStore };
 
@@ -52,8 +60,6 @@ export async function rotateKeys(
   }
 }
 
-const iso = (ms: number) => new Date(ms).toISOString();
-
 const isAnnounced = ({ keys }: KeyRing, { keyId }: StoredKey): boolean =>
   keys.some((key) => key.keyId === keyId);
 
@@ -82,9 +88,10 @@ function completed({ store }: KeyOfficeDeps, ring: KeyRing, purpose: KeyPurpose)
   const [successor] = lastingKeys(keys, ring.keys, purpose);
   if (successor === undefined)
     throw new Error('a key that was announced is gone from the key file, or retired');
-  const retiring = ring.keys.flatMap(({ keyId, notAfter }) =>
-    left.includes(keyId) && notAfter !== null ? [{ keyId, effectiveAt: iso(notAfter * 1000) }] : [],
-  );
+  const retiring = ring.keys.flatMap((key) => {
+    const { notAfter } = windowOf(key);
+    return left.includes(key.keyId) && notAfter !== null ? [{ keyId: key.keyId, effectiveAt: notAfter }] : [];
+  });
   return { outcome: 'completed', keyId: successor.keyId, retiring };
 }
 

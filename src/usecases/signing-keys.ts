@@ -70,7 +70,7 @@ export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Prom
     const first = firstKeys(ring, own);
     const [oldest] = first;
     if (oldest === undefined) return ring;
-    const activatedAt = new Date(deps.clock.now()).toISOString();
+    const activatedAt = iso(deps.clock.now());
     const events = first.map((key) => activation(key, own.secretCheck, activatedAt));
     try {
       const enveloped = envelope(deps, events, oldest.key.keyId);
@@ -97,6 +97,16 @@ function firstKeys(ring: KeyRing, { keys }: OwnKeys): readonly Announced[] {
     : firstActive('checkpoint');
   return [...receipt, ...checkpoint];
 }
+
+/** `ms`: Unix. */
+export const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** The times of a key in RFC 3339. */
+export const windowOf = ({ notBefore, notAfter, compromisedAt }: KeyRecord) => ({
+  notBefore: iso(notBefore * 1000),
+  notAfter: notAfter === null ? null : iso(notAfter * 1000),
+  compromisedAt: compromisedAt === null ? null : iso(compromisedAt * 1000),
+});
 
 export function activation(
   { key, purpose }: Announced,

@@ -38,6 +38,8 @@ const list = async (): Promise<Row[]> => good(['list']);
 const shown = (rows: readonly Row[]) =>
   rows.map(({ purpose, state, inFile }) => `${purpose} ${state} ${inFile}`);
 
+const isRetiring = ({ state, purpose }: Row) => purpose === 'checkpoint' && state === 'retiring';
+
 describe('relay keys, on a log that a service has begun', () => {
   before(startedOnce);
   let first = '';
@@ -72,18 +74,45 @@ describe('relay keys, on a log that a service has begun', () => {
   });
 
   test('retire --compromised --since: the day stands in the list, for people and for machines', async () => {
-    const since = '2026-01-31T12:00:00Z';
-    const retired = await good(['retire', '--compromised', '--since', since, first]);
-    assert.deepEqual([retired.outcome, retired.compromisedAt], ['retired', '2026-01-31T12:00:00.000Z']);
-    const again = await good(['retire', '--compromised', '--since', '2026-02-01', first]);
-    assert.deepEqual([again.outcome, again.compromisedAt], ['unchanged', retired.compromisedAt]);
+    const since = '2026-01-31T12:00:07Z';
+    const retired = await good(['retire', '--compromised', '--since', since, '--', first]);
+    assert.deepEqual([retired.outcome, retired.compromisedAt], ['retired', '2026-01-31T12:00:07.000Z']);
+    const again = await keys(['retire', '--compromised', '--since', '2026-02-01', '--', first]);
+    const [unchanged = '', told = '', rule = '', ...more] = again.stdout.split('\n');
+    assert.deepEqual([again.code, more], [0, ['']]);
+    assert.match(unchanged, /nothing was recorded/);
+    assert.ok(told.startsWith(`receipt key ${first} is compromised since 2026-01-31 12:00:07 UTC: `), told);
+    assert.match(rule, /^A receipt of its from then on does not verify, .* earlier ones verify\.$/);
     const { code, stdout } = await keys(['list']);
     assert.equal(code, 0);
     const [, old = '', checkpoint = '', fresh = ''] = stdout.split('\n');
-    assert.ok(old.startsWith(`${first}  receipt     compromised since 2026-01-31 12:00 UTC  `), stdout);
+    assert.ok(old.startsWith(`${first}  receipt     compromised since 2026-01-31 12:00:07 UTC  `), stdout);
     assert.match(checkpoint, /^[\w-]{43} {2}checkpoint {2}active .* in the key file, active$/);
     assert.ok(fresh.startsWith(second), stdout);
     printed = stdout;
+  });
+
+  test('rotate: without --grace the old key runs out after ten minutes', async () => {
+    const begun = Date.now();
+    const { retiring } = await good(['rotate', '--purpose', 'checkpoint']);
+    assert.equal(retiring.length, 1);
+    const graceMs = Date.parse(retiring[0].effectiveAt) - begun;
+    assert.ok(graceMs >= 600_000 && graceMs < 660_000, `${graceMs}`);
+  });
+
+  test('retire: a compromised checkpoint key is told to count nowhere, and one that is merely over until when it signs', async () => {
+    const keyId = (await list()).find(isRetiring)?.keyId ?? assert.fail('no key is retiring');
+    const over = await keys(['retire', '--', keyId]);
+    assert.match(
+      over.stdout,
+      /^It had ended .*\ncheckpoint key [\w-]{43} signs until [-\d]{10} \d\d:\d\d UTC\n$/,
+    );
+    const lost = await keys(['retire', '--compromised', '--', keyId]);
+    assert.match(
+      lost.stdout,
+      /^checkpoint key [\w-]{43} is compromised since .*\nNo checkpoint of its counts any more/,
+    );
+    assert.deepEqual([over.code, lost.code], [0, 0]);
   });
 
   test('no private part and no secret is ever shown', async () => {

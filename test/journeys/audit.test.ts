@@ -353,6 +353,30 @@ test('a history made anew without one job, by the holder of all keys, meets an o
   );
 });
 
+test('a relay that disowns its checkpoint key cannot rewrite what that key has signed', async () => {
+  const anew = await auditHistory({ jobs: 20, keys: history.keys, without: 3 });
+  const { keyId } = history.keys.checkpoint;
+  const retired = { v: 1, keyId, reason: 'compromised', compromisedAt: '2026-01-01T00:00:00.000Z' };
+  const [last] = anew.events.slice(-1);
+  const [key] = anew.events.filter(({ stream }) => stream === STREAM.keys).slice(-1);
+  assert.ok(last !== undefined && key !== undefined);
+  const at = last.created;
+  const disowned = renumbered([
+    ...anew.events,
+    {
+      ...key,
+      id: crypto.randomUUID(),
+      type: 'KeyRetired',
+      data: { ...retired, effectiveAt: at, retiredAt: at },
+    },
+  ]);
+  const { findings } = await auditText(exportOf(disowned), { checkpoints: history.checkpoints.slice(1, 2) });
+  assert.deepEqual(
+    findings.map(({ kind }) => kind),
+    ['kept_checkpoint_key_compromised', 'kept_checkpoint_root_mismatch'],
+  );
+});
+
 test('a history made anew with other keys meets a kept key set, or a kept checkpoint alone', async () => {
   const anew = await auditHistory({ jobs: 20, keys: historyKeys() });
   assert.deepEqual((await auditText(exportOf(anew.events))).findings, [], 'it agrees with itself');
@@ -364,5 +388,6 @@ test('a history made anew with other keys meets a kept key set, or a kept checkp
     jwks,
     checkpoints,
   });
-  await isFound(anew.events, ['kept_checkpoint_signature_invalid - - -'], { checkpoints });
+  const unsigned = 'kept_checkpoint_signature_invalid - - -';
+  await isFound(anew.events, [unsigned, 'kept_checkpoint_root_mismatch - - -'], { checkpoints });
 });

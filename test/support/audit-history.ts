@@ -6,7 +6,6 @@ import { TRANSPARENCY } from '#src/domain/limits.ts';
 import { evolveKeys, type KeyRecord, toJwk } from '#src/domain/receipt/keys.ts';
 import { readEvent } from '#src/domain/recorded.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
-import { leafHash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
@@ -160,7 +159,7 @@ function checkpointBook({ log }: Shared, key: TestKey, now: () => number) {
         const event = recorded === undefined ? null : readEvent(recorded);
         const data = event === null ? null : await leafData(event, sha256);
         // The genesis is signed over nothing, whatever was announced before.
-        if (data !== null) tree = (await appendLeaf(tree, await leafHash(data, sha256), sha256)).tree;
+        if (data !== null) tree = (await appendLeaf(tree, data, sha256)).tree;
       }
       if (tree.size === signed) return;
       signed = notes.length === 0 ? 0 : tree.size;

@@ -1,4 +1,4 @@
-// A record as a relay writes it, with its keys, its receipt log and all that the use cases append, and the hands of a
+// A record as a relay writes it, with its keys, its transparency log and what the use cases append, and the hands of a
 // forger: what is edited, dropped, swapped or signed anew afterwards.
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
@@ -7,7 +7,6 @@ import { STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { readEvent } from '#src/domain/recorded.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
-import { leafHash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { type AuditSummary, makeAuditor } from '#src/usecases/audit-log.ts';
@@ -79,7 +78,7 @@ export async function treeOf(
   for (const recorded of events) {
     const event = readEvent(recorded);
     const data = event === null || tree.size >= size ? null : await leafData(event, sha256);
-    if (data !== null) tree = (await appendLeaf(tree, await leafHash(data, sha256), sha256)).tree;
+    if (data !== null) tree = (await appendLeaf(tree, data, sha256)).tree;
   }
   return tree;
 }
@@ -87,7 +86,7 @@ export async function treeOf(
 export type Audited = { readonly findings: readonly Finding[]; readonly summary: AuditSummary };
 
 /** A batch so small that what is asked for is found in memory as well as in the file. */
-const HELD = 7;
+const HELD = { changes: 7, characters: 10_000 };
 
 export async function audit(events: readonly RecordedEvent[]): Promise<Audited> {
   const findings: Finding[] = [];

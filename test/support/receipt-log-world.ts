@@ -1,9 +1,8 @@
-// Processes that keep one receipt log: each with rows of its own, which may be behind, over a log that all share.
+// Processes that keep one transparency log: each with rows of its own, which may be behind, over a log that all share.
 import type { KeyRecord } from '#src/domain/receipt/keys.ts';
 import { decodeEvent } from '#src/domain/recorded.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
-import { leafHash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import { openReceiptLog } from '#src/usecases/receipt-log.ts';
@@ -38,7 +37,7 @@ export async function rowsOf(events: readonly RecordedEvent[]): Promise<Standing
     const event = decodeEvent(recorded);
     const data = event && (await leafData(event, sha256));
     if (data === null) continue;
-    const grown = await appendLeaf(tree, await leafHash(data, sha256), sha256);
+    const grown = await appendLeaf(tree, data, sha256);
     tree = grown.tree;
     for (const { level, index, hash } of grown.entries) {
       const name = `${level}/${Math.floor(index / 256)}`;

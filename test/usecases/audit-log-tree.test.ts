@@ -327,6 +327,27 @@ describe('keys', () => {
       findings.map(({ kind, stream, revision, jobId }) => [kind, stream, revision, jobId]),
       [['receipt_key_invalid', undone.stream, '3', undone.data.jobId]],
     );
+    assert.match(findings[0]?.message ?? '', /the key is compromised, .* every later audit says the same\.$/);
+  });
+  test('a receipt by a key that was known to be compromised says so, and one by a key that was over does not', async () => {
+    const own = await givenRecord({ log: false });
+    await own.announce(testKey());
+    await own.retire(own.key, { reason: 'compromised', compromisedAt: own.now() });
+    await own.paid();
+    const over = await givenRecord({ log: false });
+    await over.retire(over.key);
+    over.clock.advance(1000);
+    await over.paid();
+    for (const [record, says] of [
+      [own, true],
+      [over, false],
+    ] as const) {
+      const { findings } = await audit(record.log.events);
+      assert.deepEqual(
+        findings.map(({ kind, message }) => [kind, message.includes('the key is compromised')]),
+        [['receipt_key_invalid', says]],
+      );
+    }
   });
   test('a checkpoint by a retired key is named where it was signed after the retirement', async () => {
     const own = await givenRecord();

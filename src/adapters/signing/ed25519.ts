@@ -1,6 +1,7 @@
 // Ed25519 (RFC 8032) with node:crypto and key objects that are made once.
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { toBase64url } from '../../domain/bytes.ts';
+import { thumbprintText } from '../../domain/receipt/keys.ts';
 import type { SigningKey } from '../../ports/signer.ts';
 
 /** The key that signs: one entry of the key file. */
@@ -18,8 +19,7 @@ export function ed25519SigningKey(key: Ed25519Key): SigningKey {
 
 /** RFC 7638 thumbprint (SHA-256, base64url) of the Ed25519 public key `x` (RFC 8037: base64url, 32 bytes). */
 export function thumbprint(x: string): string {
-  const json = JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
-  return toBase64url(createHash('sha256').update(json, 'utf8').digest());
+  return toBase64url(createHash('sha256').update(thumbprintText(x), 'utf8').digest());
 }
 
 /** The public half's `x` (RFC 8037). */

@@ -14,7 +14,9 @@ export type EvidenceFindingKind =
   /** The record lets a key sign earlier or longer than the trusted key set does. */
   | 'key_window_wider'
   | 'kept_checkpoint_signature_invalid'
-  /** It is of another receipt log. */
+  /** A checkpoint key of the record has signed it, and was compromised: the record is held against it all the same. */
+  | 'kept_checkpoint_key_compromised'
+  /** It is of another transparency log. */
   | 'kept_checkpoint_origin_mismatch'
   /** The record has fewer leaves than were signed. */
   | 'kept_checkpoint_ahead'
@@ -78,18 +80,36 @@ export type KeptFacts = {
   readonly origin: string | null;
   readonly leaves: number;
   readonly root: Hash | null;
-  /** By a key that counts. */
-  readonly signed: boolean;
+  /** By a key that counts, by one that is only compromised, or by neither. */
+  readonly signature: 'good' | 'compromised' | 'none';
 };
 
 export function compareCheckpoint(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
-  const { source, size } = kept;
-  if (!facts.signed) {
-    const message = `No checkpoint key that counts here has signed the checkpoint of ${source}.`;
-    return [found('kept_checkpoint_signature_invalid', message)];
+  return [...signatureFindings(kept, facts), ...treeFindings(kept, facts)];
+}
+
+function signatureFindings({ source }: KeptCheckpoint, { signature }: KeptFacts): readonly EvidenceFinding[] {
+  switch (signature) {
+    case 'good':
+      return [];
+    case 'compromised': {
+      const message = `The key that signed the checkpoint of ${source} is compromised: somebody else may have signed it.`;
+      return [found('kept_checkpoint_key_compromised', message)];
+    }
+    case 'none': {
+      const message = `No checkpoint key that counts here has signed the checkpoint of ${source}.`;
+      return [found('kept_checkpoint_signature_invalid', message)];
+    }
+    default:
+      return signature satisfies never;
   }
+}
+
+/** Whoever signed it: a relay that could disown what it signed could rewrite what was signed over. */
+function treeFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
+  const { source, size } = kept;
   if (kept.origin !== facts.origin) {
-    const message = `The checkpoint of ${source} is of ${kept.origin}, the record of ${facts.origin ?? 'no receipt log'}.`;
+    const message = `The checkpoint of ${source} is of ${kept.origin}, the record of ${facts.origin ?? 'no transparency log'}.`;
     return [found('kept_checkpoint_origin_mismatch', message)];
   }
   if (facts.root === null) {

@@ -3,13 +3,14 @@
 import { Type } from '@sinclair/typebox';
 import type { Json } from '../canonical-json.ts';
 import { Instant, Nullable, strict } from '../event-fields.ts';
+import { parsedJson } from '../parsed-json.ts';
 import type { RecordedEvent } from '../recorded.ts';
 import { shapeCheck } from '../shape-check.ts';
 
 export const EXPORT_FORMAT = 'relay-export/1';
 
 export type ExportHead = {
-  /** Of the receipt log; null where there was none. */
+  /** Of the transparency log; null where there was none. */
   readonly origin: string | null;
   /** Position after which the export begins; null: with the first event. */
   readonly from: string | null;
@@ -23,8 +24,22 @@ export type ExportEnd = {
   readonly head: string | null;
 };
 
+export const NO_EVENTS: ExportEnd = { events: 0, streams: 0, head: null };
+
+export const withEvent = (
+  { events, streams }: ExportEnd,
+  { revision, position }: Pick<RecordedEvent, 'revision' | 'position'>,
+): ExportEnd => ({
+  events: events + 1,
+  streams: streams + (revision === 0n ? 1 : 0),
+  head: position,
+});
+
 /** An EventStoreDB event has 16 MiB at most, and escapes may lengthen it. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
+
+/** An auditor's, who trusts no line: a relay takes 128 KiB for a job at most, and writes no event of twice that. */
+export const MAX_AUDITED_LINE_BYTES = 256 * 1024;
 
 export const headLine = ({ origin, from }: ExportHead): string =>
   JSON.stringify({ format: EXPORT_FORMAT, origin, from });
@@ -81,7 +96,7 @@ const isEnd = shapeCheck(
 
 /** The first line; null where it is none of this format. */
 export function parseHead(line: string): ExportHead | null {
-  const value = parsed(line);
+  const value = parsedJson(line);
   if (!isHead(value) || headLine(value) !== line) return null;
   return { origin: value.origin, from: value.from };
 }
@@ -99,7 +114,7 @@ export type ExportLine =
 
 /** Any line after the first. */
 export function parseLine(line: string): ExportLine {
-  const value = parsed(line);
+  const value = parsedJson(line);
   if (value === undefined) return wrong('it is no JSON', value);
   if (isEnd(value)) {
     const { events, streams, head } = value;
@@ -127,14 +142,6 @@ const hasPlace = shapeCheck(Type.Object({ stream: Type.String(), revision: Type.
 function wrong(problem: string, value: unknown): ExportLine {
   const { stream, revision } = hasPlace(value) ? value : { stream: null, revision: null };
   return { kind: 'wrong', problem, stream, revision };
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }
 
 function spelledAlike(event: RecordedEvent, line: string): boolean {

@@ -46,7 +46,7 @@ export type JobFindingKind =
   | 'claim_missing'
   | 'claim_mismatch';
 
-/** `signature_valid` fails as `receipt_signature_valid`… in words of what is wrong. */
+/** A check that fails says what is wrong: `signature_valid` as `receipt_signature_invalid`. */
 export type ReceiptFindingKind = (typeof RECEIPT_FINDINGS)[CheckName];
 
 export const RECEIPT_FINDINGS = {
@@ -97,7 +97,15 @@ export type CheckpointFindingKind =
   | 'receipt_not_logged';
 
 /** Of a file that was exported: its reader finds these. */
-export type ExportFindingKind = `export_${string}`;
+export type ExportFindingKind =
+  /** The first line names another transparency log than the events do. */
+  | 'export_origin_mismatch'
+  /** A line that is no event, stands behind the end, or is a second end. */
+  | 'export_line_wrong'
+  /** The end line counts otherwise than what stands before it. */
+  | 'export_end_mismatch'
+  /** The last line is half, or no end line. */
+  | 'export_cut';
 
 export type FindingKind =
   | LogFindingKind

@@ -2,7 +2,7 @@
 import { toBase64url, utf8 } from '../bytes.ts';
 import type { EventOf, KeyEvent } from '../events.ts';
 import type { Sha256 } from '../receipt/commitments.ts';
-import type { KeyRecord } from '../receipt/keys.ts';
+import { type KeyRecord, thumbprintText } from '../receipt/keys.ts';
 import type { Fault } from './place.ts';
 
 export type KeyFacts = {
@@ -31,9 +31,7 @@ async function activationFaults(
 ): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
   if (keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was announced before'));
-  // RFC 7638, over the members that RFC 8037 requires.
-  const jwk = JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
-  if (toBase64url(await sha256(utf8(jwk))) !== keyId) {
+  if (toBase64url(await sha256(utf8(thumbprintText(x)))) !== keyId) {
     faults.push({ kind: 'key_id_mismatch', message: 'the name of the key is not its thumbprint' });
   }
   if (secretCheck !== null && secretCheck !== own) {

@@ -1,5 +1,5 @@
 // Where an event stands, and whether an event of its type may stand there.
-import { type DomainEvent, STREAM } from '../events.ts';
+import { type DomainEvent, isPaymentEvent, STREAM } from '../events.ts';
 import type { RecordedEvent } from '../recorded.ts';
 import type { Finding, FindingKind } from './finding.ts';
 
@@ -21,14 +21,19 @@ const sentence = (text: string): string =>
 
 const JOB = STREAM.job('');
 
+/** By the stream's name; null for a stream of something else. */
+export const jobOfStream = (stream: string): string | null =>
+  stream.startsWith(JOB) ? stream.slice(JOB.length) : null;
+
 /** The job of a job's stream by its name; of others the one that the event names. */
 export function placeOf({ stream, revision, position, data }: RecordedEvent): Place {
   const named = typeof data.jobId === 'string' ? data.jobId : null;
-  const jobId = stream.startsWith(JOB) ? stream.slice(JOB.length) : named;
+  const jobId = jobOfStream(stream) ?? named;
   return { stream, revision: String(revision), jobId, position };
 }
 
 export function homeFault(event: DomainEvent, stream: string): Fault | null {
+  if (isPaymentEvent(event)) return isHashed(STREAM.payment, stream) ? null : misplaced(event.type);
   switch (event.type) {
     case 'JobStarted':
     case 'AttemptMade':
@@ -37,13 +42,6 @@ export function homeFault(event: DomainEvent, stream: string): Fault | null {
       return inStreamOf(STREAM.job, event.data.jobId, event.type, stream);
     case 'DecisionRecorded':
       return inStreamOf(STREAM.decision, event.data.decisionId, event.type, stream);
-    case 'PaymentReserved':
-    case 'PaymentSettled':
-    case 'PaymentRejected':
-    case 'PaymentReleased':
-    case 'SettlementUnknown':
-    case 'SettlementRetried':
-      return isHashed(STREAM.payment, stream) ? null : misplaced(event.type);
     case 'KeyClaimed':
     case 'KeyReleased':
       return isHashed(STREAM.claim, stream) ? null : misplaced(event.type);

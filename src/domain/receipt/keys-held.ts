@@ -12,8 +12,8 @@ export type HeldKey = {
 };
 
 /**
- * So long a fresh key leaves the signing to an older one that is still valid: by then every process has read of it, and
- * shows it to who verifies. A little more than the 5 s within which they look.
+ * So long a fresh key leaves the signing to an older one that is still valid: by then every process has read of it.
+ * A little more than the 5 s within which they look.
  */
 const SETTLING_SECONDS = 6;
 

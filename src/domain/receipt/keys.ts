@@ -17,6 +17,9 @@ export type KeyRecord = {
   readonly compromisedAt: number | null;
 };
 
+/** What RFC 7638 hashes of an Ed25519 key: the members that RFC 8037 requires, by name. The key's id is its SHA-256. */
+export const thumbprintText = (x: string): string => JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
+
 const seconds = (instant: string) => Math.floor(Date.parse(instant) / 1000);
 
 /** A second retirement may close a key earlier, never open it again. */

@@ -6,7 +6,11 @@ import { sameHash } from './merkle.ts';
 
 /** The signature type byte of Ed25519. */
 const ED25519 = Uint8Array.of(1);
-const MAX_NOTE_BYTES = 64 * 1024;
+/**
+ * In UTF-16 code units, of which UTF-8 never has fewer bytes: no note of up to 256 KiB is refused. Post-quantum signatures
+ * have nearly 5 kB, and C2SP signed-note wants 16 of them read.
+ */
+const MAX_NOTE_LENGTH = 256 * 1024;
 
 export type NoteKey = {
   /** Schema-less URL, without a blank or a plus. */
@@ -46,7 +50,7 @@ export type Note = { readonly text: string; readonly signatures: readonly NoteSi
 
 /** The parts of a note, or null for anything else. Says nothing of its signatures. */
 export function parseNote(note: string): Note | null {
-  if (note.length > MAX_NOTE_BYTES || hasControl(note)) return null;
+  if (note.length > MAX_NOTE_LENGTH || hasControl(note)) return null;
   const border = note.lastIndexOf('\n\n');
   if (border < 0 || !note.endsWith('\n')) return null;
   const lines = note.slice(border + 2, -1).split('\n');

@@ -1,7 +1,7 @@
 // The growing tree in little: its size and the roots of the complete subtrees along its right edge (a compact range).
 // That is all that appending a leaf and telling the root need, however large the tree is.
 import type { Sha256 } from '../receipt/commitments.ts';
-import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
+import { emptyRoot, type Hash, leafHash, nodeHash } from './merkle.ts';
 import { TILE_HEIGHT } from './tiles.ts';
 
 export type Tree = {
@@ -15,15 +15,15 @@ export const EMPTY_TREE: Tree = { size: 0, edge: [] };
 /** A hash that a tile holds: the `index`-th of its level (C2SP tlog-tiles). */
 export type TileEntry = { readonly level: number; readonly index: number; readonly hash: Hash };
 
-/** `entries`: the leaf, and the root of every whole tile that it completes. */
+/** `data`: of the leaf, as it is before it is hashed. `entries`: its hash, and the root of every whole tile that it completes. */
 export async function appendLeaf(
   tree: Tree,
-  leaf: Hash,
+  data: Uint8Array,
   sha256: Sha256,
 ): Promise<{ readonly tree: Tree; readonly entries: readonly TileEntry[] }> {
-  const entries: TileEntry[] = [{ level: 0, index: tree.size, hash: leaf }];
+  let hash = await leafHash(data, sha256);
+  const entries: TileEntry[] = [{ level: 0, index: tree.size, hash }];
   const edge = [...tree.edge];
-  let hash = leaf;
   let height = 0;
   // As in adding one to a binary number: what is complete on the left is merged with what has just become complete.
   for (let rest = tree.size; rest % 2 === 1; rest = Math.floor(rest / 2)) {

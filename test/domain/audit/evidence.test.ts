@@ -47,15 +47,28 @@ test('a key of another name, purpose or public half is another key', () => {
 
 const root = new Uint8Array(32).fill(7);
 const kept = { origin: 'relay.example/receipts', size: 5, root, source: 'a file', note: '' };
-const facts: KeptFacts = { origin: kept.origin, leaves: 9, root, signed: true };
+const facts: KeptFacts = { origin: kept.origin, leaves: 9, root, signature: 'good' };
 const judged = (changes: Partial<KeptFacts>) =>
   compareCheckpoint(kept, { ...facts, ...changes }).map(({ kind }) => kind);
 
 test('a kept checkpoint is content with the same root under the same name, and with nothing else', () => {
   assert.deepEqual(judged({}), []);
-  assert.deepEqual(judged({ signed: false }), ['kept_checkpoint_signature_invalid']);
   assert.deepEqual(judged({ origin: 'else.example/receipts' }), ['kept_checkpoint_origin_mismatch']);
   assert.deepEqual(judged({ origin: null }), ['kept_checkpoint_origin_mismatch']);
   assert.deepEqual(judged({ root: null, leaves: 4 }), ['kept_checkpoint_ahead']);
   assert.deepEqual(judged({ root: new Uint8Array(32) }), ['kept_checkpoint_root_mismatch']);
+});
+
+test('whoever signed it, its size and root are compared all the same', () => {
+  for (const [signature, kind] of [
+    ['none', 'kept_checkpoint_signature_invalid'],
+    ['compromised', 'kept_checkpoint_key_compromised'],
+  ] as const) {
+    assert.deepEqual(judged({ signature }), [kind]);
+    assert.deepEqual(judged({ signature, root: null }), [kind, 'kept_checkpoint_ahead']);
+    assert.deepEqual(judged({ signature, root: new Uint8Array(32) }), [
+      kind,
+      'kept_checkpoint_root_mismatch',
+    ]);
+  }
 });

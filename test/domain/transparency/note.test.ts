@@ -66,6 +66,14 @@ describe('a note of ours', () => {
     for (const text of [`${note}${more}\n`, note.replace('\n\n—', `\n\n${more}\n—`)])
       assert.deepEqual(await verifyNote(noteOf(text), [ours(key)], primitives), ours(key));
   });
+  test('verifies beside sixteen signatures of a post-quantum size by algorithms that nobody here knows', async () => {
+    const large = (n: number) => `— relay.example/receipts ${toBase64(new Uint8Array(4 + 4627).fill(n))}\n`;
+    const sixteen = Array.from({ length: 16 }, (_, n) => large(n)).join('');
+    for (const text of [note + sixteen, note.replace('\n\n—', `\n\n${sixteen}—`)]) {
+      assert.equal(noteOf(text).signatures.length, 17);
+      assert.deepEqual(await verifyNote(noteOf(text), [ours(key)], primitives), ours(key));
+    }
+  });
   test('a bad signature by a known key refuses the whole note', async () => {
     const other = testKey();
     const bad = (await signNote('three\n', ours(other), other.sign, sha256)).split('\n').at(-2);

@@ -6,7 +6,7 @@ import type { CompletedJob } from '../job/state.ts';
 import type { ChainedEvent } from '../receipt/chain.ts';
 import { CHECK_WORDS } from '../receipt/check-words.ts';
 import type { KeyRecord } from '../receipt/keys.ts';
-import { isReceiptPayload, parseJws, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
+import { payloadOf, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
 import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
 import { RECEIPT_FINDINGS } from './finding.ts';
 import type { Fault } from './place.ts';
@@ -19,7 +19,7 @@ export type ReceiptVerdict = {
 };
 
 /** `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt. */
-export async function judgeReceipt(
+export async function judgeJobReceipt(
   job: Omit<CompletedJob, 'receipt'>,
   events: readonly ChainedEvent[],
   signed: ReceiptSigned,
@@ -42,14 +42,15 @@ export async function judgeReceipt(
   };
   const asked = { jws, receiptId, jobId: started.jobId, keys, job: facts, log: null };
   const report = await verifyReceipt(asked, primitives);
-  const parsed = parseJws(jws);
-  const payload = parsed !== null && isReceiptPayload(parsed.payload) ? parsed.payload : null;
+  const payload = payloadOf(jws);
   const faults: Fault[] = [];
   for (const { name, ok } of report.checks) {
     const kind = RECEIPT_FINDINGS[name];
     // Of what cannot be read every comparison fails: that says nothing more.
     if (ok || faults.some((fault) => fault.kind === kind) || (payload === null && !BARE.has(name))) continue;
-    faults.push({ kind, message: `not so (${name}): ${CHECK_WORDS[name]}` });
+    const why =
+      name === 'key_valid_at_issue' && isCompromised(keys, report.keyId, payload) ? `; ${COMPROMISED}` : '';
+    faults.push({ kind, message: `not so (${name}): ${CHECK_WORDS[name]}${why}` });
   }
   if (payload === null) return { faults, payload };
   if (!isEventOf(signed, payload, report.keyId)) {
@@ -61,6 +62,19 @@ export async function judgeReceipt(
     faults.push({ kind: 'receipt_content_mismatch', message });
   }
   return { faults, payload };
+}
+
+/** Said to an operator who did nothing but tell of the compromise. */
+export const COMPROMISED =
+  'the key is compromised, so the receipt does not verify, whoever signed it; every later audit says the same';
+
+function isCompromised(
+  keys: readonly KeyRecord[],
+  keyId: string | null,
+  payload: ReceiptPayload | null,
+): boolean {
+  const since = keys.find((key) => key.keyId === keyId)?.compromisedAt ?? null;
+  return since !== null && payload !== null && payload.iat >= since;
 }
 
 /** Checks that need no payload. */
