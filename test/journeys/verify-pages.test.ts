@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type Heard, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
+import { signed } from '#test/support/given-receipt.ts';
 import * as given from '#test/support/logged-receipt.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
@@ -382,6 +383,15 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
     '**/jwks.json': () => JSON.stringify(keys),
     '**/log/proof/*': () => proof,
   };
+  // A relay that keeps a log and leaves it out of the receipt has promised as much as any.
+  const { log: _, ...unpromised } = payload;
+  const silent = await signed(unpromised, given.key);
+  const unlogged = () => JSON.stringify({ ...given.receiptAnswer(), payload: unpromised, jws: silent });
+  cases.push([
+    { [RECEIPT]: unlogged, '**/jwks.json': () => JSON.stringify(keys) },
+    /^failed/,
+    /failed.* receipt_logged/,
+  ]);
   const otherTree = await given.checkpointOf(given.LEAVES.toReversed());
   cases.push(
     [
