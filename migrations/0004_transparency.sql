@@ -24,3 +24,5 @@ CREATE TABLE "transparency_tree" (
 	"edge" text NOT NULL,
 	"position" text NOT NULL
 );
+--> statement-breakpoint
+ALTER TABLE "checkpoints" ADD COLUMN "event" text;

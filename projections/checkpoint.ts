@@ -12,9 +12,15 @@ export const checkpoints = pgTable('checkpoints', {
   position: text().notNull(),
   /** Id of the log's first event: rows of another log are never continued. */
   origin: text().notNull(),
+  /** `eventMark` of the event at `position`; null where a version wrote the row that had no such column. */
+  event: text(),
 });
 
-export type Checkpoint = { readonly position: string; readonly origin: string };
+export type Checkpoint = {
+  readonly position: string;
+  readonly origin: string;
+  readonly event: string | null;
+};
 
 /** Any 64-bit number will do; this one spells `relay` and 1. */
 const PROJECTOR_LOCK = 125779768603953n;
@@ -40,6 +46,8 @@ export type Checkpoints = {
   own(set: string): Checkpoint | null;
   /** Every log that some rows are of: one, or none. */
   readonly origins: readonly string[];
+  /** Of every set. */
+  readonly all: readonly Checkpoint[];
   /** Model → the position up to which its rows are told already, by whichever set. */
   readonly told: ReadonlyMap<string, string>;
   /** Up to where the rows of all of the set's models are told, by whichever sets; null: not of all of them. */
@@ -49,7 +57,7 @@ export type Checkpoints = {
 export async function readCheckpoints(db: Db): Promise<Checkpoints> {
   const rows = await rowsOf<Checkpoint & { readonly id: string }>(
     db,
-    sql`select "id", "position", "origin" from ${checkpoints}`,
+    sql`select "id", "position", "origin", "event" from ${checkpoints}`,
   );
   const told = new Map<string, string>();
   for (const { id, position } of rows) {
@@ -59,19 +67,22 @@ export async function readCheckpoints(db: Db): Promise<Checkpoints> {
   return {
     own(set) {
       const row = rows.find(({ id }) => id === set);
-      return row === undefined ? null : { position: row.position, origin: row.origin };
+      return row === undefined ? null : checkpointOf(row);
     },
     origins,
+    all: rows.map(checkpointOf),
     told,
     standing(set) {
       const [position = ''] = modelsOf(set)
         .map((model) => told.get(model) ?? '')
         .sort();
       const [origin] = origins;
-      return position === '' || origin === undefined ? null : { position, origin };
+      return position === '' || origin === undefined ? null : { position, origin, event: null };
     },
   };
 }
+
+const checkpointOf = ({ position, origin, event }: Checkpoint): Checkpoint => ({ position, origin, event });
 
 /**
  * The projector's lock until the end of this transaction, or false at once where another holds it. Freed with its
@@ -101,10 +112,10 @@ export async function writeBatch(
   const parts = [sql`doc as materialized (select ${rows.doc}::text::json as d)`, ...rows.ctes];
   const move =
     from === null
-      ? sql`insert into ${checkpoints} ("id", "position", "origin")
-          select ${set}, ${to.position}, ${to.origin} where ${condition}
+      ? sql`insert into ${checkpoints} ("id", "position", "origin", "event")
+          select ${set}, ${to.position}, ${to.origin}, ${to.event} where ${condition}
           on conflict ("id") do nothing returning "position"`
-      : sql`update ${checkpoints} set "position" = ${to.position} where "id" = ${set}
+      : sql`update ${checkpoints} set "position" = ${to.position}, "event" = ${to.event} where "id" = ${set}
           and "position" = ${from.position} and "origin" = ${to.origin} and ${condition} returning "position"`;
   const moved = await rowsOf(tx, sql`with ${sql.join(parts, sql`, `)} ${move}`);
   return moved.length === 1;

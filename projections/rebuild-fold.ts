@@ -76,7 +76,8 @@ export async function foldPage(
   const there = new Map([...rows].map(([table, found]) => [table, keysThere(found)]));
   const isThere = (table: string, key: string) => there.get(table)?.has(key) === true;
   const dirty = foldChanges(rows, changes);
-  const to = { position: page.position, origin: fold.checkpoint?.origin ?? page.firstId };
+  const origin = fold.checkpoint?.origin ?? page.firstId;
+  const to = { position: page.position, origin, event: page.mark };
   await writeFolded(tx, build, dirty, isThere, fold.checkpoint, to);
   const counted: Record<string, number> = { ...fold.counts.rows };
   for (const { name } of shapes) {

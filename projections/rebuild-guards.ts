@@ -46,7 +46,7 @@ export function refuseOtherLog({ ofOtherLog }: Pick<Targets, 'ofOtherLog'>, mean
 export function refuseForeign({ foreign, ofOtherLog, untold, of }: Targets, check: boolean): void {
   const whose = ofOtherLog
     ? OF_OTHER_LOG
-    : 'the live rows are ahead of the event log, as after the restore of an older backup';
+    : 'the live rows tell what the event log does not have, as after the restore of an older backup';
   const isPart = READ_MODELS.some(({ name }) => !of.has(name));
   if (foreign && (check || isPart)) throw new CannotRebuild(`${whose}: rebuild all models`);
   if (check && untold.length > 0)

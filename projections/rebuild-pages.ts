@@ -2,6 +2,7 @@
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type JudgeReceipt, judgeEvents } from './batch.ts';
 import type { JudgedEvent } from './fold.ts';
+import { eventMark } from './last-event.ts';
 import { RebuildFailed } from './rebuild-place.ts';
 
 export type JudgedPage = {
@@ -10,9 +11,10 @@ export type JudgedPage = {
   readonly read: number;
   /** Jobs whose start is among them. */
   readonly started: number;
-  /** Id of the first and position of the last of them. */
+  /** Id of the first, position and mark of the last of them. */
   readonly firstId: string;
   readonly position: string;
+  readonly mark: string;
 };
 
 export type PageDeps = { readonly log: Pick<EventLog, 'readAll'>; readonly judgeReceipt: JudgeReceipt };
@@ -61,5 +63,6 @@ async function nextPage(
   const slices = Array.from({ length: BESIDE }, (_, n) => recorded.slice(n * width, (n + 1) * width));
   const judged = (await Promise.all(slices.map((slice) => judgeEvents(slice, judgeReceipt)))).flat();
   const started = judged.filter(({ event }) => event.type === 'JobStarted').length;
-  return { judged, read: recorded.length, started, firstId: first.id, position: last.position };
+  const ends = { firstId: first.id, position: last.position, mark: eventMark(last) };
+  return { judged, read: recorded.length, started, ...ends };
 }

@@ -98,7 +98,13 @@ export async function fenced<T>(
 export async function findStanding(
   store: RebuildStore<Db>,
   place: Place,
-  wanted: { readonly identity: string; readonly set: string; readonly until: string },
+  wanted: {
+    readonly identity: string;
+    readonly set: string;
+    readonly until: string;
+    /** Whether the log has the event that the rows end with. */
+    readonly fits: (checkpoint: Checkpoint) => Promise<boolean>;
+  },
 ): Promise<Standing | null> {
   return fenced(store, async ({ db }) => {
     const there = await rowsOf(db, sql`select 1 from pg_namespace where nspname = ${place.beside}`);
@@ -116,8 +122,9 @@ export async function findStanding(
       sql`select "identity", "counts" from "rebuild_state"`,
     );
     const checkpoint = await readCheckpoint(db, wanted.set);
-    if (state?.identity === wanted.identity && (checkpoint?.position ?? '') <= wanted.until)
-      return { checkpoint, counts: state.counts };
+    const stands =
+      checkpoint === null || (checkpoint.position <= wanted.until && (await wanted.fits(checkpoint)));
+    if (state?.identity === wanted.identity && stands) return { checkpoint, counts: state.counts };
     await dropBeside(db, place);
     return null;
   });

@@ -1,6 +1,6 @@
 // The tables beside take the place of the live ones, in one transaction: who reads waits a moment and never sees half.
 import { sql } from 'drizzle-orm';
-import { checkpoints, modelSet } from './checkpoint.ts';
+import { type Checkpoint, checkpoints, modelSet } from './checkpoint.ts';
 import { type Place, workIn } from './rebuild-place.ts';
 import type { Targets } from './rebuild-target.ts';
 import type { ReadModel } from './registry.ts';
@@ -20,6 +20,8 @@ export type Swap = {
   readonly shapes: readonly TableShape[];
   readonly targets: Targets;
   readonly origin: string;
+  /** Up to where the rows beside were folded. */
+  readonly last: Checkpoint | null;
   /** Asked when nobody else can change the live tables any more; throws where they are not to be replaced. */
   readonly stillTrue: () => Promise<void>;
 };
@@ -27,7 +29,7 @@ export type Swap = {
 /** Under the projector's lock, the rows beside being those of `targets`. Leaves nothing beside. */
 export async function swapTables(
   tx: Db,
-  { place, models, shapes, targets, origin, stillTrue }: Swap,
+  { place, models, shapes, targets, origin, last, stillTrue }: Swap,
 ): Promise<void> {
   await workIn(tx, place, 'live');
   await tx.execute(sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true),
@@ -44,20 +46,28 @@ export async function swapTables(
   }
   for (const statement of [...grants, ...owners]) await tx.execute(sql.raw(statement));
   await writeModelVersions(tx, models);
-  await writeCheckpoints(tx, targets, origin);
+  await writeCheckpoints(tx, targets, origin, last);
   await dropRest(tx, place);
 }
 
 /** Checkpoints that there are tell of rows at the very same positions and stay. */
-async function writeCheckpoints(tx: Db, { foreign, untold, of }: Targets, origin: string): Promise<void> {
+async function writeCheckpoints(
+  tx: Db,
+  { foreign, untold, of }: Targets,
+  origin: string,
+  last: Checkpoint | null,
+): Promise<void> {
   if (foreign) await tx.execute(sql`delete from ${checkpoints}`);
   if (foreign) await tx.execute(sql`delete from "retention"`);
   const [first] = untold;
   if (first === undefined) return;
   const set = modelSet(untold);
-  await tx.execute(sql`insert into ${checkpoints} ("id", "position", "origin")
-    values (${set}, ${of.get(first.name)}, ${origin})
-    on conflict ("id") do update set "position" = excluded."position", "origin" = excluded."origin"`);
+  const position = of.get(first.name);
+  const event = last?.position === position ? (last?.event ?? null) : null;
+  await tx.execute(sql`insert into ${checkpoints} ("id", "position", "origin", "event")
+    values (${set}, ${position}, ${origin}, ${event})
+    on conflict ("id") do update set "position" = excluded."position", "origin" = excluded."origin",
+      "event" = excluded."event"`);
 }
 
 /** What others were granted on the live tables, as statements for the new ones. */

@@ -1,6 +1,7 @@
 // Up to where a rebuild goes: as far as the live rows stand, model by model, so that rebuilt rows are equal to them.
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type Checkpoints, readCheckpoints } from './checkpoint.ts';
+import { logHolds } from './last-event.ts';
 import { CannotRebuild } from './rebuild-place.ts';
 import type { ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
@@ -10,7 +11,7 @@ export type Targets = {
   readonly of: ReadonlyMap<string, string>;
   /** Models whose rows no checkpoint tells of: their own is to be written. */
   readonly untold: readonly ReadModel[];
-  /** The live rows, all of them, are of another history: of another log, or ahead of this one. */
+  /** The live rows, all of them, are of another history: of another log, or of more than this one has. */
   readonly foreign: boolean;
   /** Some of them are of another log. */
   readonly ofOtherLog: boolean;
@@ -20,7 +21,7 @@ export type Ends = {
   /** Id of the log's first event and position of its last, at the beginning. */
   readonly origin: string;
   readonly head: string;
-  /** The live rows told more than the log had then: the log was restored, and what it gets now is other events. */
+  /** The live rows told what the log had not: it was restored, and what it has got since is other events. */
   readonly ahead: boolean;
 };
 
@@ -50,18 +51,19 @@ export const lowest = ({ of }: Targets): string => [...of.values()].sort()[0] ??
 export const highest = ({ of }: Targets): string => [...of.values()].sort().at(-1) ?? '';
 
 /**
- * Whether the rows tell more than the log has; positions of another log say nothing about that. The rows first: a service
+ * Whether the rows tell what the log has not; positions of another log say nothing about that. The rows first: a service
  * that projects goes on meanwhile.
  */
 export async function areAhead(
   tx: Db,
-  log: Pick<EventLog, 'head'>,
+  log: Pick<EventLog, 'head' | 'readStream'>,
   { origin, head }: Pick<Ends, 'origin' | 'head'>,
 ): Promise<boolean> {
   const stored = await readCheckpoints(tx);
   if (isOther(stored, origin)) return false;
   const told = [...stored.told.values()].sort().at(-1) ?? '';
-  return told > head && told > ((await log.head()) ?? '');
+  if (told > head && told > ((await log.head()) ?? '')) return true;
+  return !(await logHolds(log, stored.all));
 }
 
 /** Throws `CannotRebuild` where the log is empty. */

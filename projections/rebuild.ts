@@ -6,7 +6,8 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import type { JudgeReceipt } from './batch.ts';
-import { modelSet, tryProjectorLock } from './checkpoint.ts';
+import { type Checkpoint, modelSet, tryProjectorLock } from './checkpoint.ts';
+import { logHolds } from './last-event.ts';
 import { Behind, catchUp, finishFold, type RebuildWork, verifyCounts } from './rebuild-catch-up.ts';
 import { type BehindHorizon, compareTable, countBehind, type TableComparison } from './rebuild-compare.ts';
 import type { Fold } from './rebuild-fold.ts';
@@ -35,7 +36,7 @@ import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, rowsOf, type TableShape, tableShapes } from './rows.ts';
 
 export type RebuildDeps = {
-  readonly log: Pick<EventLog, 'readAll' | 'head'>;
+  readonly log: Pick<EventLog, 'readAll' | 'readStream' | 'head'>;
   readonly store: RebuildStore<Db>;
   readonly judgeReceipt: JudgeReceipt;
   /** For the transparency log's tree. */
@@ -130,7 +131,8 @@ async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work
   const set = modelSet(models);
   const versions = models.map(({ name, version }) => [name, version]);
   const identity = JSON.stringify([ends.origin, targets.foreign, versions, store.schema.version, check]);
-  const stands = await findStanding(store, place, { identity, set, until: lowest(targets) });
+  const fits = (checkpoint: Checkpoint) => logHolds(log, [checkpoint]);
+  const stands = await findStanding(store, place, { identity, set, until: lowest(targets), fits });
   const standing = stands ?? (await makeBeside(store, place, identity));
   const build = { place, models, shapes, json: jsonColumns(models), set, sha256: deps.sha256 };
   const jobs = await jobsKnown(store);
@@ -232,7 +234,7 @@ async function trySwap(work: RebuildWork, tx: RebuildTransaction<Db>, near: Fold
   const { fold, targets, horizon, rows } = await finishFold(work, tx, near);
   await countLate(tx.db, build.shapes, horizon);
   const stillTrue = async () => void (await refuseNewerSchema(store, tx.db));
-  await swapTables(tx.db, { ...build, targets, origin: ends.origin, stillTrue });
+  await swapTables(tx.db, { ...build, targets, origin: ends.origin, last: fold.checkpoint, stillTrue });
   return { outcome: 'swapped', fold, rows, different: [], behindHorizon: null };
 }
 

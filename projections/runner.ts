@@ -43,6 +43,8 @@ export type ProjectionRunner = {
    * the projector's lock tells who does (`withTree`).
    */
   role(): Role | null;
+  /** The rows tell what the log does not, and only a rebuild makes them answer again. */
+  refused(): boolean;
   /** Ends after the batch in hand, which a database that is frozen may keep: it is waited for 5 s at most. */
   stop(): Promise<void>;
 };
@@ -60,7 +62,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   const purge = makePurge(deps, retentionMs);
   const notice = makeVersionNotice(logger);
   const ending = new AbortController();
-  const state: { session: Session | null; failures: number } = { session: null, failures: 0 };
+  const state = { session: null as Session | null, failures: 0, refused: false };
   const running = run();
   return {
     position: progress.position,
@@ -76,6 +78,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     ready: () => catchUp.ready(LIMITS.caughtUpWaitMs),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
     role: () => state.session?.role ?? null,
+    refused: () => state.refused,
     async stop() {
       ending.abort();
       const ended = new AbortController();
@@ -101,6 +104,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
 
   /** What was known of them before, by this process, holds no longer. */
   function refused(): void {
+    state.refused = true;
     progress.set(null);
     catchUp.lost();
   }
@@ -117,6 +121,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const set = modelSet(models);
     const projector = { db, models, set, shapes: tableShapes(models), sha256: deps.sha256 };
     const standing = await standingRows({ ...deps, notice }, projector);
+    state.refused = false;
     const after = standing.checkpoint?.position ?? null;
     progress.set(after);
     catchUp.begin(after, await log.head());

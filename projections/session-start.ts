@@ -1,6 +1,7 @@
 // What a session begins with: where the rows stand, of which log, and by which versions of the models they were told.
 import type { Projector } from './batch.ts';
 import { type Checkpoints, clearRows, readCheckpoints } from './checkpoint.ts';
+import { logHolds } from './last-event.ts';
 import type { RunnerDeps, Session } from './session.ts';
 import type { VersionNotice } from './version-notice.ts';
 import { isNewer, readVersionGaps } from './versions.ts';
@@ -13,8 +14,8 @@ const NOTHING: Standing = { checkpoint: null, told: new Map(), role: 'projects' 
 export class RowsRefused extends Error {}
 
 /**
- * Where the store is disposable, rows of another log, rows ahead of this one and rows of another version of their model
- * are cleared. Elsewhere the former two are refused; older ones are gone on with, and newer ones followed, until a
+ * Where the store is disposable, rows of another log, rows of more than this one has and rows of another version of their
+ * model are cleared. Elsewhere the former two are refused; older ones are gone on with, and newer ones followed, until a
  * rebuild. Throws `RowsRefused`, and what store and log throw.
  */
 export async function standingRows(
@@ -32,10 +33,12 @@ export async function standingRows(
       'check the configuration, or rebuild them with --other-log',
     );
   }
-  // A backup of the log was restored. One that has grown beyond the rows since is not seen: no row tells its event's id.
+  // A backup of the log was restored, and may have grown beyond the rows since.
   // The log is asked after the store: another process may project beyond a head that was read before.
   if (isAhead(stored, await log.head()))
     return unfit('the read models are ahead of the event log', 'rebuild them');
+  if (!(await logHolds(log, stored.all)))
+    return unfit('the read models tell events that the event log does not have', 'rebuild them');
   const gaps = await readVersionGaps(db, models, stored.told);
   if (store.disposable && gaps.length > 0) {
     return cleared('the read models were told by another version: replaying them', { models: gaps });

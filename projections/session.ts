@@ -9,6 +9,7 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import { type JudgeReceipt, judgeEvents, type Projector, projectBatch } from './batch.ts';
 import type { CatchUp } from './catch-up.ts';
 import { type Checkpoint, type Checkpoints, readCheckpoints } from './checkpoint.ts';
+import { eventMark } from './last-event.ts';
 import { isMidAppend, type PendingEvents } from './pending.ts';
 import type { Progress } from './progress.ts';
 import type { Purge } from './purge.ts';
@@ -17,7 +18,7 @@ import type { VersionNotice } from './version-notice.ts';
 import { isNewer, readVersionGaps } from './versions.ts';
 
 export type RunnerDeps = {
-  readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'head'>;
+  readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'readStream' | 'head'>;
   readonly store: Pick<ReadStore<Db>, 'open' | 'disposable'>;
   readonly judgeReceipt: JudgeReceipt;
   /** For the transparency log's tree. */
@@ -128,7 +129,8 @@ async function projectNext(session: Session, deps: SessionDeps): Promise<boolean
   const batch = await nextBatch(session, deps);
   const [first, last] = [batch[0], batch.at(-1)];
   if (first === undefined || last === undefined) return true;
-  const to = { position: last.position, origin: checkpoint?.origin ?? first.id };
+  const origin = checkpoint?.origin ?? first.id;
+  const to = { position: last.position, origin, event: eventMark(last) };
   const judged = await judgeEvents(batch, deps.judgeReceipt);
   const result = await projectBatch(projector, told, judged, checkpoint, to);
   if (result.outcome === 'projected') {

@@ -1,6 +1,10 @@
 // Part of the suite over every read store: a log that was restored from a backup older than the rows.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { readCheckpoints } from '#projections/checkpoint.ts';
+import { eventMark } from '#projections/last-event.ts';
+import { READ_MODELS } from '#projections/registry.ts';
 import type { Db } from '#projections/rows.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { collectingLogger } from './fakes.ts';
@@ -30,10 +34,19 @@ async function backupOf(log: MemoryLog, events: number): Promise<MemoryLog> {
 export function aheadContract(harness: ReadStoreHarness): void {
   const { name } = harness;
 
-  for (const [what, left, message, remedy] of [
-    ['a part', 0.5, 'the read models are ahead of the event log', 'rebuild them'],
+  for (const [what, left, more, message, remedy] of [
+    // Their positions are at or before those of the rows.
+    ['a part', 0.5, 2, 'the read models are ahead of the event log', 'rebuild them'],
+    [
+      'a part, grown beyond the rows since,',
+      0.5,
+      8,
+      'the read models tell events that the event log does not have',
+      'rebuild them',
+    ],
     [
       'nothing',
+      0,
       0,
       'the read models are of another event log',
       'check the configuration, or rebuild them with --other-log',
@@ -50,13 +63,14 @@ export function aheadContract(harness: ReadStoreHarness): void {
         await projectWith(FIRST_MODELS, log, store);
         const before = await allRows(db);
         const restored = await backupOf(log, log.events.length * left);
-        // Their positions are at or before those of the rows.
-        if (left > 0) await addJobs(restored, 100, 102);
+        await addJobs(restored, 100, 100 + more);
+        assert.equal(((await restored.head()) ?? '') > ((await log.head()) ?? ''), more === 8);
         const logger = collectingLogger();
         const runner = runnerOver(restored, store, { logger });
         if (store.disposable) {
           const expected = asStored(await rowsAfter(recorded(restored)));
           assert.equal(await runner.ready(), true);
+          assert.equal(runner.refused(), false);
           await waitFor('the replay', async () => (await allRows(db)).jobs?.length === expected.jobs?.length);
           await runner.stop();
           assert.deepEqual(await allRows(db), expected);
@@ -65,6 +79,7 @@ export function aheadContract(harness: ReadStoreHarness): void {
           ]);
         } else {
           assert.equal(await runner.ready(), false);
+          assert.equal(runner.refused(), true);
           // Of an empty log nothing is to be reached.
           assert.equal(await runner.reachedHead(), left === 0);
           await runner.stop();
@@ -77,6 +92,66 @@ export function aheadContract(harness: ReadStoreHarness): void {
         }
       },
     );
+
+  const onShared = name === 'postgres' ? test : () => undefined;
+  onShared(
+    `${name}: rows that are refused stay so while the log grows past them, until they fit`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      await addJobs(log, 0, 4);
+      await projectWith(READ_MODELS, log, store);
+      const before = await allRows(db);
+      const restored = await backupOf(log, log.events.length / 2);
+      let looks = 0;
+      const watched = {
+        ...restored,
+        async head() {
+          looks++;
+          return restored.head();
+        },
+      };
+      const runner = runnerOver(watched, store);
+      await waitFor('the refusal', () => runner.refused());
+      await addJobs(restored, 100, 108);
+      looks = 0;
+      await waitFor('two looks more', () => looks >= 2);
+      assert.deepEqual([runner.refused(), runner.position(), runner.role()], [true, null, null]);
+      assert.deepEqual(await allRows(db), before);
+      await emptyRows(db);
+      assert.ok(await runner.caughtUp((await restored.head()) ?? '', PATIENCE_MS));
+      assert.equal(runner.refused(), false);
+      await runner.stop();
+      assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(restored))));
+    },
+  );
+
+  test(
+    `${name}: rows of a version that named no event are gone on with, and name theirs from then on`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const db = await store.open();
+      const log = memoryLog();
+      await addJobs(log, 0, 2);
+      await projectWith(READ_MODELS, log, store);
+      await db.execute(sql`update checkpoints set "event" = null`);
+      const logger = collectingLogger();
+      const runner = runnerOver(log, store, { logger });
+      await addJobs(log, 2, 3);
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      await runner.stop();
+      assert.deepEqual(logger.lines, []);
+      const last = log.events.at(-1) ?? assert.fail();
+      assert.deepEqual(
+        (await readCheckpoints(db)).all.map(({ event }) => event),
+        [eventMark(last)],
+      );
+      assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
+    },
+  );
 
   test(
     `${name}: rows that a process has followed answer no more once a log behind them is found, until they fit`,

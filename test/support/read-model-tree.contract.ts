@@ -91,7 +91,11 @@ export function treeContract(harness: ReadStoreHarness): void {
       const { log, grow, rows } = leafyLog();
       await grow(60);
       const judged = await judgeEvents(recorded(log), judgeBySignature);
-      const at = (count: number) => ({ position: judged[count - 1]?.position ?? '', origin: 'first' });
+      const at = (count: number) => ({
+        position: judged[count - 1]?.position ?? '',
+        origin: 'first',
+        event: null,
+      });
       const over = (models: readonly ReadModel[], on: Db): Projector => {
         return { db: on, models, set: modelSet(models), shapes: tableShapes(models), sha256 };
       };

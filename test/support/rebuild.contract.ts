@@ -5,6 +5,7 @@ import { after, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { modelSet, readCheckpoints } from '#projections/checkpoint.ts';
+import { eventMark } from '#projections/last-event.ts';
 import { purgeOnce } from '#projections/purge.ts';
 import { CannotRebuild } from '#projections/rebuild-place.ts';
 import { READ_MODELS } from '#projections/registry.ts';
@@ -314,30 +315,37 @@ export function rebuildContract(harness: RebuildHarness): void {
       assert.equal((await rebuild(other, { check: true })).outcome, 'equal');
     });
 
-    test('rows ahead of a log restored from an older backup are replaced as those of another one', async () => {
-      const { store, rebuild } = await harness.fresh();
-      const log = await logOf({}, {}, {}, {});
-      await project(log, store);
-      const db = await store.open();
-      const before = await stateOf(db);
-      const restored = memoryLog();
-      for (const { stream, id, type, data, metadata } of log.events.slice(0, log.events.length / 2))
-        await restored.append(stream, 'any', [{ id, type, data, metadata }]);
-      await appendAll(restored, jobAppends({ ...PLAN, seed: 50 }));
-      const isAhead = (error: Error) => error instanceof CannotRebuild && /ahead of the/.test(error.message);
-      await assert.rejects(rebuild(restored, { check: true }), isAhead);
-      await assert.rejects(rebuild(restored, { models: modelsNamed('job') }), isAhead);
-      assert.deepEqual(await stateOf(db), before);
-      const { position } = await rebuild(restored);
-      assert.equal(position, await restored.head());
-      const { rows, checkpoints } = await stateOf(db);
-      assert.deepEqual(rows, asStored(await rowsAfter(recorded(restored))));
-      assert.deepEqual(
-        checkpoints.map(({ id, position: at }) => [id, at]),
-        [[modelSet(READ_MODELS), position]],
-      );
-      assert.equal((await rebuild(restored, { check: true })).outcome, 'equal');
-    });
+    for (const [where, jobs] of [
+      ['ahead of', 1],
+      ['overtaken by', 9],
+    ] as const)
+      test(`rows ${where} a log restored from an older backup are replaced as those of another one`, async () => {
+        const { store, rebuild } = await harness.fresh();
+        const log = await logOf({}, {}, {}, {});
+        await project(log, store);
+        const db = await store.open();
+        const before = await stateOf(db);
+        const restored = memoryLog();
+        for (const { stream, id, type, data, metadata } of log.events.slice(0, log.events.length / 2))
+          await restored.append(stream, 'any', [{ id, type, data, metadata }]);
+        for (let seed = 50; seed < 50 + jobs; seed++)
+          await appendAll(restored, jobAppends({ ...PLAN, seed }));
+        assert.equal(((await restored.head()) ?? '') > ((await log.head()) ?? ''), jobs === 9);
+        const isAhead = (error: Error) =>
+          error instanceof CannotRebuild && /what the event log does not have/.test(error.message);
+        await assert.rejects(rebuild(restored, { check: true }), isAhead);
+        await assert.rejects(rebuild(restored, { models: modelsNamed('job') }), isAhead);
+        assert.deepEqual(await stateOf(db), before);
+        const { position } = await rebuild(restored);
+        assert.equal(position, await restored.head());
+        const { rows, checkpoints } = await stateOf(db);
+        assert.deepEqual(rows, asStored(await rowsAfter(recorded(restored))));
+        assert.deepEqual(
+          checkpoints.map(({ id, position: at, event }) => [id, at, event]),
+          [[modelSet(READ_MODELS), position, eventMark(restored.events.at(-1) ?? assert.fail())]],
+        );
+        assert.equal((await rebuild(restored, { check: true })).outcome, 'equal');
+      });
 
     test('an empty log is nothing to rebuild from', async () => {
       const { rebuild } = await harness.fresh();

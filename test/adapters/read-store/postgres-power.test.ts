@@ -164,7 +164,7 @@ test(
     const store = postgresReadStore({ url, connections: 3 });
     const db = await store.open();
     const projector = { db, models: READ_MODELS, set: SET, shapes: tableShapes(READ_MODELS), sha256 };
-    const at = (position: string) => ({ position, origin: 'first' });
+    const at = (position: string) => ({ position, origin: 'first', event: null });
     const held = await db.transaction(async (other) => {
       assert.equal(await tryProjectorLock(other), true);
       return projectBatch(projector, NOTHING_TOLD, [], null, at('1'));
@@ -180,10 +180,11 @@ test(
     const event = started?.events[0];
     assert.ok(event);
     const late = [{ position: '2', event, facts: { receiptVerified: false, leaf: null } }];
-    for (const from of [null, at('1'), { position: '5', origin: 'another log' }]) {
+    for (const from of [null, at('1'), { position: '5', origin: 'another log', event: null }]) {
       const outcome = await projectBatch(projector, NOTHING_TOLD, late, from, {
         position: '2',
         origin: from?.origin ?? 'first',
+        event: null,
       });
       assert.deepEqual(outcome, { outcome: 'elsewhere', checkpoint: at('5') });
     }
