@@ -88,11 +88,13 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const journal = { log: stores.log, clock, entropy, logger, ending: ending.signal };
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
-  const { sha256 } = verifierPrimitives;
-  const receiptLog = await openReceiptLog({ ...journal, ...keys, sha256 });
-  const judgeReceipt = receiptJudge({ log: stores.log, primitives: verifierPrimitives });
+  const primitives = verifierPrimitives;
+  const { checkpointKeep } = stores;
+  const receiptLog = await openReceiptLog({ ...journal, ...keys, checkpointKeep, primitives });
+  const judgeReceipt = receiptJudge({ log: stores.log, primitives });
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
+  const { sha256 } = primitives;
   const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, sha256, clock, logger };
   const runner = startProjections(projecting, { retentionMs });
   ending.push(() => runner.stop());

@@ -2,19 +2,20 @@
 // followed from then on. Whether a next checkpoint may be signed it leaves to sign-checkpoint.ts.
 import { STREAM } from '../domain/events.ts';
 import { TRANSPARENCY } from '../domain/limits.ts';
-import type { Sha256 } from '../domain/receipt/commitments.ts';
 import type { ReceiptLog } from '../domain/receipt/payload.ts';
 import { originOf } from '../domain/transparency/checkpoint.ts';
+import { sameHash } from '../domain/transparency/merkle.ts';
 import { EMPTY_TREE, rootOf } from '../domain/transparency/tree.ts';
 import { EventLogUnavailable, type NewEvent, WrongExpectedVersion } from '../ports/event-log.ts';
 import type { CheckpointSigner } from '../ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from './journal.ts';
+import { type KeptCheckpointDeps, keptCheckpoint, ownNote } from './kept-checkpoint.ts';
 import { type CheckpointEvent, type StoredNote, signedCheckpoint, storedNote } from './signed-checkpoint.ts';
 
-export type ReceiptLogDeps = JournalDeps & {
-  readonly checkpointSigner: CheckpointSigner;
-  readonly sha256: Sha256;
-};
+export type ReceiptLogDeps = JournalDeps &
+  KeptCheckpointDeps & {
+    readonly checkpointSigner: CheckpointSigner;
+  };
 
 /** The last event of the log's stream. */
 export type LastCheckpoint = {
@@ -27,8 +28,10 @@ export type LastCheckpoint = {
 export type ReceiptLogKeeper = {
   /** Of the log's first checkpoint, whatever this process is called; null while there is no log. */
   origin(): string | null;
-  /** The newest checkpoint that this process knows of; null while there is none. */
+  /** The newest checkpoint that this process knows of, in the log or kept elsewhere; null while there is none. */
   latest(): StoredNote | null;
+  /** Where that one is kept outside of the event log, a noun with its article; null: nowhere. */
+  keptIn(): string | null;
   /** What a receipt promises; null while there is no log. */
   promised(): ReceiptLog | null;
   /**
@@ -36,6 +39,11 @@ export type ReceiptLogKeeper = {
    * base URL, with its port; that of the call before where it is left out.
    */
   begin(host?: string): Promise<void>;
+  /**
+   * A note that is kept at `place`, whatever the log says: it counts where it is of this log. false: that cannot be said
+   * while there is no log.
+   */
+  learn(note: string, place: string): Promise<boolean>;
   /** What the log says now; null while there is none. Throws what a read of the log throws. */
   refresh(): Promise<LastCheckpoint | null>;
   /**
@@ -50,11 +58,14 @@ type Known = {
   exists: boolean;
   origin: string | null;
   latest: StoredNote | null;
+  keptIn: string | null;
 };
 
 /** Reads how it stands. Throws what a read of the log throws. */
 export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKeeper> {
-  const known: Known = { exists: false, origin: null, latest: null };
+  const known: Known = { exists: false, origin: null, latest: null, keptIn: null };
+  const kept = keptCheckpoint(deps);
+  let recalled: Promise<void> | null = null;
   const genesis = {
     host: null as string | null,
     beginning: null as Promise<void> | null,
@@ -70,9 +81,29 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
       known.origin = storedNote(first)?.origin ?? null;
       known.exists = true;
     }
+    // Before what the log says: it may have been restored from a backup that is older.
+    if (known.origin !== null) {
+      recalled ??= recall(known.origin);
+      await recalled;
+    }
     const stored = storedNote(last);
-    if (stored !== null) take(known, stored);
+    if (stored !== null) await take(stored);
     return { revision, position, stored };
+  }
+
+  async function recall(origin: string): Promise<void> {
+    const found = await kept.recall(origin);
+    if (found === null) return;
+    known.latest = found;
+    known.keptIn = deps.checkpointKeep?.place ?? null;
+  }
+
+  /** What was given out once stays the newest: a log that no longer has it is a finding. Kept before it is given out. */
+  async function take(stored: StoredNote): Promise<void> {
+    const isNewest = () => known.latest === null || stored.size > known.latest.size;
+    if (stored.origin !== known.origin || !isNewest()) return;
+    const keptIn = await kept.keep(stored);
+    if (isNewest()) Object.assign(known, { latest: stored, keptIn });
   }
 
   async function beginOnce(host: string): Promise<void> {
@@ -90,8 +121,8 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
   async function first(origin: string): Promise<void> {
     const key = deps.checkpointSigner.current();
     if (key === null) return;
-    const head = { origin, size: 0, root: await rootOf(EMPTY_TREE, deps.sha256) };
-    const event = await signedCheckpoint(head, key, deps.clock.now(), deps.sha256);
+    const head = { origin, size: 0, root: await rootOf(EMPTY_TREE, deps.primitives.sha256) };
+    const event = await signedCheckpoint(head, key, deps.clock.now(), deps.primitives.sha256);
     try {
       await deps.log.append(STREAM.receiptLog, 'no_stream', enveloped(deps, event));
     } catch (error) {
@@ -105,6 +136,7 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
   return {
     origin: () => known.origin,
     latest: () => known.latest,
+    keptIn: () => known.keptIn,
     promised: () =>
       known.origin === null ? null : { origin: known.origin, mmdSeconds: TRANSPARENCY.mmdSeconds },
     async begin(host) {
@@ -114,6 +146,13 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
         genesis.beginning = null;
       });
       await genesis.beginning;
+    },
+    async learn(note, place) {
+      const { origin, latest } = known;
+      if (origin === null) return false;
+      const found = await ownNote(note, origin, deps);
+      if (found !== null && !covers(latest, found)) Object.assign(known, { latest: found, keptIn: place });
+      return true;
     },
     refresh,
     async append(event, expected) {
@@ -125,7 +164,7 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
         throw error;
       }
       const stored = storedNote(event);
-      if (stored !== null) take(known, stored);
+      if (stored !== null) await take(stored);
       return true;
     },
   };
@@ -135,11 +174,9 @@ function unlessAway(error: unknown): void {
   if (!(error instanceof EventLogUnavailable)) throw error;
 }
 
-/** What was given out once stays the newest: a log that no longer has it is a finding. */
-function take(known: Known, stored: StoredNote): void {
-  if (stored.origin !== known.origin) return;
-  if (known.latest === null || stored.size > known.latest.size) known.latest = stored;
-}
+/** The same tree, or a larger one that whoever signs proves to hold it. */
+const covers = (latest: StoredNote | null, { size, root }: StoredNote): boolean =>
+  latest !== null && (latest.size > size || (latest.size === size && sameHash(latest.root, root)));
 
 const enveloped = (deps: JournalDeps, event: CheckpointEvent): NewEvent[] =>
   envelope(deps, [event], event.data.keyId);

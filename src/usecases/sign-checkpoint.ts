@@ -17,7 +17,7 @@ import type { LastCheckpoint, ReceiptLogKeeper } from './receipt-log.ts';
 import { type StoredNote, signedCheckpoint } from './signed-checkpoint.ts';
 
 export type CheckpointDeps = Pick<JournalDeps, 'clock' | 'logger'> & {
-  readonly receiptLog: Pick<ReceiptLogKeeper, 'origin' | 'latest' | 'refresh' | 'append'>;
+  readonly receiptLog: Pick<ReceiptLogKeeper, 'origin' | 'latest' | 'keptIn' | 'refresh' | 'append'>;
   readonly checkpointSigner: CheckpointSigner;
   readonly directory: KeyDirectory;
   readonly primitives: Primitives;
@@ -49,7 +49,7 @@ export type Checkpoints = {
 export function checkpoints(deps: CheckpointDeps): Checkpoints {
   const { receiptLog, clock, primitives } = deps;
   const watch = uncoveredWatch(clock);
-  const told = problemNotice(deps.logger);
+  const told = problemNotice(deps);
   const isSigned = signatureCheck(deps);
   const state = { problem: null as CheckpointProblem | null, looked: false };
 
@@ -139,15 +139,27 @@ const WORDS: Readonly<Record<CheckpointProblem, string>> = {
 };
 
 /** Once each, not once a second. */
-function problemNotice(logger: CheckpointDeps['logger']): (problem: CheckpointProblem | null) => void {
+function problemNotice({
+  logger,
+  receiptLog,
+}: Pick<CheckpointDeps, 'logger' | 'receiptLog'>): (problem: CheckpointProblem | null) => void {
   let told: CheckpointProblem | null = null;
   return (problem) => {
     if (problem === told) return;
     told = problem;
     if (problem === null) logger.info('checkpoints are signed again: the last one is a part of the tree');
-    else logger.error(`no checkpoint is signed: ${WORDS[problem]}`, { problem, stream: STREAM.receiptLog });
+    else {
+      const where = problem === 'checkpoint_forgotten' ? whereKept(receiptLog.keptIn()) : '';
+      const fields = { problem, stream: STREAM.receiptLog };
+      logger.error(`no checkpoint is signed: ${WORDS[problem]}${where}`, fields);
+    }
   };
 }
+
+const whereKept = (place: string | null): string =>
+  place === null
+    ? ''
+    : `. It is kept in ${place}: who removes that deliberately, and starts again, goes on with a history that every kept checkpoint will contradict`;
 
 /** Whether a note is signed by a checkpoint key of this relay, as the log tells of them. */
 function signatureCheck({ directory, receiptLog, primitives }: CheckpointDeps) {

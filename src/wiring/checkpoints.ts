@@ -4,6 +4,7 @@ import type { ReadModels } from '#projections/read-models.ts';
 import type { Db } from '#projections/rows.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { withTree } from '#projections/with-tree.ts';
+import { Fault } from '../domain/refusal.ts';
 import type { ReadStore } from '../ports/read-store.ts';
 import { keepCheckpoints } from '../usecases/keep-checkpoints.ts';
 import type { ReceiptLogKeeper } from '../usecases/receipt-log.ts';
@@ -17,7 +18,7 @@ import { verifierPrimitives } from './keys.ts';
 
 export type CheckpointParts = Omit<CheckpointDeps, 'primitives'> & {
   readonly receiptLog: ReceiptLogKeeper;
-  readonly stores: { readonly readStore: Pick<ReadStore<Db>, 'open'> };
+  readonly stores: { readonly readStore: Pick<ReadStore<Db>, 'open'>; readonly exclusive: boolean };
   readonly models: ReadModels;
   readonly runner: ProjectionRunner;
 };
@@ -32,8 +33,37 @@ export function wireCheckpoints(parts: CheckpointParts): KeptCheckpoints {
   const { receiptLog, models, runner, stores } = parts;
   const signing = checkpoints({ ...parts, primitives: verifierPrimitives });
   const views = { locked: lockedTree(stores.readStore), unlocked: readTree(models, runner) };
-  const { stop } = keepCheckpoints({ ...parts, ...views, checkpoints: signing });
+  // Embedded rows that do not fit the log are gone at once; their log has a file beside it instead.
+  const learnOnce = stores.exclusive ? null : rememberRows(receiptLog, models);
+  const begin = async () => {
+    await receiptLog.begin();
+    await learnOnce?.();
+  };
+  const following = { origin: receiptLog.origin, begin };
+  const { stop } = keepCheckpoints({ ...parts, ...views, checkpoints: signing, receiptLog: following });
   return { standing: signing.standing, latest: () => receiptLog.latest()?.note ?? null, stop };
+}
+
+const ROWS = 'the table transparency_checkpoint, which `relay rebuild` tells anew';
+
+/**
+ * What shared rows tell as the newest, also where they are refused: they are of a log that this one once was. Asked until
+ * they have answered once.
+ */
+function rememberRows(
+  receiptLog: Pick<ReceiptLogKeeper, 'learn'>,
+  { transparency }: ReadModels,
+): () => Promise<void> {
+  let done = false;
+  return async () => {
+    if (done) return;
+    try {
+      const newest = await transparency.checkpoint();
+      done = newest === null || (await receiptLog.learn(newest.note, ROWS));
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+    }
+  };
 }
 
 /** Under the projector's lock, in one transaction. Throws what the store throws. */

@@ -5,7 +5,7 @@ import { openKeyFile, updateKeyFile } from '../adapters/signing/key-file.ts';
 import { keyFileStore } from '../adapters/signing/key-store.ts';
 import type { Config } from '../config.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
-import { lastingKeys } from '../domain/receipt/keys-held.ts';
+import { type HeldKey, lastingKeys } from '../domain/receipt/keys-held.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
 import type { KeyStoreContent } from '../ports/key-store.ts';
 import type { Logger } from '../ports/logger.ts';
@@ -21,6 +21,8 @@ export type Keys = {
   readonly keyedHash: KeyedHash;
   readonly digest: Digest;
   readonly directory: KeyDirectory & KeysAtHand;
+  /** Those of the log and those of the key file, which a restored log may not know. */
+  readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
 };
 
 /** What the one verifier works with, wherever it runs on this side of the wire. */
@@ -51,6 +53,7 @@ export async function wireKeys(
     keyedHash: hmacKeyedHash(hmacSecret),
     digest: sha256Digest(),
     directory,
+    checkpointKeys: async () => [...(await directory.list()), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),
   };
 }
@@ -59,6 +62,9 @@ const FRESH_CHECKPOINT_KEY = { fresh: ['checkpoint'], retired: [] };
 
 const hasCheckpointKey = (keys: readonly { readonly purpose: string }[]): boolean =>
   keys.some(({ purpose }) => purpose === 'checkpoint');
+
+const checkpointRecord = ({ keyId, purpose, x }: HeldKey): KeyRecord[] =>
+  purpose === 'checkpoint' ? [{ keyId, purpose, x, notBefore: 0, notAfter: null, compromisedAt: null }] : [];
 
 function warnOfCheckpoints({ keys }: KeyStoreContent, announced: readonly KeyRecord[], logger: Logger): void {
   if (lastingKeys(keys, announced, 'checkpoint').length > 0) return;

@@ -1,11 +1,13 @@
 // Where events and rows are kept, by tier: all embedded, an embedded log with a shared Postgres, or EventStoreDB with it.
 import { join } from 'node:path';
 import type { Db } from '#projections/rows.ts';
+import { checkpointFile } from '../adapters/event-log/checkpoint-file.ts';
 import { sqliteEventLog } from '../adapters/event-log/sqlite.ts';
 import { takeTenancy } from '../adapters/event-log/sqlite-tenancy.ts';
 import { pgliteReadStore } from '../adapters/read-store/pglite.ts';
 import { postgresReadStore } from '../adapters/read-store/postgres.ts';
 import type { Config } from '../config.ts';
+import type { CheckpointKeep } from '../ports/checkpoint-keep.ts';
 import type { EventLog } from '../ports/event-log.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ReadStore } from '../ports/read-store.ts';
@@ -15,6 +17,8 @@ import { eventStoreLog } from './event-store.ts';
 export type Stores = {
   readonly log: EventLog;
   readonly readStore: ReadStore<Db>;
+  /** null: the deployment keeps nothing beside its database and event log. */
+  readonly checkpointKeep: CheckpointKeep | null;
   /** A lock proves that no other process serves this log. */
   readonly exclusive: boolean;
   /** As in `sqlite+pglite`. */
@@ -33,11 +37,11 @@ export async function openStores(
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
     const log = await sharedFile(config, 'shared', ending);
-    return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };
+    return { log, readStore, checkpointKeep: keepOf(config), exclusive: false, driver: 'sqlite+postgres' };
   }
   const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
   ending.push(() => log.close());
-  return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres' };
+  return { log, readStore, checkpointKeep: null, exclusive: false, driver: 'eventstoredb+postgres' };
 }
 
 async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promise<Stores> {
@@ -45,8 +49,10 @@ async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promi
   const readStore = pgliteReadStore({ directory: join(config.dataDir, 'read-models'), logger });
   undo.push(() => readStore.close());
   const log = await sharedFile(config, 'alone', undo);
-  return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
+  return { log, readStore, checkpointKeep: keepOf(config), exclusive: true, driver: 'sqlite+pglite' };
 }
+
+const keepOf = ({ dataDir }: Config): CheckpointKeep => checkpointFile(join(dataDir, 'checkpoint.note'));
 
 async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);

@@ -4,6 +4,7 @@ import { decodeEvent } from '#src/domain/recorded.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
+import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import { openReceiptLog } from '#src/usecases/receipt-log.ts';
 import { checkpoints, type ShowTree, type StandingTree } from '#src/usecases/sign-checkpoint.ts';
@@ -55,6 +56,7 @@ export type Options = {
   readonly keys?: readonly TestKey[];
   /** The log as this process reaches it. */
   readonly log?: EventLog;
+  readonly checkpointKeep?: CheckpointKeep | null;
 };
 
 let processes = 0;
@@ -62,6 +64,7 @@ let processes = 0;
 /** A process that has begun or found the log; its rows tell all events until told otherwise. */
 export async function keeper(common: Deployment, options: Options = {}) {
   const { host = 'relay.example', key = common.key, keys = [common.key], log = common.log } = options;
+  const { checkpointKeep = null } = options;
   const clock = manualClock();
   const logger = collectingLogger();
   const ending = new AbortController();
@@ -73,7 +76,9 @@ export async function keeper(common: Deployment, options: Options = {}) {
     list: async () => known.list.map(({ record }) => record),
     refresh: async () => known.now.map(({ record }) => record),
   };
-  const receiptLog = await openReceiptLog({ ...journal, checkpointSigner, sha256 });
+  const checkpointKeys = async () => keys.map(({ record }) => record);
+  const kept = { checkpointKeep, checkpointKeys, primitives };
+  const receiptLog = await openReceiptLog({ ...journal, ...kept, checkpointSigner });
   await receiptLog.begin(host);
   const signing = checkpoints({ ...journal, receiptLog, checkpointSigner, directory, primitives });
   const rows = { told: Number.POSITIVE_INFINITY, changed: (tree: StandingTree) => tree };

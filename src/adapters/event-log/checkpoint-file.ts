@@ -1,0 +1,44 @@
+// The newest checkpoint in a file beside the embedded log: who puts an older log in its place leaves this one there.
+import { randomUUID } from 'node:crypto';
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { CheckpointKeep } from '../../ports/checkpoint-keep.ts';
+
+/** Checkpoints are public: anybody may read it. */
+const MODE = 0o644;
+
+export function checkpointFile(path: string): CheckpointKeep {
+  return {
+    place: `the file ${path}`,
+    async read() {
+      try {
+        return await readFile(path, 'utf8');
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+        throw error;
+      }
+    },
+    async write(note) {
+      const beside = `${path}.${randomUUID()}.new`;
+      try {
+        await flushed(beside, 'wx', (file) => file.writeFile(note));
+        await rename(beside, path);
+        await flushed(dirname(path), 'r', async () => undefined);
+      } finally {
+        await rm(beside, { force: true });
+      }
+    },
+  };
+}
+
+type File = Awaited<ReturnType<typeof open>>;
+
+async function flushed(path: string, flags: string, work: (file: File) => Promise<void>): Promise<void> {
+  const file = await open(path, flags, MODE);
+  try {
+    await work(file);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
