@@ -11,6 +11,7 @@ import {
   execute,
   get,
   makeWorld,
+  post,
   type Report,
   type World,
 } from '#test/support/service-world.ts';
@@ -45,7 +46,9 @@ const jwks = async (): Promise<readonly Jwk[]> =>
 type Proofs = {
   readonly proofs: readonly { readonly receiptId: string; readonly receiptVerified: boolean }[];
 };
+type Decision = { readonly facts: { readonly trustScore: number } };
 type Trust = {
+  readonly trustScore: number;
   readonly trustSignals: readonly string[];
   readonly trustComponents: readonly { readonly name: string; readonly value: unknown }[];
 };
@@ -125,7 +128,7 @@ describe('keys beside a running service', () => {
     assert.deepEqual(await exitsOffline(early, late, fresh), [0, 1, 0]);
   });
 
-  test('lists, trust, monitoring and the front page say of each receipt what its verification says', async () => {
+  test('lists, trust, decisions, monitoring and the front page say of each receipt what its verification says', async () => {
     const { proofs } = await waitFor('the lists to know', async () => {
       const { body } = await get<Proofs>(`${service.url}/api/proofs/recent?limit=50`);
       return body.proofs.some(({ receiptVerified }) => !receiptVerified) && body;
@@ -134,11 +137,14 @@ describe('keys beside a running service', () => {
     assert.deepEqual(said, await Promise.all(said.map(async ([id]) => [id, await holds({ id })])));
     const fallen = said.filter(([, verified]) => !verified).length;
     const signal = `${fallen} of ${said.length} receipts signed so far do not verify.`;
-    await waitFor('trust to know', async () => {
+    const trust = await waitFor('trust to know', async () => {
       const { body } = await get<Trust>(`${service.url}/api/trust`);
       const value = body.trustComponents.find(({ name }) => name === 'receipts_verified')?.value;
-      return body.trustSignals.includes(signal) && value === (said.length - fallen) / said.length;
+      return body.trustSignals.includes(signal) && value === (said.length - fallen) / said.length && body;
     });
+    const action = { url: world.target.url('/hook'), method: 'POST' };
+    const decision = await post<Decision>(`${service.url}/api/decide/webhook`, { action });
+    assert.equal(decision.body.facts.trustScore, trust.trustScore);
     const { body } = await get<Monitoring>(`${service.url}/api/monitoring/executions`);
     assert.deepEqual([body.status, body.attention], ['attention', ['unverified_receipt']]);
     const page = await (await fetch(service.url)).text();
