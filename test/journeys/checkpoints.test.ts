@@ -1,6 +1,8 @@
 // The transparency log of a real service: begun at its first start, signed only as it grows, the same log after
 // a restart under another name.
 import assert from 'node:assert/strict';
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fromJwkSet, type KeyRecord } from '#src/domain/receipt/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
@@ -46,6 +48,8 @@ describe('the transparency log', () => {
   });
   after(() => world.end());
 
+  const backup = () => join(world.folder, 'events.db');
+
   test('every execution response carries the newest checkpoint: fresh, failed and replayed', async () => {
     const fresh = await call('one');
     assert.deepEqual(payloadOf(fresh.receipt.jws).log, { origin, mmdSeconds: 3600 });
@@ -73,6 +77,7 @@ describe('the transparency log', () => {
     const events = await recordedIn(world.dataDir);
     assert.deepEqual(await contradictionsOf(events, keys, origin), []);
     assert.equal(sizes({ log: { events } }).at(-1), 6);
+    cpSync(join(world.dataDir, 'events.db'), backup());
   });
 
   test('started again under another name it is the same log', async () => {
@@ -86,5 +91,27 @@ describe('the transparency log', () => {
       told.map(({ level, named, here }) => [level, named, here]),
       [['warn', origin, 'later.example/receipts']],
     );
+  });
+
+  test('a log put back as it was before its last checkpoint executes on, signs nothing, and says so', async () => {
+    await service.stop();
+    for (const tail of ['', '-wal', '-shm']) rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
+    cpSync(backup(), join(world.dataDir, 'events.db'));
+    service = await world.start();
+    const told = () => logLines(service.stdout()).filter(({ problem }) => problem !== undefined);
+    for (const name of ['six', 'seven', 'eight']) {
+      const { job, checkpoint } = await call(name);
+      assert.equal(job.status, 'succeeded');
+      assert.equal((await verified(checkpoint)).size, 7, 'what was given out once stays the newest');
+    }
+    await waitFor('the finding', () => told().length > 0);
+    const [{ level, problem, msg } = assert.fail(), ...more] = told();
+    assert.deepEqual([level, problem, more], ['error', 'checkpoint_forgotten', []]);
+    assert.ok(String(msg).includes(join(world.dataDir, 'checkpoint.note')), String(msg));
+    const { body } = await get<Trust>(`${service.url}/api/trust`);
+    assert.equal(body.trustComponents.find(({ name }) => name === 'log_checkpoint')?.value, false);
+    await service.stop();
+    const events = await recordedIn(world.dataDir);
+    assert.equal(sizes({ log: { events } }).at(-1), 6);
   });
 });

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-kept-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test('what is kept stands in the file whole, for everybody to read, and takes the place of what was there', async () => {
+  const path = join(folder, 'checkpoint.note');
+  const kept = checkpointFile(path);
+  assert.equal(kept.place, `the file ${path}`);
+  assert.equal(await kept.read(), null);
+  for (const note of ['a longer — note\n', 'short\n']) {
+    await kept.write(note);
+    assert.equal(await checkpointFile(path).read(), note);
+    assert.equal(readFileSync(path, 'utf8'), note);
+  }
+  assert.equal(statSync(path).mode & 0o777 & ~process.umask(), 0o644 & ~process.umask());
+  assert.deepEqual(readdirSync(folder), ['checkpoint.note']);
+});
+
+test('what cannot be read or written throws, and leaves nothing beside', async () => {
+  const path = join(folder, 'in-the-way');
+  mkdirSync(join(path, 'not-empty'), { recursive: true });
+  const kept = checkpointFile(path);
+  await assert.rejects(kept.read());
+  await assert.rejects(kept.write('note\n'));
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.endsWith('.new')),
+    [],
+  );
+  await assert.rejects(checkpointFile(join(folder, 'none', 'checkpoint.note')).write('note\n'));
+});
