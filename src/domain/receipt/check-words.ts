@@ -31,5 +31,5 @@ export const DISCLOSURE_WORDS: Readonly<Record<DisclosureProblem, string>> = {
   malformed: 'is no disclosure',
   not_committed: 'is not what this receipt commits to: a changed value, or of another receipt',
   misplaced: 'stands at another place of the receipt',
-  repeated: 'is given twice',
+  repeated: 'opens a name that was opened before',
 };

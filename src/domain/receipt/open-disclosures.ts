@@ -16,8 +16,8 @@ export type OpenedDisclosure =
 
 /**
  * `malformed`: not base64url(JSON [salt, name, value]). `not_committed`: its hash stands nowhere in the receipt: a changed
- * value, or of another receipt. `misplaced`: it stands in the receipt, but not where this name belongs. `repeated`: the
- * same text stood before.
+ * value, or of another receipt. `misplaced`: it stands in the receipt, but not where this name belongs. `repeated`: its
+ * name was opened before; a receipt that commits to one name twice tells two people two things.
  */
 export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'repeated';
 
@@ -27,20 +27,15 @@ export async function openDisclosures(
   texts: readonly string[],
   sha256: Sha256,
 ): Promise<readonly OpenedDisclosure[]> {
-  const seen = new Set<string>();
+  const names = new Set<string>();
   const opened: OpenedDisclosure[] = [];
   for (const text of texts) {
-    opened.push(seen.has(text) ? repeated(text) : await openOne(payload, text, sha256));
-    seen.add(text);
+    const one = await openOne(payload, text, sha256);
+    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: 'repeated' } : one);
+    if (one.ok) names.add(one.name);
   }
   return opened;
 }
-
-const repeated = (text: string): OpenedDisclosure => ({
-  ok: false,
-  name: readDisclosure(text)?.name ?? null,
-  problem: 'repeated',
-});
 
 async function openOne(payload: ReceiptPayload, text: string, sha256: Sha256): Promise<OpenedDisclosure> {
   const read = readDisclosure(text);

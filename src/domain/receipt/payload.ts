@@ -174,7 +174,7 @@ export function parseJws(jws: string): ParsedJws | null {
   const [head, body, tail] = parts;
   if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined) return null;
   const header = jsonPart(head);
-  const payload = jsonPart(body);
+  const payload = jsonPart(body, true);
   const signature = fromBase64url(tail);
   if (signature === null || payload === undefined || header === null || typeof header !== 'object')
     return null;
@@ -186,10 +186,13 @@ export function parseJws(jws: string): ParsedJws | null {
   };
 }
 
-function jsonPart(part: string): unknown {
+/** `spelledOnce`: null for text with a name twice, blanks or odd escapes, which two readers could read as two things. */
+function jsonPart(part: string, spelledOnce = false): unknown {
   const bytes = fromBase64url(part);
   const text = bytes === null ? null : fromUtf8(bytes);
-  return text === null ? undefined : parsedJson(text);
+  if (text === null) return undefined;
+  const value = parsedJson(text);
+  return value !== undefined && spelledOnce && JSON.stringify(value) !== text ? null : value;
 }
 
 /** What is signed, of a version that is known; null for anything else. Says nothing of the signature. */

@@ -99,7 +99,7 @@ export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives):
     keyCheck(key, payload),
     versionCheck(jws, payload),
     same('payload_job_id', facts.jobId ?? payload?.jobId ?? null, payload?.jobId ?? null),
-    { name: 'request_commitment_present', ok: (payload?.request._sd.length ?? 0) >= 4 },
+    { name: 'request_commitment_present', ok: isWhole(payload?.request._sd ?? []) },
     responseCheck(payload),
   ];
   if (facts.job !== null) checks.push(...(await jobChecks(facts.job, payload, primitives.sha256)));
@@ -174,6 +174,10 @@ function versionCheck(jws: ParsedJws | null, payload: ReceiptPayload | null): Ch
     details: { supported: [1], receipt: shown },
   };
 }
+
+/** URL, origin, header names and body, the key where there was one: each once, so that none can be opened to two values. */
+const isWhole = (commitments: readonly string[]): boolean =>
+  (commitments.length === 4 || commitments.length === 5) && new Set(commitments).size === commitments.length;
 
 /** A response that came is committed to, and one that did not come is not claimed. */
 function responseCheck(payload: ReceiptPayload | null): Check {

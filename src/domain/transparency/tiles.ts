@@ -59,6 +59,7 @@ export type TreeReader = {
 
 export function treeReader(readTile: ReadTile, sha256: Sha256): TreeReader {
   const tiles = new Map<string, Promise<Uint8Array | null>>();
+  const subtrees = new Map<string, Promise<Hash>>();
   const tileAt = (level: number, n: number) => {
     const known = tiles.get(`${level}/${n}`);
     if (known !== undefined) return known;
@@ -67,8 +68,15 @@ export function treeReader(readTile: ReadTile, sha256: Sha256): TreeReader {
     return asked;
   };
 
-  /** The root of the `index`-th complete subtree of 2^height leaves. */
-  async function complete(height: number, index: number): Promise<Hash> {
+  /** The root of the `index`-th complete subtree of 2^height leaves; never changes, so it is found once. */
+  function complete(height: number, index: number): Promise<Hash> {
+    const name = `${height}/${index}`;
+    const known = subtrees.get(name) ?? find(height, index);
+    subtrees.set(name, known);
+    return known;
+  }
+
+  async function find(height: number, index: number): Promise<Hash> {
     if (height % TILE_HEIGHT !== 0) {
       const [left, right] = [
         await complete(height - 1, 2 * index),

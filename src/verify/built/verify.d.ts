@@ -102,8 +102,8 @@ export type OpenedDisclosure =
 
 /**
  * `malformed`: not base64url(JSON [salt, name, value]). `not_committed`: its hash stands nowhere in the receipt: a changed
- * value, or of another receipt. `misplaced`: it stands in the receipt, but not where this name belongs. `repeated`: the
- * same text stood before.
+ * value, or of another receipt. `misplaced`: it stands in the receipt, but not where this name belongs. `repeated`: its
+ * name was opened before; a receipt that commits to one name twice tells two people two things.
  */
 export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'repeated';
 

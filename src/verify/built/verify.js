@@ -331,7 +331,7 @@ function parseJws(jws) {
   if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined)
     return null;
   const header = jsonPart(head);
-  const payload = jsonPart(body);
+  const payload = jsonPart(body, true);
   const signature = fromBase64url(tail);
   if (signature === null || payload === undefined || header === null || typeof header !== "object")
     return null;
@@ -342,10 +342,13 @@ function parseJws(jws) {
     signature
   };
 }
-function jsonPart(part) {
+function jsonPart(part, spelledOnce = false) {
   const bytes = fromBase64url(part);
   const text = bytes === null ? null : fromUtf8(bytes);
-  return text === null ? undefined : parsedJson(text);
+  if (text === null)
+    return;
+  const value = parsedJson(text);
+  return value !== undefined && spelledOnce && JSON.stringify(value) !== text ? null : value;
 }
 var payloadIn = (jws) => isReceiptPayload(jws?.payload) ? jws.payload : null;
 var payloadOf = (jws) => payloadIn(parseJws(jws));
@@ -585,19 +588,16 @@ var textOrNull = (value) => typeof value === "string" ? value : null;
 
 // src/domain/receipt/open-disclosures.ts
 async function openDisclosures(payload, texts, sha256) {
-  const seen = new Set;
+  const names = new Set;
   const opened = [];
   for (const text of texts) {
-    opened.push(seen.has(text) ? repeated(text) : await openOne(payload, text, sha256));
-    seen.add(text);
+    const one = await openOne(payload, text, sha256);
+    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: "repeated" } : one);
+    if (one.ok)
+      names.add(one.name);
   }
   return opened;
 }
-var repeated = (text) => ({
-  ok: false,
-  name: readDisclosure(text)?.name ?? null,
-  problem: "repeated"
-});
 async function openOne(payload, text, sha256) {
   const read = readDisclosure(text);
   if (read === null)
@@ -984,7 +984,7 @@ async function verifyReceipt(facts, primitives) {
     keyCheck(key, payload),
     versionCheck(jws, payload),
     same("payload_job_id", facts.jobId ?? payload?.jobId ?? null, payload?.jobId ?? null),
-    { name: "request_commitment_present", ok: (payload?.request._sd.length ?? 0) >= 4 },
+    { name: "request_commitment_present", ok: isWhole(payload?.request._sd ?? []) },
     responseCheck(payload)
   ];
   if (facts.job !== null)
@@ -1050,6 +1050,7 @@ function versionCheck(jws, payload) {
     details: { supported: [1], receipt: shown }
   };
 }
+var isWhole = (commitments) => (commitments.length === 4 || commitments.length === 5) && new Set(commitments).size === commitments.length;
 function responseCheck(payload) {
   const name = "response_commitment_present";
   if (payload === null)

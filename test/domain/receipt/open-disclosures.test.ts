@@ -93,6 +93,15 @@ describe('refused', () => {
       { ok: false, name: 'attempt_9_address', problem: 'not_committed' },
     ]);
   });
+  test('another value of a name that was opened before, though the receipt commits to both', async () => {
+    const evil = await made('target_url', 'https://evil.example/hook');
+    const _sd = [url.commitment, names.commitment, evil.commitment];
+    const twofold = { ...payload, request: { ...payload.request, _sd } };
+    assert.deepEqual(await openDisclosures(twofold, [url.text, evil.text], sha256), [
+      { ok: true, name: 'target_url', value: 'https://target.example/hook' },
+      { ok: false, name: 'target_url', problem: 'repeated' },
+    ]);
+  });
   test('the same text a second time', async () => {
     assert.deepEqual((await open(url.text, url.text))[1], {
       ok: false,

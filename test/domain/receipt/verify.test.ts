@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { utf8 } from '#src/domain/bytes.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import {
   type CheckName,
@@ -96,6 +97,19 @@ const ALONE: readonly (readonly [string, CheckName, Tampering])[] = [
       ...p,
       request: { ...p.request, _sd: p.request._sd.filter((sd) => sd === commitment('U')) },
     })),
+  ],
+  [
+    'a commitment of the request twice',
+    'request_commitment_present',
+    payload((p) => ({
+      ...p,
+      request: { ...p.request, _sd: [commitment('U'), ...p.request._sd.slice(0, 3), commitment('U')] },
+    })),
+  ],
+  [
+    'a sixth commitment of the request',
+    'request_commitment_present',
+    payload((p) => ({ ...p, request: { ...p.request, _sd: [...p.request._sd, commitment('Z')] } })),
   ],
   [
     'a response without a commitment',
@@ -294,4 +308,20 @@ test('attempts that differ in content alone are both shown', async () => {
   const { report } = await verdict(facts);
   const check = report.checks.find(({ name }) => name === 'attempts_match');
   assert.deepEqual(check?.details, { expected: told.attempts, receipt: attempts });
+});
+
+test('a payload with a name twice, or with blanks, has no version: two readers could read it as two things', async () => {
+  const good = await payloadOf();
+  const text = JSON.stringify(good);
+  const twice = text.replace('"mode":', '"mode":"demo","mode":');
+  assert.deepEqual(JSON.parse(twice), good);
+  for (const spelling of [twice, text.replace(':', ': '), text.replace('"mode"', '"m\\u006fde"')]) {
+    const part = (json: string) => Buffer.from(json).toString('base64url');
+    const header = JSON.stringify({ alg: 'EdDSA', kid: key.keyId, typ: 'relay-receipt+jws' });
+    const input = `${part(header)}.${part(spelling)}`;
+    const jws = `${input}.${Buffer.from(await key.sign(utf8(input))).toString('base64url')}`;
+    const { ok, signatureVerified, checks } = await verifyReceipt(await goodFacts(key, { jws }), primitives);
+    const supported = checks.find(({ name }) => name === 'payload_version_supported');
+    assert.deepEqual([ok, signatureVerified, supported?.ok], [false, true, false]);
+  }
 });
