@@ -59,9 +59,11 @@ export type TransparencyDeps = {
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
   readonly latest: Transparency['latest'];
+  /** false: what was signed is known not to be over these rows. */
+  readonly stands: () => boolean;
 };
 
-export function transparency({ rows, keys, primitives, latest }: TransparencyDeps): Transparency {
+export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps): Transparency {
   const { sha256 } = primitives;
 
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
@@ -86,6 +88,7 @@ export function transparency({ rows, keys, primitives, latest }: TransparencyDep
     async tile({ level, n, width }) {
       const newest = await rows.checkpoint();
       if (newest === null || width > tileWidth(level, n, newest.size)) return null;
+      demandStanding();
       const hashes = await rows.tile(level, n);
       if (hashes === null || hashes.length < width * HASH_BYTES) return null;
       const asked = hashes.slice(0, width * HASH_BYTES);
@@ -107,6 +110,7 @@ export function transparency({ rows, keys, primitives, latest }: TransparencyDep
       if (newest === null) return null;
       const refusal = outside(from, to, newest.size);
       if (refusal !== null) return refusal;
+      demandStanding();
       return read(async (reader) => ({
         from,
         to,
@@ -116,6 +120,12 @@ export function transparency({ rows, keys, primitives, latest }: TransparencyDep
       }));
     },
   };
+
+  /** What is kept for good by whoever reads it is not given out of another tree. A proof that fails tells of that one. */
+  function demandStanding(): void {
+    if (stands()) return;
+    throw new Fault('read_models_unavailable', 'The tree at hand is not the one that was signed.');
+  }
 
   /** The rows that a checkpoint is over were written before it was signed: without them they are being replaced. */
   async function read<T>(answer: (reader: TreeReader) => Promise<T>): Promise<T> {

@@ -96,7 +96,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
     rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
   });
   const verifying = { keys: directory, primitives: verifierPrimitives };
-  const receiptTree = transparency({ ...verifying, rows: models.transparency, latest: checkpoints.latest });
+  const receiptTree = transparency({
+    ...verifying,
+    rows: models.transparency,
+    latest: checkpoints.latest,
+    stands: () => checkpoints.standing()?.consistent !== false,
+  });
   const reading = { ...verifying, transparency: receiptTree };
   return createApp({
     ...parts,

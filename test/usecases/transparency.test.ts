@@ -239,3 +239,13 @@ test('a checkpoint of no leaves: no tile, nothing to prove, and one consistency'
   assert.ok(answer !== null && 'proof' in answer);
   assert.deepEqual([answer.proof, answer.fromRoot], [[], answer.toRoot]);
 });
+
+test('a tree that is known not to be the signed one: no tile and no consistency of it, and a proof that tells', async () => {
+  const log = await publicLog(5);
+  const asked = transparency({ ...log.deps, stands: () => false });
+  const unavailable = (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable';
+  await assert.rejects(asked.tile({ level: 0, n: 0, width: 5 }), unavailable);
+  await assert.rejects(asked.consistency(1, 5), unavailable);
+  assert.equal(typeof (await asked.prove(receiptIdAt(2))), 'string');
+  assert.ok(await asked.checkpoint());
+});
