@@ -1,7 +1,10 @@
 // Several processes of one machine over one embedded log and one PostgreSQL: one call for one key whoever is asked, jobs
 // of a dead process closed by a living one, and PostgreSQL gone and back.
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
 import { fromJwkSet } from '#src/domain/receipt/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
@@ -43,6 +46,7 @@ async function assertVerifies(service: Service, { job, links }: Executed): Promi
 describe('two processes', () => {
   let server: PostgresServer;
   let world: World;
+  let DATABASE_URL: string;
   let left: Service;
   let right: Service;
   /** Of its own, with one process that dies and one that stays. */
@@ -55,7 +59,7 @@ describe('two processes', () => {
     server = await postgresServer();
     world = await makeWorld();
     mourning = await makeWorld({ handler: hang });
-    const DATABASE_URL = await server.newDatabase();
+    DATABASE_URL = await server.newDatabase();
     const OTHER_URL = await server.newDatabase();
     const [dying, staying] = await Promise.all([1, 2].map(() => mourning.start({ DATABASE_URL: OTHER_URL })));
     assert.ok(dying && staying);
@@ -216,6 +220,35 @@ describe('two processes', () => {
       );
     }
   });
+
+  test(
+    'rows of a log that was put back answer no more, also once it has grown past them: executions go on',
+    needs,
+    async () => {
+      const all = await recordedIn(world.dataDir);
+      for (const tail of ['', '-wal', '-shm'])
+        rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
+      const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
+      for (const { stream, id, type, data, metadata } of all.slice(0, all.length - 9))
+        await log.append(stream, 'any', [{ id, type, data, metadata }]);
+      await log.close();
+      left = await world.start({ DATABASE_URL });
+      const stands = () => logLines(left.stdout()).filter(({ msg }) => msg === 'the read models stand still');
+      const projections = async () => (await get<Health>(`${left.url}/health`)).body.checks.projections;
+      await waitFor('the refusal', () => stands().length > 0);
+      assert.deepEqual(await projections(), { ok: false });
+      const calls = Array.from({ length: 6 }, () => execute(left, { url: world.target.url('/anew') }));
+      assert.ok((await Promise.all(calls)).every(({ status }) => status === 200));
+      // Begun after the last event: nothing of before the refusal is left in it.
+      right = await world.start({ DATABASE_URL });
+      await waitFor('its refusal', () => right.stdout().includes('does not have: rebuild them'));
+      for (const service of [left, right]) {
+        assert.deepEqual((await get<Health>(`${service.url}/health`)).body.checks.projections, { ok: false });
+        assert.equal((await service.stop()).code, 0);
+      }
+      assert.ok((await recordedIn(world.dataDir)).length > all.length);
+    },
+  );
 
   test('the dead process: closed by the living one, after lease and grace, with a receipt, never sent again', {
     ...needs,
