@@ -8,9 +8,10 @@ import { READ_MODELS } from '#projections/registry.ts';
 import type { Db } from '#projections/rows.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
-import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
+import { appendAll, jobAppends, PLAN, recorded } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
+import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows } from '#test/support/read-store.ts';
 import {
   leftovers,
@@ -87,6 +88,23 @@ describe('a rebuild', { ...needs, timeout: 120_000 }, () => {
       assert.equal((await rebuild(log, options)).eventsHere, events);
     }
     assert.deepEqual(await allRows(db), good);
+  });
+
+  test('of a log that was put back and has grown since begins anew', async () => {
+    const { store, rebuild } = await harness.fresh();
+    const [log, other] = [memoryLog(), memoryLog()];
+    for (let seed = 0; seed < 20; seed++) {
+      await appendAll(log, jobAppends({ ...PLAN, seed }));
+      await appendAll(other, jobAppends({ ...PLAN, seed: seed < 2 ? seed : seed + 50 }));
+    }
+    const put = memoryLog();
+    for (const [n, { stream, id, type, data, metadata }] of other.events.entries())
+      await put.append(stream, 'any', [
+        { id: n === 0 ? (log.events[0]?.id ?? '') : id, type, data, metadata },
+      ]);
+    await assert.rejects(rebuild(log, interruptAfter(30)), interrupted);
+    assert.equal((await rebuild(put)).eventsHere, put.events.length);
+    assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(put))));
   });
 
   test('whose rows are not all there refuses the swap', async () => {
