@@ -1,4 +1,4 @@
-// The lines of an export, however long it is: one in memory at a time, and none longer than the format has.
+// The lines of an export, however long it is: one in memory at a time, and none longer than its reader takes.
 import { MAX_LINE_BYTES } from '../domain/audit/export-format.ts';
 
 export type Line = {

@@ -13,7 +13,7 @@ import { addPay } from './pay.ts';
 import { addPayments } from './payments.ts';
 import { addRebuild } from './rebuild.ts';
 import { addServe } from './serve.ts';
-import { complain, surviveClosedPipe } from './terminal.ts';
+import { complain, endWithOutput } from './terminal.ts';
 import { addVerify } from './verify.ts';
 
 const EXAMPLES = `
@@ -29,6 +29,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const end = (code: ExitCode) => {
     exit = code;
   };
+  endWithOutput(() => exit);
   const program = new Command('relay')
     .description(
       'A relay that makes one outbound HTTPS request and answers with a receipt anyone can verify.',
@@ -65,5 +66,4 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   }
 }
 
-surviveClosedPipe();
 process.exitCode = await run(process.argv.slice(2));

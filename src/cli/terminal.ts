@@ -1,6 +1,7 @@
 // What the reader sees: lines, marks, colours (on a terminal only, never with NO_COLOR), and nothing that a file or a
-// server could use to steer the terminal.
+// server could use to steer the terminal, or to hide in.
 import { styleText } from 'node:util';
+import { EXIT, type ExitCode, systemCode } from './exit.ts';
 
 export type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 
@@ -12,25 +13,53 @@ export function paint(style: Style, text: string): string {
 export const mark = (ok: boolean): string => (ok ? paint('green', '✓') : paint('red', '✗'));
 
 export function print(...lines: readonly string[]): void {
-  process.stdout.write(`${lines.join('\n')}\n`);
+  write(`${lines.join('\n')}\n`);
+}
+
+/** As it is; resolves when whoever reads has taken it. */
+export const printWhole = (text: string): Promise<void> => new Promise((resolve) => write(text, resolve));
+
+/** Deno throws at once where a file takes no more, Bun tells the stream: both end as `endWithOutput` has it. */
+function write(text: string, onTaken: () => void = () => undefined): void {
+  try {
+    process.stdout.write(text, (error) => (error ? process.stdout.emit('error', error) : onTaken()));
+  } catch (error) {
+    process.stdout.emit('error', error);
+  }
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
+  print(jsonText(value, 2));
 }
+
+/** JSON that steers no terminal either: the same value, with `\uXXXX` where it matters. Throws as `JSON.stringify` does. */
+export const jsonText = (value: unknown, indent = 0): string =>
+  // Within strings C0 is spelled out already; around them stand the line ends of the indented form.
+  JSON.stringify(value, null, indent).replace(UNSEEN, (found) => (found < ' ' ? found : spelled(found)));
 
 /** One line on stderr. */
 export function complain(message: string): void {
-  process.stderr.write(`relay: ${plain(message)}\n`);
+  try {
+    process.stderr.write(`relay: ${plain(message)}\n`);
+  } catch {
+    // Nobody is left to hear it: the exit code says it.
+  }
 }
 
-/** Text of strangers: control characters (C0, DEL, C1) and those that turn the direction of writing, spelled out. */
-export function plain(text: string): string {
-  return text.replace(
-    /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}
+/**
+ * Text of strangers: whatever steers or cannot be seen is spelled out, control characters (C0, DEL, C1), those that turn
+ * the direction of writing, have no width or are ignored, and halves of characters.
+ */
+export const plain = (text: string): string => text.replace(UNSEEN, spelled);
+
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** As JSON spells it: beyond U+FFFF in two halves. */
+const spelled = (found: string): string =>
+  found
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 
 const SHOWN_CHARACTERS = 240;
 
@@ -49,10 +78,16 @@ function json(value: unknown): string {
   }
 }
 
-/** `relay … | head` closes our output early: that is no fault. */
-export function surviveClosedPipe(): void {
-  process.stdout.on('error', (error: Error) => {
-    if ('code' in error && error.code === 'EPIPE') process.exit();
-    throw error;
+/**
+ * Once, before anything is written. `relay … | head` closes our output early, a disk is full: the command ends there, and
+ * never as if all had been told. `known`: how it would end by what it knows so far.
+ */
+export function endWithOutput(known: () => ExitCode): void {
+  process.stdout.on('error', (error: unknown) => {
+    const code = systemCode(error) ?? 'unknown';
+    // Who has read enough knows it.
+    if (code !== 'EPIPE') complain(`standard output cannot be written (${code})`);
+    process.exit(known() === EXIT.foundWrong ? EXIT.foundWrong : EXIT.couldNotRun);
   });
+  process.stderr.on('error', () => undefined);
 }

@@ -2,7 +2,20 @@
 // alone.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -10,11 +23,12 @@ import { setImmediate } from 'node:timers/promises';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
 import { CannotRun } from '#src/cli/exit.ts';
 import { readBegun } from '#src/cli/export-begun.ts';
+import { type ExportFile, openExportFile } from '#src/cli/export-file.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { utf8 } from '#src/domain/bytes.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { runCli, startCli } from '#test/support/cli.ts';
+import { type RunningCli, runCli, startCli } from '#test/support/cli.ts';
 import { checkpointSigned } from '#test/support/given-events.ts';
 import { appendAll, decisionAppend, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
 
@@ -106,26 +120,109 @@ test('wherever it was cut, a second run ends with the same bytes', async () => {
   );
 });
 
-test('killed in the middle, it looks unfinished, and is gone on with to the same bytes', async () => {
-  const DATA_DIR = place('large');
-  await withLog(DATA_DIR, async (log) => {
+/** A log of 10,000 decisions, and an export of it into `file` that is caught in the middle by `signal`. */
+let large: string;
+before(async () => {
+  large = place('large');
+  await withLog(large, async (log) => {
     for (let from = 0; from < 10_000; from += 500) {
       await Promise.all(decisions(from, 500).map((append) => appendAll(log, [append])));
     }
   });
-  const file = place('killed');
-  // A run that was faster than the signal is done over.
-  for (let killed = false; !killed; ) {
+});
+
+async function caught(file: string, signal: 'SIGKILL' | 'SIGSTOP'): Promise<RunningCli> {
+  for (;;) {
+    // A run that was faster than the signal is done over.
     rmSync(file, { force: true });
-    const run = startCli(['export', '--out', file], { env: { DATA_DIR } });
+    const run = startCli(['export', '--out', file], { env: { DATA_DIR: large } });
     while (!existsSync(file) || statSync(file).size === 0) await setImmediate();
-    run.signal('SIGKILL');
-    killed = (await run.ended).code === null;
+    run.signal(signal);
+    if (signal === 'SIGKILL') await run.ended;
+    else while (!isStopped(run.pid)) await setImmediate();
+    if (!readFileSync(file, 'utf8').includes('{"end":true')) return run;
+    if (signal === 'SIGSTOP') run.signal('SIGCONT');
+    await run.ended;
   }
+}
+
+/** All its threads are: the signal is only on its way when `kill` returns. */
+const isStopped = (pid: number): boolean =>
+  readdirSync(`/proc/${pid}/task`).every((task) =>
+    /^State:\s+T/m.test(readFileSync(`/proc/${pid}/task/${task}/status`, 'utf8')),
+  );
+
+test('killed in the middle, it looks unfinished, and is gone on with to the same bytes', async () => {
+  const file = place('killed');
+  await caught(file, 'SIGKILL');
+  assert.ok(readFileSync(file, 'utf8').length > 0);
+  assert.equal((await exportTo(large, file)).code, 0);
+  assert.equal(readFileSync(file, 'utf8'), await expected(large));
+});
+
+test('two runs never write one file: the second ends with exit 2, and the first with the whole log', async () => {
+  const file = place('shared');
+  const first = await caught(file, 'SIGSTOP');
   const left = readFileSync(file, 'utf8');
-  assert.ok(left.length > 0 && !left.includes('{"end":true'));
-  assert.equal((await exportTo(DATA_DIR, file)).code, 0);
-  assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
+  symlinkSync(file, place('another-name'));
+  try {
+    for (const name of [file, place('another-name')]) {
+      const second = await exportTo(large, name);
+      assert.deepEqual([second.code, second.stdout], [2, '']);
+      assert.match(second.stderr, /^relay: \S+ is being written by another relay export: [^\n]+\n$/);
+    }
+    assert.equal(readFileSync(file, 'utf8'), left);
+  } finally {
+    first.signal('SIGCONT');
+  }
+  assert.equal((await first.ended).code, 0);
+  assert.equal(readFileSync(file, 'utf8'), await expected(large));
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.startsWith('shared')),
+    ['shared'],
+    'no lock is left',
+  );
+});
+
+test('written into by somebody else in the middle: exit 2, without an end', async () => {
+  const file = place('disturbed');
+  const run = await caught(file, 'SIGSTOP');
+  // More than one write of the run covers, wherever it was stopped.
+  appendFileSync(file, 'of somebody else\n'.repeat(100_000));
+  run.signal('SIGCONT');
+  const { code, stderr } = await run.ended;
+  assert.equal(code, 2);
+  assert.match(stderr, /was changed by somebody else/);
+  assert.ok(!readFileSync(file, 'utf8').includes('{"end":true'));
+});
+
+test('every write and the end want the file as it was left, in its place', () => {
+  const changes: readonly ((file: string) => void)[] = [
+    (file) => appendFileSync(file, 'x'),
+    (file) => truncateSync(file, 2),
+    (file) => renameSync(file, `${file}.away`),
+    (file) => {
+      renameSync(file, `${file}.away`);
+      writeFileSync(file, 'head\n');
+    },
+  ];
+  const steps: readonly ((file: ExportFile) => void)[] = [
+    (file) => file.keep(0),
+    (file) => file.write('line\n'),
+    (file) => file.finish('end\n'),
+  ];
+  for (const [n, change] of changes.entries()) {
+    for (const [m, step] of steps.entries()) {
+      const path = place(`changed-${n}-${m}`);
+      const file = openExportFile(path);
+      file.write('head\n');
+      change(path);
+      const changed = existsSync(path) ? readFileSync(path, 'utf8') : null;
+      assert.throws(() => step(file), CannotRun);
+      file.close();
+      assert.equal(existsSync(path) ? readFileSync(path, 'utf8') : null, changed);
+    }
+  }
 });
 
 test('a finished export is continued with what has come since, and left as it is where nothing has', async () => {

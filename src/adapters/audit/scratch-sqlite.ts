@@ -1,4 +1,4 @@
-// The scratch space of an audit: an SQLite database that nobody else sees, written in batches, gone with the process.
+// The scratch space of an audit: an SQLite database without a name, written in batches, gone with the process.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,34 +6,38 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Json } from '../../domain/canonical-json.ts';
 import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
 
-/** Changes held in memory over all tables, before they are written in one transaction. */
-const HELD = 8192;
-/** Rows of one look into a table. */
+/** Held in memory over all tables, before it is written in one transaction: changes, and characters of their JSON. */
+type Held = { readonly changes: number; readonly characters: number };
+const HELD: Held = { changes: 8192, characters: 8 * 1024 * 1024 };
+/** Rows of one look into a table; a longer value is looked up when its turn comes. */
 const PAGE = 256;
+const PAGED_CHARACTERS = 8192;
 
 type Rows = {
   get(key: string): string | null;
   put(key: string, value: string): void;
   delete(key: string): void;
-  /** The next rows from `from` on, without it where `after`. */
-  page(from: string, after: boolean): readonly (readonly [string, string])[];
+  /** The next rows from `from` on, without it where `after`; null: the value is too long for a page. */
+  page(from: string, after: boolean): readonly (readonly [key: string, value: string | null])[];
 };
 
 /** Throws where the folder for temporary files takes none. */
 export function sqliteScratch(folder = tmpdir(), held = HELD): AuditScratch {
-  const { db, remove } = openFile(folder);
+  const { db, remove } = openNameless(folder);
   const tables = new Map<string, { readonly table: ScratchTable<Json>; readonly flush: () => void }>();
-  let changes = 0;
+  let [changes, characters] = [0, 0];
 
   function flushAll(): void {
     if (changes === 0) return;
-    changes = 0;
+    [changes, characters] = [0, 0];
     db.exec('BEGIN');
     for (const { flush } of tables.values()) flush();
     db.exec('COMMIT');
   }
-  const changed = () => {
-    if (++changes >= held) flushAll();
+  const changed = (length: number) => {
+    changes++;
+    characters += length;
+    if (changes >= held.changes || characters >= held.characters) flushAll();
   };
 
   function tableOf(name: string) {
@@ -54,15 +58,22 @@ export function sqliteScratch(folder = tmpdir(), held = HELD): AuditScratch {
   };
 }
 
-/** Readable by the owner alone, for the record of others' payments passes through it. */
-function openFile(folder: string) {
+/**
+ * The record of others' payments passes through it, so its name is taken away as soon as it is open: the system frees it
+ * however the process ends. Where an open file keeps its name, `remove` takes it away.
+ */
+function openNameless(folder: string) {
   const directory = mkdtempSync(join(folder, 'relay-audit-'));
   const remove = () => rmSync(directory, { recursive: true, force: true });
   try {
     const db = new DatabaseSync(join(directory, 'scratch.db'));
-    // Nothing is to survive a crash, and nobody else reads.
-    db.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE');
-    db.exec('PRAGMA cache_size = -16384');
+    // Nothing is to survive a crash, nobody else reads, and a journal would be a file of its own. (SQLite's defensive
+    // mode, which is on here, lets none be without.)
+    db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE');
+    db.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384');
+    try {
+      remove();
+    } catch {}
     return { db, remove };
   } catch (error) {
     remove();
@@ -76,42 +87,45 @@ function rowsOf(db: DatabaseSync, number: number): Rows {
   const get = db.prepare(`SELECT value FROM ${name} WHERE key = ?`);
   const put = db.prepare(`INSERT OR REPLACE INTO ${name} (key, value) VALUES (?, ?)`);
   const gone = db.prepare(`DELETE FROM ${name} WHERE key = ?`);
-  const from = db.prepare(`SELECT key, value FROM ${name} WHERE key >= ? ORDER BY key LIMIT ${PAGE}`);
-  const after = db.prepare(`SELECT key, value FROM ${name} WHERE key > ? ORDER BY key LIMIT ${PAGE}`);
+  const short = `iif(length(value) > ${PAGED_CHARACTERS}, NULL, value) AS short`;
+  const from = db.prepare(`SELECT key, ${short} FROM ${name} WHERE key >= ? ORDER BY key LIMIT ${PAGE}`);
+  const after = db.prepare(`SELECT key, ${short} FROM ${name} WHERE key > ? ORDER BY key LIMIT ${PAGE}`);
   return {
     get: (key) => (get.get(key)?.value as string | undefined) ?? null,
     put: (key, value) => void put.run(key, value),
     delete: (key) => void gone.run(key),
     page: (key, isAfter) =>
-      (isAfter ? after : from).all(key).map((row) => [row.key as string, row.value as string]),
+      (isAfter ? after : from).all(key).map((row) => [row.key as string, row.short as string | null]),
   };
 }
 
-function batchedTable(rows: Rows, changed: () => void, flushAll: () => void) {
-  /** Not written yet; null: to be deleted. */
-  const held = new Map<string, Json | Gone>();
+function batchedTable(rows: Rows, changed: (characters: number) => void, flushAll: () => void) {
+  /** Not written yet: the value, as it was put and as JSON. */
+  const held = new Map<string, { readonly value: Json; readonly text: string } | Gone>();
   const table: ScratchTable<Json> = {
     get(key) {
-      const value = held.get(key);
-      if (value !== undefined) return value === GONE ? null : (value as Json);
+      const put = held.get(key);
+      if (put !== undefined) return put === GONE ? null : put.value;
       const text = rows.get(key);
       return text === null ? null : JSON.parse(text);
     },
     put(key, value) {
-      held.set(key, value);
-      changed();
+      const text = JSON.stringify(value);
+      held.set(key, { value, text });
+      changed(key.length + text.length);
     },
     delete(key) {
       held.set(key, GONE);
-      changed();
+      changed(key.length);
     },
     *entries(prefix = '') {
       flushAll();
       let page = rows.page(prefix, false);
       for (;;) {
-        for (const [key, text] of page) {
+        for (const [key, short] of page) {
           if (!key.startsWith(prefix)) return;
-          yield [key, JSON.parse(text)];
+          const text = short ?? rows.get(key);
+          if (text !== null) yield [key, JSON.parse(text)];
         }
         const last = page.at(-1);
         if (last === undefined || page.length < PAGE) return;
@@ -122,10 +136,10 @@ function batchedTable(rows: Rows, changed: () => void, flushAll: () => void) {
   function flush(): void {
     // In the order of the index: pages are written once.
     for (const key of [...held.keys()].sort()) {
-      const value = held.get(key);
-      if (value === undefined) continue;
-      if (value === GONE) rows.delete(key);
-      else rows.put(key, JSON.stringify(value));
+      const put = held.get(key);
+      if (put === undefined) continue;
+      if (put === GONE) rows.delete(key);
+      else rows.put(key, put.text);
     }
     held.clear();
   }

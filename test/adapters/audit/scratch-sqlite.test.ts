@@ -1,6 +1,6 @@
 // The scratch space of an audit: what was put comes back, from memory or from the file, and nothing stays behind.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -9,8 +9,15 @@ import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 const folder = mkdtempSync(join(tmpdir(), 'scratch-test-'));
 after(() => rmSync(folder, { recursive: true }));
 
-for (const held of [1, 3, 1000]) {
-  test(`with ${held} changes held: what was put last comes back, what was deleted does not`, () => {
+for (const [changes, characters] of [
+  [1, 1000],
+  [3, 1000],
+  [1000, 1_000_000],
+  [1000, 60],
+] as const) {
+  const held = { changes, characters };
+  const most = `${changes} changes of ${characters} characters`;
+  test(`with ${most} held: what was put last comes back, what was deleted does not`, () => {
     const scratch = sqliteScratch(folder, held);
     const table = scratch.table<{ readonly n: number; readonly more: readonly string[] }>('one');
     for (let n = 0; n < 10; n++) table.put(`key ${n}`, { n, more: ['ü', '"'] });
@@ -25,7 +32,7 @@ for (const held of [1, 3, 1000]) {
     scratch.close();
   });
 
-  test(`with ${held} changes held: tables are apart, and one name is one table`, () => {
+  test(`with ${most} held: tables are apart, and one name is one table`, () => {
     const scratch = sqliteScratch(folder, held);
     scratch.table<number>('one').put('key', 1);
     scratch.table<number>('two').put('key', 2);
@@ -34,7 +41,7 @@ for (const held of [1, 3, 1000]) {
     scratch.close();
   });
 
-  test(`with ${held} changes held: entries of a prefix come in order, however many, also while others are put`, () => {
+  test(`with ${most} held: entries of a prefix come in order, however many, also while others are put`, () => {
     const scratch = sqliteScratch(folder, held);
     const table = scratch.table<number>('one');
     for (let n = 999; n >= 0; n--) table.put(`b/${String(n).padStart(4, '0')}`, n);
@@ -58,12 +65,62 @@ for (const held of [1, 3, 1000]) {
   });
 }
 
-test('its file is the owner’s alone while it is there, and gone after', () => {
-  const scratch = sqliteScratch(folder);
-  const [name = assert.fail('no directory')] = readdirSync(folder);
-  assert.equal(statSync(join(folder, name)).mode & 0o777, 0o700);
+test('its file has no name while it is used, however large it grows, and so nobody opens it or finds it later', () => {
+  const scratch = sqliteScratch(folder, { changes: 10, characters: 10_000 });
+  const table = scratch.table<string>('one');
+  // More than the cache keeps.
+  const long = 'word '.repeat(2000);
+  for (let n = 0; n < 3000; n++) table.put(`${n}`, long);
+  assert.deepEqual(readdirSync(folder), []);
+  assert.equal(table.get('0'), long);
+  assert.equal([...table.entries()].length, 3000);
   scratch.close();
   assert.deepEqual(readdirSync(folder), []);
+});
+
+/** Bytes of the files without a name that this process has open in the folder. */
+function namelessBytes(): number {
+  const descriptors = readdirSync('/proc/self/fd').map((name) => `/proc/self/fd/${name}`);
+  const ours = descriptors.filter((path) => {
+    const target = linkOf(path);
+    return target.startsWith(folder) && target.endsWith(' (deleted)');
+  });
+  return ours.reduce((sum, path) => sum + statSync(path).size, 0);
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // The one that listed the folder.
+    return '';
+  }
+}
+
+test('long values are not held in memory, however few they are', () => {
+  const scratch = sqliteScratch(folder);
+  const table = scratch.table<string>('one');
+  for (let n = 0; n < 40; n++) table.put(String(n), 'x'.repeat(1024 * 1024));
+  assert.ok(namelessBytes() > 30 * 1024 * 1024, `${namelessBytes()} bytes`);
+  scratch.close();
+  assert.equal(namelessBytes(), 0);
+});
+
+test('entries come whole, also those too long to be read page by page', () => {
+  const scratch = sqliteScratch(folder);
+  const table = scratch.table<string>('one');
+  const words = (n: number) => `${n} `.repeat(n % 3 === 0 ? 5000 : 1);
+  for (let n = 0; n < 600; n++) table.put(String(n).padStart(4, '0'), words(n));
+  let n = 0;
+  for (const [key, value] of table.entries()) {
+    assert.equal(key, String(n).padStart(4, '0'));
+    assert.ok(value === words(n), key);
+    // A long one of the page at hand.
+    table.delete('0003');
+    n++;
+  }
+  assert.equal(n, 600);
+  scratch.close();
 });
 
 test('without a place for its file it does not begin', () => {

@@ -1,0 +1,141 @@
+// Output that cannot be written, and text of strangers in it: an exit code never says that all was told where it was not,
+// and what is told steers no terminal.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { jsonText, plain } from '#src/cli/terminal.ts';
+import { auditHistory } from '#test/support/audit-history.ts';
+import { exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
+import { runCli } from '#test/support/cli.ts';
+import { appendAll, decisionAppend } from '#test/support/job-histories.ts';
+import { rootPath, runtimeCommand } from '#test/support/runtime.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-output-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const [clean, bad, DATA_DIR] = ['clean', 'bad', 'data'].map((name) => join(folder, name)) as [
+  string,
+  string,
+  string,
+];
+
+before(async () => {
+  const { events } = await auditHistory({ jobs: 3 });
+  const [jobId = ''] = jobsIn(events);
+  writeFileSync(clean, exportOf(events));
+  writeFileSync(bad, exportOf(without(events, ofJob(jobId, 'ReceiptSigned'))));
+  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
+  await appendAll(log, [decisionAppend(1)]);
+  await log.close();
+});
+
+type Gone = 'full' | 'closed';
+
+/** `full`: a disk without room. `closed`: whoever reads has gone before the first word. */
+async function told(gone: Gone, args: readonly string[]) {
+  const [command, given] = runtimeCommand('src/cli/relay.ts', args);
+  const full = openSync('/dev/full', 'w');
+  const child = spawn(command, given, {
+    cwd: rootPath,
+    env: { ...process.env, DATA_DIR },
+    stdio: ['ignore', gone === 'full' ? full : 'pipe', 'pipe'],
+  });
+  child.stdout?.destroy();
+  closeSync(full);
+  let stderr = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const [code] = await once(child, 'close');
+  return { code, stderr };
+}
+
+const FULL = 'relay: standard output cannot be written (ENOSPC)\n';
+const CASES: readonly [args: () => readonly string[], gone: Gone, code: number, stderr: string][] = [
+  [() => ['audit', '--events', clean], 'full', 2, FULL],
+  [() => ['audit', '--events', clean], 'closed', 2, ''],
+  [() => ['audit', '--events', bad], 'full', 1, FULL],
+  [() => ['audit', '--events', bad, '--json'], 'closed', 1, ''],
+  [() => ['export', '--out', '-'], 'full', 2, FULL],
+  [() => ['export', '--out', '-'], 'closed', 2, ''],
+];
+
+test('output that is lost: exit 1 where something was found wrong by then, else 2, and one line at most', async () => {
+  await Promise.all(
+    CASES.map(async ([args, gone, code, stderr]) => {
+      assert.deepEqual(await told(gone, args()), { code, stderr }, `${args().join(' ')} ${gone}`);
+    }),
+  );
+});
+
+test('an audit that is ended leaves nothing behind, however it is ended', async () => {
+  await Promise.all(
+    (['SIGINT', 'SIGKILL'] as const).map(async (signal) => {
+      const TMPDIR = mkdtempSync(join(folder, 'tmp-'));
+      const [command, args] = runtimeCommand('src/cli/relay.ts', ['audit', '--events', '-', '--json']);
+      const child = spawn(command, args, {
+        env: { ...process.env, TMPDIR },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      });
+      child.stdin.on('error', () => undefined);
+      child.stdin.write(`${exportOf([]).split('\n')[0]}\nno event\n`);
+      // The finding is told: it is at work.
+      await once(child.stdout, 'data');
+      assert.deepEqual(readdirSync(TMPDIR), []);
+      process.kill(child.pid ?? 0, signal);
+      await once(child, 'close');
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    }),
+  );
+});
+
+/** CSI, DEL, overrides, letters without width, tags and half a character. */
+const STEERING = [
+  '\u009b',
+  '\u007f',
+  '\u001b',
+  '\u202e',
+  '\u2066',
+  '\u061c',
+  '\u200b',
+  '\u200d',
+  '\u2028',
+  '\u2060',
+  '\ufeff',
+  '\u00ad',
+  '\ufe0f',
+  '\u{e0041}',
+  '\u{e007f}',
+  '\ud800',
+];
+
+test('what steers a terminal or cannot be seen is spelled out', () => {
+  for (const text of STEERING) {
+    const spelled = text
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('');
+    assert.equal(plain(`a${text}b`), `a${spelled}b`);
+    assert.equal(jsonText([`a${text}b`]), `["a${spelled}b"]`);
+  }
+  for (const text of ['ordinary, with ü, 漢字 and 🙂', '\\u009b']) assert.equal(plain(text), text);
+});
+
+test('JSON for machines stays the same value', () => {
+  const value = { [`name${STEERING.join('')}`]: STEERING, more: ['\n\t"\\ü🙂', 1, null, { deep: [true] }] };
+  for (const indent of [0, 2]) assert.deepEqual(JSON.parse(jsonText(value, indent)), value);
+  assert.equal(jsonText({ a: ['b\n'] }, 2), JSON.stringify({ a: ['b\n'] }, null, 2));
+});
+
+test('findings for machines show nobody’s control characters raw', async () => {
+  const event = { stream: 'job-\u009b31m\u202e', revision: '0' };
+  const text = `${exportOf([]).split('\n')[0]}\n${JSON.stringify(event)}\n`;
+  const { stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: text });
+  assert.match(stdout, /job-\\u009b31m\\u202e/);
+  assert.doesNotMatch(stdout, /[\u009b\u202e]/);
+  assert.equal(JSON.parse(stdout.split('\n')[0] ?? '').finding.stream, event.stream);
+});
