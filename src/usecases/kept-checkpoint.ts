@@ -19,7 +19,7 @@ export type KeptCheckpointDeps = {
 export type KeptCheckpoint = {
   /** What is kept, where it is of this log. Trouble is told, never thrown. */
   recall(origin: string): Promise<StoredNote | null>;
-  /** Keeps it, unless one as large is kept; tried once for each size. Answers where it is kept now; null: nowhere. */
+  /** Keeps it, unless one as large is kept. Answers where it is kept now; null: nowhere. */
   keep(stored: StoredNote): Promise<string | null>;
 };
 
@@ -37,8 +37,8 @@ export async function ownNote(
 
 export function keptCheckpoint(deps: KeptCheckpointDeps): KeptCheckpoint {
   const { checkpointKeep: place, logger } = deps;
-  /** `foreign`: something else stands there. `tried`: size of the last one that was to be kept. */
-  const state = { foreign: false, tried: -1, failing: false };
+  /** `foreign`: something else stands there. */
+  const state = { foreign: false, failing: false };
 
   function foreign(where: CheckpointKeep): null {
     state.foreign = true;
@@ -62,8 +62,7 @@ export function keptCheckpoint(deps: KeptCheckpointDeps): KeptCheckpoint {
       }
     },
     async keep({ origin, size, note }) {
-      if (place === null || state.foreign || size <= state.tried) return null;
-      state.tried = size;
+      if (place === null || state.foreign) return null;
       try {
         if ((await ownNote(note, origin, deps)) === null) return null;
         // Another process may have come further. Where two write at once the smaller may stay: until the next one.

@@ -93,10 +93,9 @@ test('also a log that begins anew under the same name', async () => {
 test('what is no checkpoint of this log, or of no key of ours, is told once and left alone', async () => {
   const { common, keep } = await restored();
   const note = keep.note ?? '';
-  const stranger = deployment();
-  const theirs = keepOf();
-  await keeper(stranger, { checkpointKeep: theirs, host: 'other.example' });
-  for (const content of ['', 'garbage', note.replace('\n3\n', '\n9\n'), theirs.note ?? '']) {
+  const renamed = keepOf();
+  await keeper({ ...common, log: faultyLog() }, { checkpointKeep: renamed, host: 'other.example' });
+  for (const content of ['', 'garbage', note.replace('\n3\n', '\n9\n'), renamed.note ?? '']) {
     const odd = keepOf(content);
     const it = await keeper({ ...common, log: faultyLog() }, { checkpointKeep: odd });
     assert.equal(it.receiptLog.latest()?.size, 0, content);
@@ -116,6 +115,26 @@ test('what is no checkpoint of this log, or of no key of ours, is told once and 
     keys: [testKey({ purpose: 'checkpoint' })],
   });
   assert.equal(unknown.receiptLog.latest()?.size, 1);
+});
+
+test('of a key that was compromised since it counts, too: it was given out', async () => {
+  const { common, keep } = await restored();
+  const { key } = common;
+  const it = await keeper(common, {
+    checkpointKeep: keep,
+    keys: [{ ...key, record: { ...key.record, compromisedAt: 1 } }],
+  });
+  assert.equal(it.receiptLog.latest()?.size, 3);
+});
+
+test('a checkpoint of the log that no key of ours has signed is not kept', async () => {
+  const common = deployment();
+  const keep = keepOf();
+  const stranger = await keeper({ ...common, key: testKey({ purpose: 'checkpoint' }) });
+  await receipt(common);
+  assert.equal(await stranger.look(), 'signed');
+  const it = await keeper(common, { checkpointKeep: keep });
+  assert.deepEqual([it.receiptLog.latest()?.size, keep.note, it.receiptLog.keptIn()], [1, null, null]);
 });
 
 test('it only ever moves to a larger tree, and never over what somebody else put there', async () => {
