@@ -118,8 +118,14 @@ function statementLines(payload: ReceiptPayload): string[] {
   const { answer, payment } = statementOf(payload);
   return [
     `  job      ${shown(jobId)}`,
-    `  issued   ${new Date(iat * 1000).toISOString()}`,
+    `  issued   ${issued(iat)}`,
     `  says     ${request.method} ${outcome.status}, ${answer}, attempts: ${attempts.length}`,
     `  payment  ${shown(payment)}`,
   ];
+}
+
+/** `iat`: Unix seconds. A signer may sign a time that no calendar has. */
+function issued(iat: number): string {
+  const date = new Date(iat * 1000);
+  return Number.isNaN(date.getTime()) ? `${iat} seconds after 1970 began` : date.toISOString();
 }

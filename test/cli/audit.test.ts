@@ -115,6 +115,15 @@ test('what is wrong with the file itself', async () => {
   assert.deepEqual(await kindsOf(head, first, ...rest), ['export_cut']);
   assert.deepEqual(await kindsOf(head, first, ...rest, end, end), ['export_line_wrong']);
   assert.deepEqual(await kindsOf(head, first, ...rest, '', end), ['export_line_wrong']);
+  // An event all the same, but no relay's: it is not kept.
+  const { stream, events } = decisionAppend(1);
+  const huge = newEvent({
+    type: 'DecisionRecorded',
+    data: { ...events[0]?.data, reasons: [{ code: 'x', message: 'x'.repeat(300_000) }] },
+  });
+  const created = '2026-01-02T03:04:05.678Z';
+  const line = eventLine({ ...huge, stream, revision: 0n, position: '9'.repeat(20), created });
+  assert.deepEqual(await kindsOf(head, first, ...rest, line, end), ['export_line_wrong']);
   for (const wrong of [
     end.replace(/"streams":\d+/, '"streams":1'),
     end.replace(/"events":\d+/, '"events":1'),
@@ -152,7 +161,7 @@ test('what is no export, begins in the middle, is not there or no text: exit 2, 
   );
 });
 
-test('what version 1 wrote audits clean: the frozen events and receipt of one paid job', async () => {
+test('what version 1 wrote audits clean, but for its made-up name: the frozen events and receipt of one paid job', async () => {
   type Frozen = {
     readonly events: readonly (Omit<RecordedEvent, 'revision'> & { readonly revision: string })[];
   };
@@ -166,7 +175,8 @@ test('what version 1 wrote audits clean: the frozen events and receipt of one pa
     .sort((a, b) => (a.position < b.position ? -1 : 1))
     .slice(0, 10);
   const { findings, summary } = await auditText(exportOf(record, null));
-  assert.deepEqual(findings, []);
+  const made = findings.map(({ kind, stream }) => `${kind} ${stream}`);
+  assert.deepEqual(made, [`stream_mismatch payment-${'9'.repeat(64)}`]);
   const { events, jobs, receipts, keys } = summary;
   assert.deepEqual({ events, jobs, receipts, keys }, { events: 10, jobs: 1, receipts: 1, keys: 1 });
 });

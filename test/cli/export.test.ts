@@ -21,7 +21,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
-import { CannotRun } from '#src/cli/exit.ts';
+import { CannotRun, systemCode } from '#src/cli/exit.ts';
 import { readBegun } from '#src/cli/export-begun.ts';
 import { type ExportFile, openExportFile } from '#src/cli/export-file.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
@@ -136,21 +136,41 @@ async function caught(file: string, signal: 'SIGKILL' | 'SIGSTOP'): Promise<Runn
     // A run that was faster than the signal is done over.
     rmSync(file, { force: true });
     const run = startCli(['export', '--out', file], { env: { DATA_DIR: large } });
-    while (!existsSync(file) || statSync(file).size === 0) await setImmediate();
-    run.signal(signal);
-    if (signal === 'SIGKILL') await run.ended;
-    else while (!isStopped(run.pid)) await setImmediate();
+    let over = false;
+    const ended = run.ended.then(() => {
+      over = true;
+    });
+    while (!over && !(existsSync(file) && statSync(file).size > 0)) await setImmediate();
+    send(run, signal);
+    if (signal === 'SIGKILL') await ended;
+    else while (!over && !isStopped(run.pid)) await setImmediate();
     if (!readFileSync(file, 'utf8').includes('{"end":true')) return run;
-    if (signal === 'SIGSTOP') run.signal('SIGCONT');
-    await run.ended;
+    send(run, 'SIGCONT');
+    await ended;
+  }
+}
+
+function send(run: RunningCli, signal: NodeJS.Signals): void {
+  try {
+    run.signal(signal);
+  } catch (error) {
+    // It has ended.
+    if (systemCode(error) !== 'ESRCH') throw error;
   }
 }
 
 /** All its threads are: the signal is only on its way when `kill` returns. */
-const isStopped = (pid: number): boolean =>
-  readdirSync(`/proc/${pid}/task`).every((task) =>
-    /^State:\s+T/m.test(readFileSync(`/proc/${pid}/task/${task}/status`, 'utf8')),
-  );
+function isStopped(pid: number): boolean {
+  try {
+    const states = readdirSync(`/proc/${pid}/task`).map((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/status`, 'utf8'),
+    );
+    return states.every((state) => /^State:\s+T/m.test(state));
+  } catch {
+    // It, or a thread of it, has ended.
+    return false;
+  }
+}
 
 test('killed in the middle, it looks unfinished, and is gone on with to the same bytes', async () => {
   const file = place('killed');

@@ -108,6 +108,7 @@ const STEERING = [
   '\ufeff',
   '\u00ad',
   '\ufe0f',
+  '\ufff9',
   '\u{e0041}',
   '\u{e007f}',
   '\ud800',

@@ -13,7 +13,7 @@ import {
   stranger,
   withPayload,
 } from '#test/support/cli-receipts.ts';
-import { forged } from '#test/support/given-receipt.ts';
+import { forged, signed } from '#test/support/given-receipt.ts';
 
 const { keys: KEYS, file, remove } = receiptFolder();
 after(remove);
@@ -29,6 +29,13 @@ const failed = (found: { checks: { name: string; ok: boolean }[] }) =>
   found.checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
 describe('a good receipt verifies', () => {
+  test('also where its signer wrote a time that no calendar has: it is told as it is', async () => {
+    const late = file('late.json', await signed({ ...payload, iat: 9e12 }, key));
+    const { code, stdout, stderr } = await runCli(['verify', late, '--keys', KEYS]);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /\n {2}issued +9000000000000 seconds after 1970 began\n[^]*\nVerified: /);
+  });
+
   const forms = {
     'as the answer of GET /api/receipts/{id}': JSON.stringify(receiptAnswer(jws)),
     'as an execution response': JSON.stringify(executionAnswer(jws)),
