@@ -33,7 +33,8 @@ describe('a good receipt verifies', () => {
     const late = file('late.json', await signed({ ...payload, iat: 9e12 }, key));
     const { code, stdout, stderr } = await runCli(['verify', late, '--keys', KEYS]);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /\n {2}issued +9000000000000 seconds after 1970 began\n[^]*\nVerified: /);
+    assert.match(stdout, /\n {2}issued +9000000000000 seconds after 1970 began\n/);
+    assert.match(stdout, /\nVerified: /);
   });
 
   const forms = {
