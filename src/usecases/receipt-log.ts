@@ -98,12 +98,14 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
     known.keptIn = deps.checkpointKeep?.place ?? null;
   }
 
-  /** What was given out once stays the newest: a log that no longer has it is a finding. Kept before it is given out. */
+  /** What was given out once stays the newest: a log that no longer has it is a finding. */
   async function take(stored: StoredNote): Promise<void> {
-    const isNewest = () => known.latest === null || stored.size > known.latest.size;
-    if (stored.origin !== known.origin || !isNewest()) return;
+    if (stored.origin !== known.origin) return;
+    if (known.latest !== null && stored.size <= known.latest.size) return;
+    // At once: the rows show it, too, and who asks later is not to be told an older one.
+    Object.assign(known, { latest: stored, keptIn: null });
     const keptIn = await kept.keep(stored);
-    if (isNewest()) Object.assign(known, { latest: stored, keptIn });
+    if (known.latest === stored) known.keptIn = keptIn;
   }
 
   async function beginOnce(host: string): Promise<void> {
