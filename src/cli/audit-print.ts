@@ -87,5 +87,7 @@ function noteLines(notes: AuditSummary['notes']): readonly string[] {
 export const LIMITS: readonly string[] = [
   'whether an outcome that was truly signed is true: a signature proves what the relay said, not what a target did',
   'whether others are shown the same record: no witness has cosigned, so compare checkpoints with theirs',
-  'what was left out before the first checkpoint that anybody kept',
+  'what was left out before the first checkpoint that anybody kept, or behind the last one: receipts may have been cut there',
+  'whether payments or claims of keys that ended without a job were taken away with all their events',
+  'whether times, metadata and ids are true that no receipt is signed over',
 ];

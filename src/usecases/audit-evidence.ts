@@ -7,6 +7,7 @@ import {
   type KeptCheckpoint,
   type KeptFacts,
 } from '../domain/audit/evidence.ts';
+import { toBase64 } from '../domain/bytes.ts';
 import { type DomainEvent, STREAM } from '../domain/events.ts';
 import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
@@ -32,6 +33,8 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
   const { sha256 } = primitives;
   const sizes = new Set(kept.checkpoints.map(({ size }) => size));
   const roots = new Map<number, Hash>();
+  /** Checkpoints of the record, of sizes that were kept. */
+  const recorded = new Set<string>();
   let tree = EMPTY_TREE;
   let origin: string | null = null;
   let announced: readonly AnnouncedKey[] = [];
@@ -49,12 +52,15 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
   };
 
   return {
-    async take(recorded) {
-      const event = readEvent(recorded);
+    async take(stored) {
+      const event = readEvent(stored);
       if (event === null) return;
-      noteKey(event, recorded);
-      if (event.type === 'CheckpointSigned' && recorded.stream === STREAM.receiptLog)
+      noteKey(event, stored);
+      if (event.type === 'CheckpointSigned' && stored.stream === STREAM.receiptLog) {
         origin ??= event.data.origin;
+        const { size, root } = event.data;
+        if (sizes.has(Number(size))) recorded.add(`${size} ${root}`);
+      }
       if (sizes.size === 0) return;
       const data = await leafData(event, sha256);
       if (data === null) return;
@@ -69,7 +75,9 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       for (const checkpoint of kept.checkpoints) {
         const signature = await signatureOf(checkpoint, trusted, primitives);
         const root = roots.get(checkpoint.size) ?? null;
-        findings.push(...compareCheckpoint(checkpoint, { origin, leaves: tree.size, root, signature }));
+        const told = recorded.has(`${checkpoint.size} ${toBase64(checkpoint.root)}`);
+        const facts = { origin, leaves: tree.size, root, recorded: told, signature };
+        findings.push(...compareCheckpoint(checkpoint, facts));
       }
       return findings;
     },

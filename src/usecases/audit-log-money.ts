@@ -12,15 +12,16 @@ import {
 import type { Fault } from '../domain/audit/place.ts';
 import { toHex, utf8 } from '../domain/bytes.ts';
 import { canonicalJson } from '../domain/canonical-json.ts';
-import type { ClaimEvent, EventOf, PaymentEvent } from '../domain/events.ts';
+import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '../domain/events.ts';
 import type { JobStarted } from '../domain/job/events.ts';
 import { type Claim, freeClaim } from '../domain/payment/claim.ts';
+import { identityText } from '../domain/payment/identity.ts';
 import type { Sha256 } from '../domain/receipt/commitments.ts';
 import type { RecordedEvent } from '../domain/recorded.ts';
 import type { AuditScratch } from '../ports/audit-scratch.ts';
 
 export type MoneyAudit = {
-  payment(stream: string, event: PaymentEvent): readonly Fault[];
+  payment(stream: string, event: PaymentEvent): Promise<readonly Fault[]>;
   /** `jobOf`: how far a job has come. */
   claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
   decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): Promise<readonly Fault[]>;
@@ -36,6 +37,8 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
   const payments = scratch.table<PaymentStory>('payment');
   /** The stream of an authorization, by what names it to the chain. */
   const authorizations = scratch.table<string>('authorization');
+  /** The job that a transaction of the chain has paid for. */
+  const transactions = scratch.table<string>('transaction');
   const claims = scratch.table<Claim>('claim');
   /** Jobs that ever held a key. */
   const claimants = scratch.table<string>('claimant');
@@ -60,6 +63,26 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
     return { kind: 'payment_used_twice', message: `the same authorization is reserved in ${known}` };
   }
 
+  /** The stream is named after the authorization, so that no second one can be made for it. */
+  async function nameFault(stream: string, event: PaymentEvent): Promise<Fault | null> {
+    if (event.type !== 'PaymentReserved') return null;
+    const hash = toHex(await sha256(utf8(identityText(event.data))));
+    if (stream === STREAM.payment(hash)) return null;
+    return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
+  }
+
+  function sharedFaults({ jobId, payment }: JobStarted): readonly Fault[] {
+    if (payment === null || payment.transaction === null) return [];
+    const { network, transaction } = payment;
+    const name = `${network} ${transaction}`.toLowerCase();
+    const known = transactions.get(name);
+    if (known === null) transactions.put(name, jobId);
+    if (known === null || known === jobId) return [];
+    return [
+      { kind: 'payment_shared', message: `the transaction ${transaction} has paid for ${known} already` },
+    ];
+  }
+
   /** Whoever gave up for a lost key lost it to a job that had claimed it. */
   function winnerFault(event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
@@ -69,11 +92,11 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
 
   return {
     open,
-    payment(stream, event) {
+    async payment(stream, event) {
       const before = payments.get(stream) ?? NO_STORY;
       const { story, faults } = judgePayment(before, event);
       putPayment(stream, before, story);
-      const others = [winnerFault(event), twinFault(stream, event)];
+      const others = [winnerFault(event), twinFault(stream, event), await nameFault(stream, event)];
       return [...faults, ...others.filter((fault) => fault !== null)];
     },
     claim(stream, event, jobOf) {
@@ -104,6 +127,7 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
         putPayment(paymentStream, story, { ...story, servedBy: story.servedBy ?? jobId });
       return [
         ...paidFaults(started, story),
+        ...sharedFaults(started),
         ...claimedFaults(started, claim),
         ...decidedFaults(started, decision),
       ];

@@ -1,7 +1,8 @@
 // The transparency log in an audit: the tree built anew from the record, and every checkpoint held against it.
-import { fitFault, judgeCheckpoint } from '../domain/audit/judge-checkpoint.ts';
+import { fitFault, judgeCheckpoint, unseemlyFaults } from '../domain/audit/judge-checkpoint.ts';
 import type { Fault, Place } from '../domain/audit/place.ts';
 import type { DomainEvent, EventOf } from '../domain/events.ts';
+import { TRANSPARENCY } from '../domain/limits.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
@@ -24,6 +25,8 @@ export type TreeAudit = {
     event: EventOf<'CheckpointSigned'>,
     keys: readonly KeyRecord[],
   ): Promise<readonly Found[]>;
+  /** Receipts whose promised time is over by then, and that no checkpoint covers: the first one, told for all. */
+  broken(atSeconds: number): Found | null;
   root(): Promise<Hash>;
   readonly size: number;
   readonly checkpoints: number;
@@ -40,6 +43,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   /** By their index. */
   const leaves = scratch.table<Leaf>('leaf');
   let origin: string | null = null;
+  /** Unix ms; of the first checkpoint, and of the one before. */
+  const times = { first: 0, last: 0 };
   /** `largest`: of any checkpoint; `good`: of the last that fits; `judged`: leaves whose promise is settled. */
   const so = { checkpoints: 0, largest: 0, good: 0, judged: 0, unfit: 0, fits: true, missed: false };
 
@@ -57,9 +62,15 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     }
   }
 
-  /** `promised`: the origin that a receipt names. */
-  function promiseFaults(promised: string): readonly Fault[] {
+  function promiseFaults({ iat, log }: ReceiptPayload): readonly Fault[] {
+    const promised = log?.origin ?? null;
     if (promised === origin) return [];
+    if (promised === null) {
+      // Whoever signs learns within seconds that there is a log, unless it is of an older version that is on its way out.
+      if (iat * 1000 <= times.first + TRANSPARENCY.mmdSeconds * 1000) return [];
+      const message = `the receipt does not promise to be in ${origin}, which had long begun`;
+      return [{ kind: 'receipt_log_missing', message }];
+    }
     if (origin !== null) {
       const message = `the receipt promises to be in ${promised}, and the log is ${origin}`;
       return [{ kind: 'receipt_origin_mismatch', message }];
@@ -90,7 +101,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
       leaves.put(String(tree.size), { ...place, due });
       await tree.append(data);
-      return promise === null ? [] : promiseFaults(promise.origin);
+      return payload === null ? [] : promiseFaults(payload);
     },
     async checkpoint(place, { data }, keys) {
       so.checkpoints++;
@@ -98,6 +109,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const found = faults.map((fault) => ({ fault, place }));
       if (head === null) return found;
       const last = origin === null ? null : { origin, size: so.largest };
+      const signedAt = Date.parse(data.signedAt);
+      if (last === null) times.first = signedAt;
       const unfit = fitFault(head, { last, leaves: tree.size, root: await tree.rootAt(head.size) });
       origin ??= head.origin;
       so.largest = Math.max(so.largest, head.size);
@@ -105,10 +118,30 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
         so.fits = true;
         so.good = head.size;
         if (faults.length > 0) return found;
-        return [...overdue(head.size, Math.floor(Date.parse(data.signedAt) / 1000))];
+        const unseemly = unseemlyFaults(head, signedAt, last && { size: last.size, signedAt: times.last });
+        times.last = signedAt;
+        const told = unseemly.map((fault) => ({ fault, place }));
+        return [...told, ...overdue(head.size, Math.floor(signedAt / 1000))];
       }
       const told = unfitFault(unfit, head.size);
       return told === null ? found : [...found, { fault: told, place }];
+    },
+    broken(atSeconds) {
+      // Without any checkpoint that is told elsewhere, and so is a checkpoint that covers it and is wrong.
+      if (origin === null) return null;
+      let first: Place | null = null;
+      let count = 0;
+      for (let index = Math.max(so.judged, so.largest); index < tree.size; index++) {
+        const leaf = leaves.get(String(index));
+        if (leaf === null || leaf.due === null || leaf.due >= atSeconds) continue;
+        const { due: _, ...place } = leaf;
+        first ??= place;
+        count++;
+      }
+      if (first === null) return null;
+      const all = count === 1 ? '' : `, nor ${count - 1} more behind it`;
+      const message = `no checkpoint covers it${all}, and the record goes on beyond the promised time`;
+      return { fault: { kind: 'receipt_not_logged', message }, place: first };
     },
     root: tree.root,
     get size() {

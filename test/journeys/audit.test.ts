@@ -330,6 +330,16 @@ test('a tail that is cut behind an end that fits is found by who kept a later ch
   await isFound(cut, ['kept_checkpoint_ahead - - -'], { checkpoints });
 });
 
+test('checkpoints that are removed, all but the first two, are found by who kept a later one', async () => {
+  const { checkpoints } = history;
+  const whole = await auditText(exportOf(events), { checkpoints });
+  assert.deepEqual(whole.findings, [], 'each was stored before it was given out');
+  const later = (event: RecordedEvent) => event.stream === STREAM.receiptLog && event.revision > 1n;
+  const cut = renumbered(without(events, later));
+  assert.deepEqual((await auditText(exportOf(cut))).findings, [], 'all of it is less than an hour');
+  await isFound(cut, ['kept_checkpoint_unrecorded - - -'], { checkpoints: checkpoints.slice(-1) });
+});
+
 test('a line that two readers would read in two ways', async () => {
   const attempt = events.find(ofJob(jobId, 'AttemptMade'));
   assert.ok(attempt !== undefined);

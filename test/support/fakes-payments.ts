@@ -1,4 +1,6 @@
 // A facilitator and a chain as a test drives them: money moves once per nonce, and answers come as scripted.
+import { createHash } from 'node:crypto';
+import { identityText } from '#src/domain/payment/identity.ts';
 import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';
@@ -21,7 +23,7 @@ export function presentedPayment(changes: Partial<PresentedPayment> = {}): Prese
     x402Version,
   };
   return {
-    hash: '9'.repeat(64),
+    hash: hashOf(facts),
     ...facts,
     signer: 'recovered',
     carried: { signature: 'in memory only' },
@@ -30,8 +32,13 @@ export function presentedPayment(changes: Partial<PresentedPayment> = {}): Prese
 }
 
 /** Another authorization of the same payer; `digit` tells it from the others. */
-export const otherPayment = (digit = '4'): PresentedPayment =>
-  presentedPayment({ hash: digit.padStart(64, '0'), nonce: `0x${digit}` });
+export function otherPayment(digit = '4'): PresentedPayment {
+  const nonce = `0x${digit}`;
+  return presentedPayment({ hash: hashOf({ ...paymentReserved().data, nonce }), nonce });
+}
+
+const hashOf = (facts: Parameters<typeof identityText>[0]): string =>
+  createHash('sha256').update(identityText(facts)).digest('hex');
 
 type Scripted<T> = T | ((payment: PresentedPayment) => T | Promise<T>);
 

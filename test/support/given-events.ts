@@ -109,7 +109,8 @@ export const receiptSigned = sample('ReceiptSigned', {
   signedAt: at(42),
 });
 
-export const PAYMENT_STREAM = `payment-${hex('9')}`;
+/** Named after the sample's authorization. */
+export const PAYMENT_STREAM = 'payment-0fd20c848f1672641cfde44db0ec069225fa6fcaeffb38c30c511c53cd5a64df';
 export const CLAIM_STREAM = `claim-${hex('8')}`;
 
 export const paymentReserved = sample('PaymentReserved', {

@@ -317,6 +317,22 @@ describe('receipts', () => {
       assert.deepEqual(await kinds(changed), [kind]);
     });
   }
+  for (const [what, seconds, expected] of [
+    ['before its job is over', -1, ['receipt_time_wrong']],
+    ['five minutes after', 300, []],
+    ['later than that', 301, ['receipt_time_wrong']],
+  ] as const) {
+    test(`a receipt that is issued ${what}: ${expected.join() || 'clean'}`, async () => {
+      const own = await givenRecord({ log: false });
+      own.clock.advance(5500);
+      await own.paid();
+      const signed = nth(own.log.events, 'ReceiptSigned');
+      const iat = Math.floor(own.clock.now() / 1000) + seconds;
+      const changed = await resigned(own.log.events, signed, own.key, () => ({ iat }));
+      const signedAt = new Date(iat * 1000).toISOString();
+      assert.deepEqual(await kinds(edited(changed, nth(changed, 'ReceiptSigned'), { signedAt })), expected);
+    });
+  }
   for (const [what, change] of [
     ['key', { keyId: 'A'.repeat(43) }],
     ['decision', { decisionId: 'dec_0000000000000000000000000d' }],
@@ -340,13 +356,45 @@ describe('payments', () => {
     `payment_missing ${of('KeyClaimed').stream} 0`,
     `payment_missing ${jobStream(0)} 0`,
   ]);
-  for (const field of ['amount', 'payTo', 'payer', 'asset', 'payloadHash', 'network', 'scheme']) {
+  const astray = `stream_mismatch ${paid} 0`;
+  for (const [field, ...more] of [
+    ['amount'],
+    ['payTo'],
+    ['payloadHash'],
+    ['scheme'],
+    ['payer', astray],
+    ['asset', astray],
+    ['network', astray],
+  ] as const) {
     finds(
       `${field} of a reservation that is edited is not what the job was paid with`,
       () => edited(events, of('PaymentReserved'), { [field]: field === 'payloadHash' ? anyHash : '7' }),
-      [`payment_mismatch ${jobStream(0)} 0`],
+      [...more, `payment_mismatch ${jobStream(0)} 0`],
     );
   }
+  finds(
+    'a nonce that is edited is not the one that the stream is named after',
+    () => edited(events, of('PaymentReserved'), { nonce: anyHash }),
+    [astray],
+  );
+  test('a transaction that pays for two jobs is named, however it is spelled', async () => {
+    const own = await givenRecord({ log: false });
+    for (const transaction of ['0xab', '0xcd', '0xAB']) {
+      own.payments.scriptSettle({ outcome: 'settled', transaction });
+      await own.paid();
+    }
+    assert.deepEqual(told(await audit(own.log.events)), [
+      `payment_shared ${nth(own.log.events, 'JobStarted', 2).stream} 0`,
+    ]);
+  });
+  test('payments whose transactions nobody knows share none', async () => {
+    const own = await givenRecord({ log: false });
+    for (let n = 0; n < 2; n++) {
+      own.payments.scriptSettle({ outcome: 'settled', transaction: null });
+      await own.paid();
+    }
+    assert.deepEqual(told(await audit(own.log.events)), []);
+  });
   finds(
     'a transaction that is edited is not the job’s',
     () => edited(events, of('PaymentSettled'), { transaction: '0x7' }),
@@ -381,7 +429,11 @@ describe('payments', () => {
   test('an authorization that is reserved in two streams is named', async () => {
     const { nonce = null } = of('PaymentReserved').data;
     const changed = edited(events, of('PaymentReserved', 1), { nonce: String(nonce).toUpperCase() });
-    assert.deepEqual(told(await audit(changed)), [`payment_used_twice ${of('PaymentReserved', 1).stream} 0`]);
+    const second = of('PaymentReserved', 1).stream;
+    assert.deepEqual(told(await audit(changed)), [
+      `payment_used_twice ${second} 0`,
+      `stream_mismatch ${second} 0`,
+    ]);
   });
   test('a settlement for a job that never reserved the payment cannot be', async () => {
     const found = await kinds(edited(events, of('PaymentSettled'), { jobId: jobOf(1) }));

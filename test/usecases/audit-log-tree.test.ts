@@ -20,6 +20,7 @@ import {
   without,
 } from '#test/support/audited-record.ts';
 import { given } from '#test/support/fakes-world.ts';
+import { decided } from '#test/support/given-decision.ts';
 import { at, keyActivated, keyRetired } from '#test/support/given-events.ts';
 import { sha256, type TestKey, testKey } from '#test/support/primitives.ts';
 
@@ -207,6 +208,27 @@ describe('checkpoints', () => {
     const changed = await claimed({ origin: 'other.example/receipts', size: 6 }, {}, 2);
     assert.deepEqual(told(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
   });
+  test('a checkpoint that is signed twice is named', async () => {
+    const own = await givenRecord();
+    for (let n = 0; n < 2; n++) await own.checkpoint();
+    assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
+  });
+  for (const [ms, expected] of [
+    [60_000, []],
+    [60_001, [`checkpoint_time_wrong ${LOG} 2`]],
+  ] as const) {
+    test(`a checkpoint that is signed ${ms} ms before the one before it: ${expected.join() || 'clean'}`, async () => {
+      const own = await givenRecord();
+      own.clock.advance(5 * MINUTE_MS);
+      await own.checkpoint();
+      await own.paid();
+      await own.checkpoint();
+      const signedAt = new Date(own.clock.now() - ms).toISOString();
+      const all = own.log.events;
+      const changed = edited(all, nth(all, 'CheckpointSigned', 2), { signedAt });
+      assert.deepEqual(told(await audit(changed)), expected);
+    });
+  }
   test('no checkpoint has fewer leaves than any before it', async () => {
     const changed = await claimed({ size: 3 }, {}, 2, await claimed({ size: 3 }));
     assert.deepEqual(told(await audit(changed)), [
@@ -260,21 +282,69 @@ describe('what a receipt promises', () => {
     await own.checkpoint();
     assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
   });
-  for (const sizes of [[2], [2, 2], [2, 2, 3]]) {
+  for (const sizes of [[1], [1, 2], [1, 2, 3]]) {
     test(`left out by a later checkpoint: named once, whatever follows (${sizes})`, async () => {
       const own = await waiting(60 * MINUTE_MS + 1000);
       for (const size of sizes) await own.checkpoint(size);
       assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
     });
   }
-  test('left out while there is time, or where no checkpoint follows: a note', async () => {
+  test('left out while there is time: a note', async () => {
     const own = await waiting(60 * MINUTE_MS);
     await own.checkpoint(2);
-    own.clock.advance(MINUTE_MS);
     await own.paid();
     const { findings, summary } = await audit(own.log.events);
     assert.deepEqual([findings, summary.notes.uncoveredLeaves], [[], 2]);
   });
+  test('left out where no checkpoint follows, and the record goes on: named', async () => {
+    for (const goOn of [(own: Record) => own.paid(), (own: Record) => decided(own.it)]) {
+      const own = await waiting(60 * MINUTE_MS + 1000);
+      await goOn(own);
+      assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+    }
+  });
+  test('checkpoints that stop, or that are removed from some time on, are missed by the receipts behind them', async () => {
+    const own = await givenRecord();
+    for (let n = 0; n < 4; n++) {
+      await own.paid();
+      await own.checkpoint();
+      own.clock.advance(31 * MINUTE_MS);
+    }
+    await own.paid();
+    const cut = (from: number) =>
+      renumbered(without(own.log.events, ({ stream, revision }) => stream === LOG && revision >= from));
+    assert.deepEqual(told(await audit(cut(5))), []);
+    const { findings, summary } = await audit(cut(2));
+    // Of the four behind it the last two are young.
+    assert.deepEqual(told({ findings, summary }), [
+      `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
+    ]);
+    assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more behind it/);
+    assert.equal(summary.notes.uncoveredLeaves, 4);
+  });
+  test('what a wrong checkpoint is over is not blamed for it', async () => {
+    const own = await waiting(0);
+    await own.checkpoint(undefined, testKey({ purpose: 'checkpoint' }));
+    own.clock.advance(61 * MINUTE_MS);
+    await decided(own.it);
+    assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 1`]);
+  });
+  for (const [seconds, expected] of [
+    [3600, []],
+    [3601, ['receipt_log_missing']],
+  ] as const) {
+    test(`a receipt without any promise, ${seconds} s after the log began: ${expected.join() || 'clean'}`, async () => {
+      const own = await givenRecord();
+      own.clock.advance(seconds * 1000);
+      await own.paid({}, own.process({ receiptLog: () => null, clock: own.clock }));
+      await own.checkpoint();
+      const { findings } = await audit(own.log.events);
+      assert.deepEqual(
+        findings.map(({ kind }) => kind),
+        expected,
+      );
+    });
+  }
 });
 
 describe('keys', () => {

@@ -5,6 +5,7 @@ import { z } from '@x402/core/schemas';
 import { authorizationTypes } from '@x402/evm';
 import { recoverTypedDataAddress } from 'viem';
 import { canonicalJson } from '../../domain/canonical-json.ts';
+import { identityText } from '../../domain/payment/identity.ts';
 import { lowerHex, type Terms } from './x402-terms.ts';
 
 export type Hex = `0x${string}`;
@@ -46,8 +47,8 @@ export const SignedForm = z.object({
 });
 
 /** The payment's identity, whatever header carried it. */
-export function identityOf(terms: Terms, { from, nonce }: Authorization): string {
-  return sha256Hex(`${terms.network}:${terms.asset}:${from}:${nonce}`);
+export function identityOf({ network, asset }: Terms, { from: payer, nonce }: Authorization): string {
+  return sha256Hex(identityText({ network, asset, payer, nonce }));
 }
 
 export function payloadHashOf({ authorization, signature }: Signed): string {

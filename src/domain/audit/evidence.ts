@@ -18,9 +18,11 @@ export type EvidenceFindingKind =
   | 'kept_checkpoint_key_compromised'
   /** It is of another transparency log. */
   | 'kept_checkpoint_origin_mismatch'
-  /** The record has fewer leaves than were signed. */
+  /** The record has fewer leaves than were signed: some are gone, or it is older than the checkpoint. */
   | 'kept_checkpoint_ahead'
-  | 'kept_checkpoint_root_mismatch';
+  | 'kept_checkpoint_root_mismatch'
+  /** It fits, and the record does not have it: each is stored before it is given out. */
+  | 'kept_checkpoint_unrecorded';
 
 export type EvidenceFinding = Omit<Finding, 'kind'> & { readonly kind: EvidenceFindingKind };
 
@@ -80,6 +82,8 @@ export type KeptFacts = {
   readonly origin: string | null;
   readonly leaves: number;
   readonly root: Hash | null;
+  /** A checkpoint of that size and root stands in it. */
+  readonly recorded: boolean;
   /** By a key that counts, by one that is only compromised, or by neither. */
   readonly signature: 'good' | 'compromised' | 'none';
 };
@@ -113,10 +117,17 @@ function treeFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly Evidence
     return [found('kept_checkpoint_origin_mismatch', message)];
   }
   if (facts.root === null) {
-    const message = `The checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were taken away.`;
+    const message = `The checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were taken away, or the record is simply older than the checkpoint.`;
     return [found('kept_checkpoint_ahead', message)];
   }
-  if (sameHash(facts.root, kept.root)) return [];
+  if (sameHash(facts.root, kept.root)) return unrecordedFindings(kept, facts);
   const message = `The first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(kept.root)} was signed (${source}): one of them was changed, added or taken away since.`;
   return [found('kept_checkpoint_root_mismatch', message)];
+}
+
+/** What no key of the relay has signed may be anybody's: no record has to have it. */
+function unrecordedFindings({ source, size }: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
+  if (facts.recorded || facts.signature === 'none') return [];
+  const message = `The record does not have the checkpoint of ${source}, over ${size} receipts and key events, which it fits: checkpoints were taken away.`;
+  return [found('kept_checkpoint_unrecorded', message)];
 }

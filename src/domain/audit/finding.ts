@@ -17,7 +17,7 @@ export type LogFindingKind =
   | 'event_unreadable'
   /** A type that has no place in a stream of this name. */
   | 'event_misplaced'
-  /** The event names another job, decision or key than its stream. */
+  /** The event names another job, decision, payment or key than its stream. */
   | 'stream_mismatch';
 
 export type JobFindingKind =
@@ -34,6 +34,8 @@ export type JobFindingKind =
   | 'receipt_event_mismatch'
   /** Truly signed over the right events, and tells something else than they do. */
   | 'receipt_content_mismatch'
+  /** Issued before its job's completion, or long after it. */
+  | 'receipt_time_wrong'
   /** A check of the one verifier; the kind is named after it. */
   | ReceiptFindingKind
   /** What other events say of a job that the log does not have. */
@@ -43,6 +45,8 @@ export type JobFindingKind =
   | 'payment_missing'
   | 'payment_mismatch'
   | 'payment_used_twice'
+  /** One transaction of the chain has paid for two jobs. */
+  | 'payment_shared'
   | 'claim_missing'
   | 'claim_mismatch';
 
@@ -88,11 +92,17 @@ export type CheckpointFindingKind =
   | 'checkpoint_event_mismatch'
   | 'checkpoint_origin_changed'
   | 'checkpoint_shrinks'
+  /** Signed a second time over the same leaves. */
+  | 'checkpoint_repeated'
+  /** Signed before the one that stands before it. */
+  | 'checkpoint_time_wrong'
   /** More leaves than the record has by then. */
   | 'checkpoint_ahead'
   /** The leaves before it are not those that were signed. */
   | 'checkpoint_root_mismatch'
   | 'receipt_origin_mismatch'
+  /** The transparency log had long begun, and the receipt does not name it. */
+  | 'receipt_log_missing'
   /** No checkpoint covers it within the promised time. */
   | 'receipt_not_logged';
 

@@ -35,6 +35,25 @@ export async function judgeCheckpoint(
   return { head, faults };
 }
 
+/** Processes that take turns in signing have clocks of their own. */
+const CLOCK_SLACK_MS = 60_000;
+
+/** Of one that fits: what no relay would sign after the one before it. `signedAt`: Unix ms. */
+export function unseemlyFaults(
+  { size }: TreeHead,
+  signedAt: number,
+  last: { readonly size: number; readonly signedAt: number } | null,
+): readonly Fault[] {
+  const faults: Fault[] = [];
+  if (last !== null && size === last.size) {
+    faults.push({ kind: 'checkpoint_repeated', message: `the same ${size} leaves were signed before` });
+  }
+  if (last !== null && signedAt < last.signedAt - CLOCK_SLACK_MS) {
+    faults.push({ kind: 'checkpoint_time_wrong', message: 'it is signed before the checkpoint before it' });
+  }
+  return faults;
+}
+
 /** What was there before a checkpoint. */
 export type Logged = {
   /** The checkpoint before it; null before the first. */

@@ -57,6 +57,10 @@ export async function judgeJobReceipt(
     const message = 'decision, key or time of the event are not those of its receipt';
     faults.push({ kind: 'receipt_event_mismatch', message });
   }
+  if (!isInTime(payload, completed.completedAt)) {
+    const message = 'it is issued before the completion of its job, or long after it';
+    faults.push({ kind: 'receipt_time_wrong', message });
+  }
   if (faults.length === 0 && !isPayloadOf(job, payload)) {
     const message = 'the receipt says something else than the events of its job';
     faults.push({ kind: 'receipt_content_mismatch', message });
@@ -88,6 +92,14 @@ const isEventOf = (
   decisionId === payload.decisionId &&
   keyId === kid &&
   Math.floor(Date.parse(signedAt) / 1000) === payload.iat;
+
+/** Signed as the job is closed, by the same process. */
+const MOST_SECONDS_AFTER = 300;
+
+function isInTime({ iat }: ReceiptPayload, completedAt: string): boolean {
+  const completed = Math.floor(Date.parse(completedAt) / 1000);
+  return iat >= completed && iat <= completed + MOST_SECONDS_AFTER;
+}
 
 function isPayloadOf(job: Omit<CompletedJob, 'receipt'>, payload: ReceiptPayload): boolean {
   const { receiptId, iat, stream, log = null } = payload;

@@ -71,10 +71,21 @@ function attemptFaults(job: Job, made: AttemptMade): readonly Fault[] {
   if (made.willRetry && made.errorCategory === null) return [impossible('a success is not retried')];
   if (made.willRetry !== (made.waitMs !== null)) return [impossible('a wait goes with a retry')];
   const cause = interruptionOf(made);
-  if (cause === null) return [];
+  if (cause === null) return timeFaults(job, made);
   const closing = closeInterrupted(cause, made.endedAt, job);
   if (!isRefusedCommand(closing) && same(closing[0].data, made)) return [];
   return [impossible('nothing is known of an attempt that nobody saw')];
+}
+
+/** One process tells these times, by a clock that may be set right by this much in between. */
+const CLOCK_SLACK_MS = 1000;
+
+const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b) - CLOCK_SLACK_MS;
+
+function timeFaults(job: Job, { startedAt, endedAt }: AttemptMade): readonly Fault[] {
+  if (isBefore(endedAt, startedAt)) return [impossible('the attempt ends before it starts')];
+  const early = job.status === 'running' && isBefore(startedAt, job.started.startedAt);
+  return early ? [impossible('the attempt starts before its job')] : [];
 }
 
 const interruptionOf = ({ errorCategory }: AttemptMade): Interruption | null =>

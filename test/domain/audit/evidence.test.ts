@@ -47,7 +47,7 @@ test('a key of another name, purpose or public half is another key', () => {
 
 const root = new Uint8Array(32).fill(7);
 const kept = { origin: 'relay.example/receipts', size: 5, root, source: 'a file', note: '' };
-const facts: KeptFacts = { origin: kept.origin, leaves: 9, root, signature: 'good' };
+const facts: KeptFacts = { origin: kept.origin, leaves: 9, root, recorded: true, signature: 'good' };
 const judged = (changes: Partial<KeptFacts>) =>
   compareCheckpoint(kept, { ...facts, ...changes }).map(({ kind }) => kind);
 
@@ -57,6 +57,22 @@ test('a kept checkpoint is content with the same root under the same name, and w
   assert.deepEqual(judged({ origin: null }), ['kept_checkpoint_origin_mismatch']);
   assert.deepEqual(judged({ root: null, leaves: 4 }), ['kept_checkpoint_ahead']);
   assert.deepEqual(judged({ root: new Uint8Array(32) }), ['kept_checkpoint_root_mismatch']);
+});
+
+test('a kept checkpoint that fits and does not stand in the record is told, unless anybody may have made it', () => {
+  const recorded = false;
+  assert.deepEqual(judged({ recorded }), ['kept_checkpoint_unrecorded']);
+  assert.deepEqual(judged({ recorded, signature: 'compromised' }), [
+    'kept_checkpoint_key_compromised',
+    'kept_checkpoint_unrecorded',
+  ]);
+  assert.deepEqual(judged({ recorded, signature: 'none' }), ['kept_checkpoint_signature_invalid']);
+  assert.deepEqual(judged({ recorded, root: null, leaves: 4 }), ['kept_checkpoint_ahead']);
+});
+
+test('a record that has fewer leaves may simply be older', () => {
+  const [finding] = compareCheckpoint(kept, { ...facts, root: null, leaves: 4 });
+  assert.match(finding?.message ?? '', /or the record is simply older than the checkpoint\.$/);
 });
 
 test('whoever signed it, its size and root are compared all the same', () => {

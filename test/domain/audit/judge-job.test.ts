@@ -39,6 +39,15 @@ for (const [title, given, event, kinds] of [
   ['an end by its owner', [jobStarted(), attemptSucceeded()], jobCompleted(), []],
   ['an end by recovery', [jobStarted(), unknownAttempt], unknownEnd, []],
   ['an end of what was never sent', [jobStarted(), unsentAttempt], unsentEnd, []],
+  ['an attempt as its job starts', [jobStarted()], attemptSucceeded({ startedAt: at(-1000) }), []],
+  ['an attempt before its job', [jobStarted()], attemptSucceeded({ startedAt: at(-1001) }), impossible],
+  ['an attempt of no time', [jobStarted()], attemptSucceeded({ startedAt: at(4000), endedAt: at(3000) }), []],
+  [
+    'an attempt that ends before it starts',
+    [jobStarted()],
+    attemptSucceeded({ startedAt: at(4000), endedAt: at(2999) }),
+    impossible,
+  ],
   ['a receipt', [jobStarted(), attemptSucceeded(), jobCompleted()], receiptSigned(), []],
   [
     'an attempt nobody announced',
