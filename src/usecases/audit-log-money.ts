@@ -79,7 +79,10 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
     if (known === null) transactions.put(name, jobId);
     if (known === null || known === jobId) return [];
     return [
-      { kind: 'payment_shared', message: `the transaction ${transaction} has paid for ${known} already` },
+      {
+        kind: 'payment_shared',
+        message: `the transaction ${transaction} has paid for ${known} already, unless a facilitator settles several payments in one`,
+      },
     ];
   }
 

@@ -32,9 +32,9 @@ export function presentedPayment(changes: Partial<PresentedPayment> = {}): Prese
 }
 
 /** Another authorization of the same payer; `digit` tells it from the others. */
-export function otherPayment(digit = '4'): PresentedPayment {
-  const nonce = `0x${digit}`;
-  return presentedPayment({ hash: hashOf({ ...paymentReserved().data, nonce }), nonce });
+export function otherPayment(digit = '4', changes: Partial<PresentedPayment> = {}): PresentedPayment {
+  const facts = { nonce: `0x${digit}`, ...changes };
+  return presentedPayment({ hash: hashOf({ ...paymentReserved().data, ...facts }), ...facts });
 }
 
 const hashOf = (facts: Parameters<typeof identityText>[0]): string =>

@@ -387,6 +387,14 @@ describe('payments', () => {
       `payment_shared ${nth(own.log.events, 'JobStarted', 2).stream} 0`,
     ]);
   });
+  test('transactions of two networks are two, whatever their names', async () => {
+    const own = await givenRecord({ log: false });
+    for (const network of ['eip155:8453', 'eip155:84532']) {
+      own.payments.scriptSettle({ outcome: 'settled', transaction: '0xab' });
+      await own.paid({ presented: otherPayment('e1', { network }), key: network });
+    }
+    assert.deepEqual(told(await audit(own.log.events)), []);
+  });
   test('payments whose transactions nobody knows share none', async () => {
     const own = await givenRecord({ log: false });
     for (let n = 0; n < 2; n++) {
