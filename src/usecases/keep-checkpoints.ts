@@ -80,8 +80,8 @@ export function keepCheckpoints(deps: CheckpointLoopDeps): { stop(): Promise<voi
     const looked = await checkpoints.look(signs ? deps.locked : deps.unlocked, signs);
     if (looked === 'signed') state.signedAt = clock.monotonic();
     state.uncoveredAt = looked === 'uncovered' ? clock.monotonic() : null;
-    // Whoever holds the lock may let it go without a word.
-    if (looked !== 'busy') state.looked = position;
+    // Whoever holds the lock may let it go without a word; what refuses may be mended without one.
+    if (looked !== 'busy' && looked !== 'refused') state.looked = position;
   }
 
   async function last(): Promise<void> {

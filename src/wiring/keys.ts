@@ -2,6 +2,7 @@
 import { ed25519Verify } from '../adapters/signing/ed25519.ts';
 import { hmacKeyedHash, sha256, sha256Digest } from '../adapters/signing/hash.ts';
 import { openKeyFile, updateKeyFile } from '../adapters/signing/key-file.ts';
+import { KeyFileError } from '../adapters/signing/key-file-error.ts';
 import { keyFileStore } from '../adapters/signing/key-store.ts';
 import type { Config } from '../config.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
@@ -37,9 +38,9 @@ export async function wireKeys(
   journal: JournalDeps & { readonly ending: AbortSignal },
 ): Promise<Keys & { readonly watching: Promise<void> }> {
   const { path, create } = config.keyFile;
-  const { hmacSecret } = openKeyFile(config.keyFile);
+  const { hmacSecret, keys } = openKeyFile(config.keyFile);
   // Ours, and from before there were checkpoints. One that somebody named is theirs to change.
-  if (create) updateKeyFile(path, ({ keys }) => (hasCheckpointKey(keys) ? null : FRESH_CHECKPOINT_KEY));
+  if (create && !hasCheckpointKey(keys)) addCheckpointKey(path);
   const store = keyFileStore(path);
   const content = store.read();
   const { keys: announced } = await activateSigningKeys(journal, content);
@@ -56,6 +57,15 @@ export async function wireKeys(
     checkpointKeys: async () => [...(await directory.list()), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),
   };
+}
+
+/** A file that may only be read serves on as it did: without a transparency log, which is told below. */
+function addCheckpointKey(path: string): void {
+  try {
+    updateKeyFile(path, ({ keys }) => (hasCheckpointKey(keys) ? null : FRESH_CHECKPOINT_KEY));
+  } catch (error) {
+    if (!(error instanceof KeyFileError) || error.code !== 'key_file_unusable') throw error;
+  }
 }
 
 const FRESH_CHECKPOINT_KEY = { fresh: ['checkpoint'], retired: [] };

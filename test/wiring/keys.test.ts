@@ -1,6 +1,6 @@
 // The keys of a start: what is made by itself, what is left alone, and what is told.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -62,4 +62,17 @@ test('a file that somebody named is left as it is: no checkpoints, and a word on
   const [warning, ...more] = warnings(it);
   assert.match(warning?.message ?? '', /relay keys rotate --purpose checkpoint/);
   assert.deepEqual(more, []);
+});
+
+test('our own file that cannot be written serves on as before: no checkpoints, and the same word', async () => {
+  const it = world();
+  const path = oldFile('read-only.json');
+  const text = readFileSync(path, 'utf8');
+  // In the way of its lock, for root too, who may write anywhere.
+  mkdirSync(`${path}.lock`);
+  const { signer, checkpointSigner } = await start(it, { path, create: true });
+  assert.equal(readFileSync(path, 'utf8'), text);
+  assert.deepEqual([checkpointSigner.current(), await purposes(it)], [null, ['receipt']]);
+  assert.match(signer.current().keyId, /^[\w-]{43}$/);
+  assert.match(warnings(it)[0]?.message ?? '', /relay keys rotate --purpose checkpoint/);
 });
