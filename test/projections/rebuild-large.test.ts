@@ -39,11 +39,14 @@ test(`a rebuild of ${EVENTS} events equals the live rows`, { ...needs, timeout: 
 /** Jobs of all ends, their starts and ends apart; made as they are read, so that no log has to be filled first. */
 function longLog(count: number): EventLog {
   const events: RecordedEvent[] = [];
+  const lengths = new Map<string, number>();
   const add = (stream: string, { id, type, data, metadata }: NewEvent) => {
     const position = String(events.length + 1).padStart(20, '0');
+    const revision = lengths.get(stream) ?? 0;
+    lengths.set(stream, revision + 1);
     events.push({
       stream,
-      revision: 0n,
+      revision: BigInt(revision),
       position,
       id,
       type,
@@ -86,7 +89,8 @@ function longLog(count: number): EventLog {
       await new Promise<void>((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     },
     append: () => Promise.reject(new Error('this log is read only')),
-    readStream: async (stream) => events.filter((event) => event.stream === stream),
+    readStream: async (stream, { from = 0n, max = events.length } = {}) =>
+      events.filter((event) => event.stream === stream && event.revision >= from).slice(0, max),
     health: async () => ({ ok: true }),
     close: async () => undefined,
   };
