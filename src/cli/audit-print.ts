@@ -1,6 +1,7 @@
 // An audit on the terminal: the findings as a table, what was looked at, and what no audit can tell.
 import type { EvidenceFinding } from '../domain/audit/evidence.ts';
 import type { Finding } from '../domain/audit/finding.ts';
+import type { EvidenceNotes } from '../usecases/audit-evidence.ts';
 import type { AuditSummary } from '../usecases/audit-log.ts';
 import { mark, paint, plain, shown } from './terminal.ts';
 
@@ -41,6 +42,7 @@ export function findingTable() {
 export type Audited = {
   readonly of: string;
   readonly summary: AuditSummary;
+  readonly keptNotes: EvidenceNotes;
   readonly findings: number;
   /** Where the keys come from that were demanded; null: from the record itself. */
   readonly keysFrom: string | null;
@@ -50,6 +52,7 @@ export type Audited = {
 export function summaryLines({
   of,
   summary,
+  keptNotes,
   findings,
   keysFrom,
   checkpointsFrom,
@@ -66,19 +69,23 @@ export function summaryLines({
     `  tree         ${treeSize} leaves, root ${root}`,
     `  keys         ${keysFrom === null ? 'as the record itself tells them: --keys demands those that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  kept         ${checkpointsFrom.length === 0 ? 'no checkpoint: --checkpoint demands the past that you saw' : checkpointsFrom.map(plain).join(', ')}`,
-    ...noteLines(summary.notes),
+    ...noteLines({ ...summary.notes, ...keptNotes }),
     'What no audit can tell:',
     ...LIMITS.map((limit) => `  ${limit}`),
   ];
 }
 
-function noteLines(notes: AuditSummary['notes']): readonly string[] {
+function noteLines(notes: AuditSummary['notes'] & EvidenceNotes): readonly string[] {
   const told = [
     [notes.openJobs, 'jobs that run, or that nobody has closed yet'],
     [notes.unservedPayments, 'payments that settled and whose job never started'],
     [notes.unconfirmedPayments, 'payments of which nobody knows whether the money moved'],
     [notes.uncoveredLeaves, 'leaves that no checkpoint covers yet'],
     [notes.unfitCheckpoints, 'checkpoints behind the first wrong one, which do not fit either'],
+    [
+      notes.unreachedCheckpoints,
+      'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was taken out',
+    ],
   ] as const;
   return told.flatMap(([count, words]) => (count === 0 ? [] : [`  to know      ${count} ${words}`]));
 }

@@ -67,9 +67,10 @@ async function audit(options: Options, end: End): Promise<void> {
       await evidence.take(event);
     }
     const summary = await auditor.finish();
-    for (const finding of await evidence.finish()) found(finding);
+    const { findings, notes } = await evidence.finish();
+    for (const finding of findings) found(finding);
     const from = { of: source.name, keysFrom: options.keys ?? null, checkpointsFrom };
-    tell(options, { ...from, summary, findings: table.total() }, table.lines());
+    tell(options, { ...from, summary, keptNotes: notes, findings: table.total() }, table.lines());
   } finally {
     auditor.close();
   }
@@ -80,6 +81,8 @@ function tell({ json }: Options, audited: Audited, table: readonly string[]): vo
     print(...table, ...(table.length > 0 ? [''] : []), ...summaryLines(audited));
     return;
   }
-  const { summary, findings, ...from } = audited;
-  print(jsonText({ summary: { ok: findings === 0, ...from, ...summary, findings, cannotTell: LIMITS } }));
+  const { summary, keptNotes, findings, ...from } = audited;
+  const notes = { ...summary.notes, ...keptNotes };
+  const ok = findings === 0;
+  print(jsonText({ summary: { ok, ...from, ...summary, findings, notes, cannotTell: LIMITS } }));
 }

@@ -4,6 +4,7 @@ import {
   compareCheckpoint,
   compareKeys,
   type EvidenceFinding,
+  isUnreached,
   type KeptCheckpoint,
   type KeptFacts,
 } from '../domain/audit/evidence.ts';
@@ -26,7 +27,18 @@ export type KeptEvidence = {
 export type EvidenceAuditor = {
   /** One call after another, in global order from the first event on. */
   take(event: RecordedEvent): Promise<void>;
-  finish(): Promise<readonly EvidenceFinding[]>;
+  finish(): Promise<EvidenceVerdict>;
+};
+
+export type EvidenceVerdict = {
+  readonly findings: readonly EvidenceFinding[];
+  readonly notes: EvidenceNotes;
+};
+
+/** What is no fault of the record, and still worth knowing. */
+export type EvidenceNotes = {
+  /** Kept checkpoints that fit, and that are larger than all of the record: it ends before them, or they were taken out. */
+  readonly unreachedCheckpoints: number;
 };
 
 export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): EvidenceAuditor {
@@ -37,6 +49,7 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
   const recorded = new Set<string>();
   let tree = EMPTY_TREE;
   let origin: string | null = null;
+  let largest: number | null = null;
   let announced: readonly AnnouncedKey[] = [];
 
   const noteRoot = async () => {
@@ -59,6 +72,7 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       if (event.type === 'CheckpointSigned' && stored.stream === STREAM.receiptLog) {
         origin ??= event.data.origin;
         const { size, root } = event.data;
+        largest = Math.max(largest ?? 0, Number(size));
         if (sizes.has(Number(size))) recorded.add(`${size} ${root}`);
       }
       if (sizes.size === 0) return;
@@ -72,14 +86,16 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       if (tree.size === 0) await noteRoot();
       const findings = kept.keys === null ? [] : [...compareKeys(announced, kept.keys)];
       const trusted = kept.keys ?? announced.map(({ key }) => key);
+      let unreachedCheckpoints = 0;
       for (const checkpoint of kept.checkpoints) {
         const signature = await signatureOf(checkpoint, trusted, primitives);
         const root = roots.get(checkpoint.size) ?? null;
         const told = recorded.has(`${checkpoint.size} ${toBase64(checkpoint.root)}`);
-        const facts = { origin, leaves: tree.size, root, recorded: told, signature };
+        const facts = { origin, leaves: tree.size, root, recorded: told, largest, signature };
         findings.push(...compareCheckpoint(checkpoint, facts));
+        if (isUnreached(checkpoint, facts)) unreachedCheckpoints++;
       }
-      return findings;
+      return { findings, notes: { unreachedCheckpoints } };
     },
   };
 }

@@ -54,10 +54,10 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const leaf = leaves.get(String(so.judged));
       if (leaf === null) return;
       const late = leaf.due !== null && atSeconds > leaf.due;
-      if (so.judged >= size && !late) return;
+      if (so.judged >= size && leaf.due !== null && !late) return;
       if (!late) continue;
       const { due: _, ...place } = leaf;
-      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time`;
+      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time${AWAY}`;
       yield { fault: { kind: 'receipt_not_logged', message }, place };
     }
   }
@@ -140,7 +140,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       }
       if (first === null) return null;
       const all = count === 1 ? '' : `, nor ${count - 1} more behind it`;
-      const message = `no checkpoint covers it${all}, and the record goes on beyond the promised time`;
+      const message = `no checkpoint covers it${all}, and the record goes on beyond the promised time${AWAY}`;
       return { fault: { kind: 'receipt_not_logged', message }, place: first };
     },
     root: tree.root,
@@ -161,6 +161,9 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     },
   };
 }
+
+/** What an honest relay has to say to it. */
+const AWAY = ': checkpoints are missing, or the relay, its log or its database was away then';
 
 /** So many leaves are named one by one. */
 const NAMED = 5;

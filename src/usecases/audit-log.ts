@@ -3,7 +3,7 @@
 import type { Finding } from '../domain/audit/finding.ts';
 import { COMPROMISED } from '../domain/audit/judge-job-receipt.ts';
 import { type Fault, findingOf, homeFault, type Place, placeOf } from '../domain/audit/place.ts';
-import { toldAt } from '../domain/audit/told-at.ts';
+import { evolveTold, reachedAt, type ToldTimes } from '../domain/audit/told-at.ts';
 import { toBase64 } from '../domain/bytes.ts';
 import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '../domain/events.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
@@ -72,8 +72,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
   let findings = 0;
   let openJobs = 0;
-  /** Unix ms: the greatest time that the record tells. */
-  let latest = 0;
+  let told: ToldTimes = [];
 
   function report(fault: Fault, place: Place): void {
     findings++;
@@ -100,7 +99,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
 
   /** An event where it belongs. */
   async function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): Promise<void> {
-    latest = Math.max(latest, toldAt(event));
+    told = evolveTold(told, recorded.stream, event);
     if (isPaymentEvent(event)) return reportAll(await money.payment(recorded.stream, event), place);
     switch (event.type) {
       case 'JobStarted':
@@ -142,7 +141,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         if (fault === null) openJobs++;
         else report(fault, place);
       }
-      const broken = tree.broken(Math.floor(latest / 1000));
+      const broken = tree.broken(Math.floor(reachedAt(told) / 1000));
       if (broken !== null) report(broken.fault, broken.place);
       return {
         events: order.events,

@@ -96,6 +96,13 @@ test('a kept key set and a kept checkpoint, bare or as an execution answered it'
     answered,
   );
   assert.equal(good.code, 0, good.stdout + good.stderr);
+  const last = history.events.findLastIndex(({ stream }) => stream === STREAM.receiptLog);
+  const open = exportOf(history.events.slice(0, last));
+  const early = await runCli(['audit', '--events', '-', '--checkpoint', bare], { stdin: open });
+  assert.equal(early.code, 0, early.stdout + early.stderr);
+  assert.match(early.stdout, /1 kept checkpoints not in it: the record ends before .*, or it was taken out/);
+  const json = await runCli(['audit', '--events', '-', '--checkpoint', bare, '--json'], { stdin: open });
+  assert.equal(JSON.parse(json.stdout).summary.notes.unreachedCheckpoints, 1);
   const older = exportOf(history.events.slice(0, 20));
   const cut = await runCli(['audit', '--events', '-', '--checkpoint', answered], { stdin: older });
   assert.equal(cut.code, 1);

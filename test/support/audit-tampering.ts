@@ -10,7 +10,7 @@ import { fromJwkSet } from '#src/domain/receipt/keys.ts';
 import { parseJws } from '#src/domain/receipt/payload.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { evidenceAuditor } from '#src/usecases/audit-evidence.ts';
+import { type EvidenceNotes, evidenceAuditor } from '#src/usecases/audit-evidence.ts';
 import type { AuditSummary } from '#src/usecases/audit-log.ts';
 import { openAuditor } from '#src/wiring/audit.ts';
 import { ORIGIN } from './audit-history.ts';
@@ -83,7 +83,11 @@ export type Kept = {
   readonly checkpoints?: readonly string[];
 };
 
-export type TextAudit = { readonly findings: readonly AnyFinding[]; readonly summary: AuditSummary };
+export type TextAudit = {
+  readonly findings: readonly AnyFinding[];
+  readonly summary: AuditSummary;
+  readonly keptNotes: EvidenceNotes;
+};
 
 /** What the command does with a file, without a process of its own. */
 export async function auditText(text: string, { jwks, checkpoints = [] }: Kept = {}): Promise<TextAudit> {
@@ -98,8 +102,9 @@ export async function auditText(text: string, { jwks, checkpoints = [] }: Kept =
       await evidence.take(event);
     }
     const summary = await auditor.finish();
-    findings.push(...(await evidence.finish()));
-    return { findings, summary };
+    const { findings: more, notes } = await evidence.finish();
+    findings.push(...more);
+    return { findings, summary, keptNotes: notes };
   } finally {
     auditor.close();
   }

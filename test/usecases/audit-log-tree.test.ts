@@ -214,12 +214,12 @@ describe('checkpoints', () => {
     assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
   });
   for (const [ms, expected] of [
-    [60_000, []],
-    [60_001, [`checkpoint_time_wrong ${LOG} 2`]],
+    [600_000, []],
+    [600_001, [`checkpoint_time_wrong ${LOG} 2`]],
   ] as const) {
     test(`a checkpoint that is signed ${ms} ms before the one before it: ${expected.join() || 'clean'}`, async () => {
       const own = await givenRecord();
-      own.clock.advance(5 * MINUTE_MS);
+      own.clock.advance(15 * MINUTE_MS);
       await own.checkpoint();
       await own.paid();
       await own.checkpoint();
@@ -299,14 +299,41 @@ describe('what a receipt promises', () => {
   test('left out where no checkpoint follows, and the record goes on: named', async () => {
     // The second ends with the word of a process whose clock is behind.
     const ways = [
-      (own: Record) => own.paid(),
-      (own: Record) => decided(own.it).then(() => decided(own.process())),
+      (own: Record) => own.paid().then(() => own.paid()),
+      (own: Record) => own.paid().then(() => decided(own.it).then(() => decided(own.process()))),
     ];
     for (const goOn of ways) {
       const own = await waiting(60 * MINUTE_MS + 1000);
       await goOn(own);
-      assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+      const { findings, summary } = await audit(own.log.events);
+      assert.deepEqual(told({ findings, summary }), [receipt(own)]);
+      assert.match(findings[0]?.message ?? '', /, or the relay, its log or its database was away then\.$/);
     }
+  });
+  for (const [what, ahead] of [
+    ['decision', (own: Record) => decided(own.it)],
+    ['paid call, with its payment and its claim', (own: Record) => own.paid()],
+  ] as const) {
+    test(`one ${what} from hours ahead makes nothing late, before a checkpoint or behind it`, async () => {
+      const behind = await waiting(0);
+      behind.clock.advance(120 * MINUTE_MS);
+      await ahead(behind);
+      assert.deepEqual(told(await audit(behind.log.events)), []);
+    });
+  }
+  test('times before the last checkpoint make nothing behind it late', async () => {
+    const own = await givenRecord();
+    const early = own.log.events.length;
+    for (let n = 0; n < 2; n++) await decided(own.it);
+    await own.checkpoint(2);
+    await own.paid();
+    await own.paid();
+    const changed = own.log.events.map((event, index) =>
+      index >= early && event.type === 'DecisionRecorded'
+        ? { ...event, data: { ...event.data, createdAt: at(120 * MINUTE_MS) } }
+        : event,
+    );
+    assert.deepEqual((await audit(changed)).findings, []);
   });
   test('checkpoints that stop, or that are removed from some time on, are missed by the receipts behind them', async () => {
     const own = await givenRecord();
@@ -315,17 +342,17 @@ describe('what a receipt promises', () => {
       await own.checkpoint();
       own.clock.advance(31 * MINUTE_MS);
     }
-    await own.paid();
+    for (let n = 0; n < 2; n++) await own.paid();
     const cut = (from: number) =>
       renumbered(without(own.log.events, ({ stream, revision }) => stream === LOG && revision >= from));
     assert.deepEqual(told(await audit(cut(5))), []);
     const { findings, summary } = await audit(cut(2));
-    // Of the four behind it the last two are young.
+    // Of the five behind it the last three are young.
     assert.deepEqual(told({ findings, summary }), [
       `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
     ]);
     assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more behind it/);
-    assert.equal(summary.notes.uncoveredLeaves, 4);
+    assert.equal(summary.notes.uncoveredLeaves, 5);
   });
   test('what a wrong checkpoint is over is not blamed for it', async () => {
     const own = await waiting(0);
@@ -434,6 +461,25 @@ describe('keys', () => {
     own.clock.advance(1000);
     await own.checkpoint();
     assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 2`]);
+  });
+
+  test('a checkpoint by a key whose compromise stands before it says so, whatever time it tells', async () => {
+    const own = await givenRecord();
+    await own.announce(testKey({ purpose: 'checkpoint' }));
+    await own.paid();
+    own.clock.advance(MINUTE_MS);
+    await own.retire(own.checkpointKey, { reason: 'compromised', compromisedAt: own.now() });
+    await own.checkpoint();
+    const { events: all } = own.log;
+    const early = edited(all, nth(all, 'CheckpointSigned', 1), { signedAt: at(MINUTE_MS - 5000) });
+    for (const record of [all, early]) {
+      const { findings, summary } = await audit(record);
+      assert.deepEqual(told({ findings, summary }), [`checkpoint_key_compromised ${LOG} 1`]);
+      assert.match(
+        findings[0]?.message ?? '',
+        /^Its key was compromised, .* every later audit says the same\.$/,
+      );
+    }
   });
 
   const key = testKey();

@@ -21,7 +21,7 @@ export type EvidenceFindingKind =
   /** The record has fewer leaves than were signed: some are gone, or it is older than the checkpoint. */
   | 'kept_checkpoint_ahead'
   | 'kept_checkpoint_root_mismatch'
-  /** It fits, and the record does not have it: each is stored before it is given out. */
+  /** It fits, and the record has a larger one and not this: each is stored before it is given out, in order of size. */
   | 'kept_checkpoint_unrecorded';
 
 export type EvidenceFinding = Omit<Finding, 'kind'> & { readonly kind: EvidenceFindingKind };
@@ -50,11 +50,14 @@ export function compareKeys(
       const known = trusted.find((other) => sameKey(other, key));
       if (known === undefined)
         return [found('key_untrusted', `The trusted key set does not hold the key ${key.keyId}.`, place)];
-      const wider = `The record lets the key ${key.keyId} sign when the trusted key set does not.`;
+      const wider = `The record lets the key ${key.keyId} sign when the trusted key set does not, or the record is older than the key set.`;
       return isWider(key, known) ? [found('key_window_wider', wider, place)] : [];
     }),
     ...missing.map(({ keyId }) =>
-      found('key_missing', `The trusted key set holds the key ${keyId}, of which the record says nothing.`),
+      found(
+        'key_missing',
+        `The trusted key set holds the key ${keyId}, of which the record says nothing, or the record is older than the key set.`,
+      ),
     ),
   ];
 }
@@ -84,6 +87,8 @@ export type KeptFacts = {
   readonly root: Hash | null;
   /** A checkpoint of that size and root stands in it. */
   readonly recorded: boolean;
+  /** Size of the largest checkpoint in it; null where it has none. */
+  readonly largest: number | null;
   /** By a key that counts, by one that is only compromised, or by neither. */
   readonly signature: 'good' | 'compromised' | 'none';
 };
@@ -125,9 +130,21 @@ function treeFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly Evidence
   return [found('kept_checkpoint_root_mismatch', message)];
 }
 
-/** What no key of the relay has signed may be anybody's: no record has to have it. */
-function unrecordedFindings({ source, size }: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
-  if (facts.recorded || facts.signature === 'none') return [];
-  const message = `The record does not have the checkpoint of ${source}, over ${size} receipts and key events, which it fits: checkpoints were taken away.`;
+/** It fits and is missed; what no key of the relay has signed may be anybody's: no record has to have it. */
+const isMissed = (kept: KeptCheckpoint, { origin, root, recorded, signature }: KeptFacts): boolean =>
+  kept.origin === origin && root !== null && sameHash(root, kept.root) && !recorded && signature !== 'none';
+
+/** Sizes only grow: behind a larger one it cannot come any more. */
+const isPassed = ({ size }: KeptCheckpoint, { largest }: KeptFacts): boolean =>
+  largest !== null && largest > size;
+
+/** No fault: leaves are recorded seconds before the checkpoint over them, and the record may end in between. */
+export const isUnreached = (kept: KeptCheckpoint, facts: KeptFacts): boolean =>
+  isMissed(kept, facts) && !isPassed(kept, facts);
+
+function unrecordedFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
+  if (!isMissed(kept, facts) || !isPassed(kept, facts)) return [];
+  const { source, size } = kept;
+  const message = `The record does not have the checkpoint of ${source}, over ${size} receipts and key events, which it fits, and has a larger one: checkpoints were taken away.`;
   return [found('kept_checkpoint_unrecorded', message)];
 }

@@ -34,7 +34,7 @@ export type JobFindingKind =
   | 'receipt_event_mismatch'
   /** Truly signed over the right events, and tells something else than they do. */
   | 'receipt_content_mismatch'
-  /** Issued before its job's completion, or long after it. */
+  /** Issued long before its job's completion, or long after it. */
   | 'receipt_time_wrong'
   /** A check of the one verifier; the kind is named after it. */
   | ReceiptFindingKind
@@ -88,13 +88,15 @@ export type CheckpointFindingKind =
   | 'checkpoint_missing'
   | 'checkpoint_unreadable'
   | 'checkpoint_signature_invalid'
+  /** A checkpoint key has signed it whose compromise stands before it. */
+  | 'checkpoint_key_compromised'
   /** The event says something else than its note. */
   | 'checkpoint_event_mismatch'
   | 'checkpoint_origin_changed'
   | 'checkpoint_shrinks'
   /** Signed a second time over the same leaves. */
   | 'checkpoint_repeated'
-  /** Signed before the one that stands before it. */
+  /** Signed long before the one that stands before it. */
   | 'checkpoint_time_wrong'
   /** More leaves than the record has by then. */
   | 'checkpoint_ahead'

@@ -6,9 +6,14 @@ import type { Primitives } from '../receipt/verify.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Fault } from './place.ts';
+import { CHECKPOINT_SLACK_MS } from './slack.ts';
 
 /** What the checkpoint says where it can be read, whoever signed it. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };
+
+/** A process learns of a compromise some seconds after it was announced, and signs until then. */
+const COMPROMISED =
+  'its key was compromised, so the checkpoint does not count, whoever signed it; every later audit says the same';
 
 /** `keys`: as announced before it. */
 export async function judgeCheckpoint(
@@ -26,17 +31,18 @@ export async function judgeCheckpoint(
     const message = 'the event tells another origin, size or root than its note';
     faults.push({ kind: 'checkpoint_event_mismatch', message });
   }
-  const checkpoint = await verifyCheckpoint(signed.note, keys, primitives);
+  // Who signed it first: of a compromised key it is told in its own words, as of a receipt.
+  const uncompromised = keys.map((known) => ({ ...known, compromisedAt: null }));
+  const checkpoint = await verifyCheckpoint(signed.note, uncompromised, primitives);
   const key = keys.find((known) => known.keyId === checkpoint?.keyId) ?? null;
   const invalid = (message: string) => faults.push({ kind: 'checkpoint_signature_invalid', message });
   if (key === null) invalid('no checkpoint key that was announced before has signed it');
   else if (key.keyId !== keyId) invalid('another key has signed it than the event says');
+  else if (key.compromisedAt !== null)
+    faults.push({ kind: 'checkpoint_key_compromised', message: COMPROMISED });
   else if (!keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) invalid('its key was not valid then');
   return { head, faults };
 }
-
-/** Processes that take turns in signing have clocks of their own. */
-const CLOCK_SLACK_MS = 60_000;
 
 /** Of one that fits: what no relay would sign after the one before it. `signedAt`: Unix ms. */
 export function unseemlyFaults(
@@ -48,7 +54,7 @@ export function unseemlyFaults(
   if (last !== null && size === last.size) {
     faults.push({ kind: 'checkpoint_repeated', message: `the same ${size} leaves were signed before` });
   }
-  if (last !== null && signedAt < last.signedAt - CLOCK_SLACK_MS) {
+  if (last !== null && signedAt < last.signedAt - CHECKPOINT_SLACK_MS) {
     faults.push({ kind: 'checkpoint_time_wrong', message: 'it is signed before the checkpoint before it' });
   }
   return faults;

@@ -11,6 +11,7 @@ import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verif
 import { RECEIPT_FINDINGS } from './finding.ts';
 import type { Fault } from './place.ts';
 import { same } from './same.ts';
+import { JOB_SLACK_MS } from './slack.ts';
 
 export type ReceiptVerdict = {
   readonly faults: readonly Fault[];
@@ -58,7 +59,7 @@ export async function judgeJobReceipt(
     faults.push({ kind: 'receipt_event_mismatch', message });
   }
   if (!isInTime(payload, completed.completedAt)) {
-    const message = 'it is issued before the completion of its job, or long after it';
+    const message = 'it is issued long before the completion of its job, or long after it';
     faults.push({ kind: 'receipt_time_wrong', message });
   }
   if (faults.length === 0 && !isPayloadOf(job, payload)) {
@@ -98,7 +99,7 @@ const MOST_SECONDS_AFTER = 300;
 
 function isInTime({ iat }: ReceiptPayload, completedAt: string): boolean {
   const completed = Math.floor(Date.parse(completedAt) / 1000);
-  return iat >= completed && iat <= completed + MOST_SECONDS_AFTER;
+  return iat >= completed - JOB_SLACK_MS / 1000 && iat <= completed + MOST_SECONDS_AFTER;
 }
 
 function isPayloadOf(job: Omit<CompletedJob, 'receipt'>, payload: ReceiptPayload): boolean {

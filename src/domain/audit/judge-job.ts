@@ -13,6 +13,7 @@ import type { AttemptMade, JobCompleted, JobStarted } from '../job/events.ts';
 import type { Job } from '../job/state.ts';
 import type { Fault } from './place.ts';
 import { same } from './same.ts';
+import { JOB_SLACK_MS } from './slack.ts';
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
   switch (event.type) {
@@ -77,10 +78,7 @@ function attemptFaults(job: Job, made: AttemptMade): readonly Fault[] {
   return [impossible('nothing is known of an attempt that nobody saw')];
 }
 
-/** One process tells these times, by a clock that may be set right by this much in between. */
-const CLOCK_SLACK_MS = 1000;
-
-const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b) - CLOCK_SLACK_MS;
+const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b) - JOB_SLACK_MS;
 
 function timeFaults(job: Job, { startedAt, endedAt }: AttemptMade): readonly Fault[] {
   if (isBefore(endedAt, startedAt)) return [impossible('the attempt ends before it starts')];

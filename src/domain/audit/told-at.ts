@@ -1,8 +1,8 @@
 // When an event was made, by the relay's own word: the time of storage is nobody's promise.
-import type { DomainEvent } from '../events.ts';
+import { type DomainEvent, isPaymentEvent } from '../events.ts';
 
 /** Unix ms. */
-export const toldAt = (event: DomainEvent): number => Date.parse(instantOf(event));
+const toldAt = (event: DomainEvent): number => Date.parse(instantOf(event));
 
 function instantOf(event: DomainEvent): string {
   switch (event.type) {
@@ -40,3 +40,22 @@ function instantOf(event: DomainEvent): string {
       return event satisfies never;
   }
 }
+
+/** The latest times that two streams tell, later one first. Unix ms. */
+export type ToldTimes = readonly { readonly stream: string; readonly at: number }[];
+
+/**
+ * The last checkpoint and what stands behind it. Payments and claims do not count: one call writes them beside its job,
+ * by one clock.
+ */
+export function evolveTold(times: ToldTimes, stream: string, event: DomainEvent): ToldTimes {
+  if (isPaymentEvent(event) || event.type === 'KeyClaimed' || event.type === 'KeyReleased') return times;
+  const told = { stream, at: toldAt(event) };
+  if (event.type === 'CheckpointSigned') return [told];
+  const before = times.find((time) => time.stream === stream)?.at ?? told.at;
+  const others = times.filter((time) => time.stream !== stream);
+  return [...others, { stream, at: Math.max(before, told.at) }].sort((a, b) => b.at - a.at).slice(0, 2);
+}
+
+/** The second-latest of them: one clock that runs ahead makes nothing late. 0 where only one stream tells any. */
+export const reachedAt = (times: ToldTimes): number => times[1]?.at ?? 0;

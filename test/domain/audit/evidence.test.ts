@@ -1,7 +1,7 @@
 // What an auditor has kept, held against what a record says.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compareCheckpoint, compareKeys, type KeptFacts } from '#src/domain/audit/evidence.ts';
+import { compareCheckpoint, compareKeys, isUnreached, type KeptFacts } from '#src/domain/audit/evidence.ts';
 import type { KeyRecord } from '#src/domain/receipt/keys.ts';
 import { testKey } from '#test/support/primitives.ts';
 
@@ -47,7 +47,14 @@ test('a key of another name, purpose or public half is another key', () => {
 
 const root = new Uint8Array(32).fill(7);
 const kept = { origin: 'relay.example/receipts', size: 5, root, source: 'a file', note: '' };
-const facts: KeptFacts = { origin: kept.origin, leaves: 9, root, recorded: true, signature: 'good' };
+const facts: KeptFacts = {
+  origin: kept.origin,
+  leaves: 9,
+  root,
+  recorded: true,
+  largest: 9,
+  signature: 'good',
+};
 const judged = (changes: Partial<KeptFacts>) =>
   compareCheckpoint(kept, { ...facts, ...changes }).map(({ kind }) => kind);
 
@@ -68,6 +75,36 @@ test('a kept checkpoint that fits and does not stand in the record is told, unle
   ]);
   assert.deepEqual(judged({ recorded, signature: 'none' }), ['kept_checkpoint_signature_invalid']);
   assert.deepEqual(judged({ recorded, root: null, leaves: 4 }), ['kept_checkpoint_ahead']);
+});
+
+test('a record without any larger checkpoint may end before the kept one was signed: that is worth knowing, and no fault', () => {
+  const unreached = { recorded: false, largest: 4 };
+  const isNoted = (changes: Partial<KeptFacts>) => isUnreached(kept, { ...facts, ...unreached, ...changes });
+  for (const largest of [4, 5, null]) {
+    assert.deepEqual(judged({ ...unreached, largest }), []);
+    assert.equal(isNoted({ largest }), true);
+  }
+  assert.equal(isNoted({ largest: 6 }), false);
+  assert.deepEqual(judged({ ...unreached, largest: 6 }), ['kept_checkpoint_unrecorded']);
+  for (const changes of [
+    { recorded: true },
+    { signature: 'none' as const },
+    { root: null },
+    { root: new Uint8Array(32) },
+    { origin: null },
+  ]) {
+    assert.equal(isNoted(changes), false);
+  }
+});
+
+test('a key set may be newer than the record, and its findings say so', () => {
+  const newer = [{ ...key, notAfter: 1500 }, testKey().record];
+  const found = compareKeys([{ key, place }], newer);
+  assert.deepEqual(
+    found.map(({ kind }) => kind),
+    ['key_window_wider', 'key_missing'],
+  );
+  for (const { message } of found) assert.match(message, /, or the record is older than the key set\.$/);
 });
 
 test('a record that has fewer leaves may simply be older', () => {
