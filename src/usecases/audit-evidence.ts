@@ -37,7 +37,7 @@ export type EvidenceVerdict = {
 
 /** What is no fault of the record, and still worth knowing. */
 export type EvidenceNotes = {
-  /** Kept checkpoints that fit, and that are larger than all of the record: it ends before them, or they were taken out. */
+  /** Kept ones that fit and that it has not, nor any larger one: it ends before them, or they were taken out. */
   readonly unreachedCheckpoints: number;
 };
 
