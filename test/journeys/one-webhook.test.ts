@@ -182,7 +182,7 @@ describe('one webhook', () => {
       [200, receipt.jws, true, payloadOf(receipt.jws)],
     );
     const checked = await get<Report>(links.verifyReceipt ?? '');
-    assert.deepEqual([checked.status, checked.body], [200, report.body]);
+    assert.deepEqual([checked.status, untimed(checked.body)], [200, untimed(report.body)]);
   });
 
   test('a repeat with the same key is the same job and receipt, and nothing is sent', async () => {
@@ -316,4 +316,10 @@ describe('one webhook', () => {
     const lie = Buffer.from(JSON.stringify({ ...payloadOf(jws), iat: 1 })).toString('base64url');
     await assert.rejects(assertVerifiesOffline(`${head}.${lie}.${tail}`, jwks));
   });
+});
+
+/** Between two reports the receipt may have come under a checkpoint: logged, where it was pending. */
+const untimed = ({ checks, ...rest }: Report) => ({
+  ...rest,
+  checks: checks.map((check) => (check.name === 'receipt_logged' ? { ...check, details: null } : check)),
 });
