@@ -23,7 +23,8 @@ Keys and past come from the record itself, so a relay that rewrites all of it is
   --keys        its key set from before, from https://<relay>/.well-known/jwks.json
   --checkpoint  a checkpoint that came with an execution, or from /log/checkpoint; may be given several times
 A receipt that was issued from the time on since which its key is compromised does not verify, also where this relay issued
-it: after "relay keys retire --compromised" it is found by every audit (receipt_key_invalid), and the exit status stays 1.
+it: after "relay keys retire --compromised" it is found by every audit (receipt_key_invalid), and so is a checkpoint that
+was signed before a process had read of it (checkpoint_key_compromised): the exit status stays 1.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 nothing wrong, 1 something was found wrong, 2 it could not run to its end.`;
 

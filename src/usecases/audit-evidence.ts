@@ -13,7 +13,7 @@ import { type DomainEvent, STREAM } from '../domain/events.ts';
 import { evolveKeys, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
 import { type RecordedEvent, readEvent } from '../domain/recorded.ts';
-import { verifyCheckpoint } from '../domain/transparency/checkpoint.ts';
+import { verifyCheckpoint, verifyOwnCheckpoint } from '../domain/transparency/checkpoint.ts';
 import { leafData } from '../domain/transparency/leaves.ts';
 import type { Hash } from '../domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '../domain/transparency/tree.ts';
@@ -107,6 +107,5 @@ async function signatureOf(
   primitives: Primitives,
 ): Promise<KeptFacts['signature']> {
   if ((await verifyCheckpoint(note, keys, primitives)) !== null) return 'good';
-  const before = keys.map((key) => ({ ...key, compromisedAt: null }));
-  return (await verifyCheckpoint(note, before, primitives)) === null ? 'none' : 'compromised';
+  return (await verifyOwnCheckpoint(note, keys, primitives)) === null ? 'none' : 'compromised';
 }

@@ -2,7 +2,7 @@
 // It only ever moves to a larger tree, and what is not a checkpoint of this log is never written over.
 import type { KeyRecord } from '../domain/receipt/keys.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
-import { parseCheckpoint, verifyCheckpoint } from '../domain/transparency/checkpoint.ts';
+import { parseCheckpoint, verifyOwnCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { CheckpointKeep } from '../ports/checkpoint-keep.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { StoredNote } from './signed-checkpoint.ts';
@@ -30,8 +30,7 @@ export async function ownNote(
   { checkpointKeys, primitives }: Pick<KeptCheckpointDeps, 'checkpointKeys' | 'primitives'>,
 ): Promise<StoredNote | null> {
   // Of a key that was compromised later, too: what it signed was given out.
-  const former = (await checkpointKeys()).map((key) => ({ ...key, compromisedAt: null }));
-  const found = await verifyCheckpoint(note, former, primitives);
+  const found = await verifyOwnCheckpoint(note, await checkpointKeys(), primitives);
   return found?.origin === origin ? { origin, size: found.size, root: found.root, note } : null;
 }
 

@@ -3,7 +3,7 @@
 import { STREAM } from '../domain/events.ts';
 import type { KeyRecord } from '../domain/receipt/keys.ts';
 import type { Primitives } from '../domain/receipt/verify.ts';
-import { verifyCheckpoint } from '../domain/transparency/checkpoint.ts';
+import { verifyOwnCheckpoint } from '../domain/transparency/checkpoint.ts';
 import { type Hash, verifyConsistency } from '../domain/transparency/merkle.ts';
 import { type CheckpointProblem, nextCheckpoint } from '../domain/transparency/next-checkpoint.ts';
 import { consistencyProof } from '../domain/transparency/proofs.ts';
@@ -174,8 +174,7 @@ function signatureCheck({ directory, receiptLog, primitives }: CheckpointDeps) {
   }
   async function isBy(note: string, keys: readonly KeyRecord[]): Promise<boolean> {
     // Of a key that was compromised later, too: its last checkpoint is what the next key's has to go on from.
-    const former = keys.map((key) => ({ ...key, compromisedAt: null }));
-    return (await verifyCheckpoint(note, former, primitives))?.origin === receiptLog.origin();
+    return (await verifyOwnCheckpoint(note, keys, primitives))?.origin === receiptLog.origin();
   }
   return Object.assign(isSigned, {
     /** Our own needs no look. */

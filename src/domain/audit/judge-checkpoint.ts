@@ -3,7 +3,7 @@ import { toBase64 } from '../bytes.ts';
 import type { CheckpointSigned } from '../receipt/key-events.ts';
 import { type KeyRecord, keyOpenAt } from '../receipt/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';
-import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
+import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Fault } from './place.ts';
 import { CHECKPOINT_SLACK_MS } from './slack.ts';
@@ -32,8 +32,7 @@ export async function judgeCheckpoint(
     faults.push({ kind: 'checkpoint_event_mismatch', message });
   }
   // Who signed it first: of a compromised key it is told in its own words, as of a receipt.
-  const uncompromised = keys.map((known) => ({ ...known, compromisedAt: null }));
-  const checkpoint = await verifyCheckpoint(signed.note, uncompromised, primitives);
+  const checkpoint = await verifyOwnCheckpoint(signed.note, keys, primitives);
   const key = keys.find((known) => known.keyId === checkpoint?.keyId) ?? null;
   const invalid = (message: string) => faults.push({ kind: 'checkpoint_signature_invalid', message });
   if (key === null) invalid('no checkpoint key that was announced before has signed it');

@@ -32,16 +32,28 @@ export type Checkpoint = TreeHead & { readonly keyId: string };
  * The checkpoint, where a checkpoint key of these has signed it under the name of its origin; else null. A note tells no
  * time: a retired key's checkpoints hold for ever, a compromised key's never.
  */
-export async function verifyCheckpoint(
+export const verifyCheckpoint = (
+  note: string,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<Checkpoint | null> =>
+  verifyOwnCheckpoint(
+    note,
+    keys.filter(({ compromisedAt }) => compromisedAt === null),
+    primitives,
+  );
+
+/** As `verifyCheckpoint`, also by a key that was compromised since: for whoever asks who signed, not whether it counts. */
+export async function verifyOwnCheckpoint(
   note: string,
   keys: readonly KeyRecord[],
   primitives: Primitives,
 ): Promise<Checkpoint | null> {
   const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
   if (parsed === null || head === null) return null;
-  const trusted = keys.flatMap(({ keyId, purpose, x, compromisedAt }) => {
+  const trusted = keys.flatMap(({ keyId, purpose, x }) => {
     const publicKey = fromBase64url(x);
-    const fits = purpose === 'checkpoint' && compromisedAt === null && publicKey?.length === 32;
+    const fits = purpose === 'checkpoint' && publicKey?.length === 32;
     return fits ? [{ name: head.origin, publicKey, keyId }] : [];
   });
   const signer = await verifyNote(parsed, trusted, primitives);
