@@ -7,6 +7,8 @@ export type FreezingProxy = {
   freeze(): void;
   /** What was held back goes on. */
   thaw(): void;
+  /** Resets the connections of all clients, as a host does that was restarted. */
+  reset(): void;
   close(): Promise<void>;
 };
 
@@ -26,7 +28,10 @@ export async function startFreezingProxy(behind: number): Promise<FreezingProxy>
       pass(() => to.end());
     });
   }
+  const clients = new Set<Socket>();
   const server = createServer((client) => {
+    clients.add(client);
+    client.once('close', () => clients.delete(client));
     const upstream = connect(behind, '127.0.0.1');
     forward(client, upstream);
     forward(upstream, client);
@@ -43,6 +48,9 @@ export async function startFreezingProxy(behind: number): Promise<FreezingProxy>
       const steps = held ?? [];
       held = null;
       for (const step of steps) step();
+    },
+    reset() {
+      for (const client of clients) client.resetAndDestroy();
     },
     async close() {
       const closed = once(server, 'close');

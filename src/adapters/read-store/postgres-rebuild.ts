@@ -6,6 +6,7 @@ import postgres from 'postgres';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { liveSchema, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
 import { migrateOnce } from './postgres.ts';
+import { endingByError } from './postgres-socket.ts';
 import { begin } from './postgres-transaction.ts';
 
 export type PostgresRebuildOptions = {
@@ -19,7 +20,7 @@ export function postgresRebuildStore({
   url,
   migrationsFolder = MIGRATIONS_FOLDER,
 }: PostgresRebuildOptions): RebuildStore<PostgresJsDatabase> {
-  const client = postgres(url, SETTINGS);
+  const client = postgres(url, { ...SETTINGS, ...endingByError() });
   return {
     schema: rebuildSchema(migrationsFolder),
     copies: true,

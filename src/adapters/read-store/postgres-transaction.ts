@@ -7,9 +7,10 @@ type Work<T> = (transaction: postgres.TransactionSql) => T | Promise<T>;
 type Abandon = (error: Error) => void;
 
 /**
- * postgres.js 3.4.9 writes to a connection that is gone, its own rollback too, and that throws where nobody can catch
- * it: under Deno the process would end. So work that lost its connection does not end there; the transaction fails here,
- * by that error or, in `open`, by whoever knows that the connection is gone: now and then the driver tells nobody.
+ * postgres.js 3.4.9 writes to a connection that is gone, its own commit and rollback too, and that throws where nobody
+ * can catch it: under Deno the process would end. So work that lost its connection does not end there; the transaction
+ * fails here, by that error or, in `open`, by whoever knows that the connection is gone: now and then the driver tells
+ * nobody.
  */
 export function begin<T>(
   client: postgres.Sql,
@@ -30,12 +31,13 @@ export function begin<T>(
     open.add(fail);
     const begun = client.begin(options, async (transaction) => {
       try {
-        return { value: await work(untilOver(transaction, () => over)) };
+        const value = await work(untilOver(transaction, () => over));
+        if (!over) return { value };
       } catch (error) {
         if (!over && !isConnectionLost(error)) throw error;
         fail(error);
-        return new Promise<never>(() => undefined);
       }
+      return new Promise<never>(() => undefined);
     });
     begun.then(({ value }) => {
       end();
@@ -88,8 +90,8 @@ function untilOver(transaction: postgres.TransactionSql, isOver: () => boolean):
   });
 }
 
-/** The connection is closed, or its server has said that it closes it. */
-const LOST = ['CONNECTION_CLOSED', '57P01', '57P02'];
+/** The connection is closed or reset, or its server has said that it closes it. */
+const LOST = ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '57P01', '57P02'];
 
 /** drizzle wraps what the driver threw. */
 function isConnectionLost(error: unknown): boolean {

@@ -6,6 +6,7 @@ import postgres from 'postgres';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
 import { liveSchema, MIGRATIONS_FOLDER } from './migrations.ts';
+import { endingByError } from './postgres-socket.ts';
 import { survivingCuts } from './postgres-transaction.ts';
 
 export type PostgresOptions = {
@@ -68,7 +69,7 @@ function freshPools(url: string, connections: number) {
       pool = null;
       void end(made);
     };
-    const client = postgres(url, { ...SETTINGS, max: connections, onclose });
+    const client = postgres(url, { ...SETTINGS, ...endingByError(), max: connections, onclose });
     const surviving = survivingCuts(client, prepared);
     const made = { client, db: drizzle(prepared(surviving.client)), abandon: surviving.abandon };
     return made;
@@ -136,7 +137,7 @@ function prepared<S extends postgres.ISql>(client: S): S {
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
 export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOLDER): Promise<void> {
   const { statement_timeout: _, ...connection } = SETTINGS.connection;
-  const client = postgres(url, { ...SETTINGS, connection, max: 1 });
+  const client = postgres(url, { ...SETTINGS, ...endingByError(), connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
     // Where nothing is to be done it takes no right to do it: drizzle would ask for CREATE on the database.

@@ -75,3 +75,59 @@ test(
     await store.close();
   },
 );
+
+test(
+  'postgres: connections reset in the middle of statements: each transaction fails, and nothing else is thrown',
+  needs,
+  async () => {
+    const store = postgresReadStore({ url });
+    for (let round = 0; round < 5; round++) {
+      const db = await store.open();
+      const transactions = Array.from({ length: WORKERS }, () =>
+        db.transaction(async (tx) => {
+          await tx.execute(sql`select 'being reset', pg_sleep(5)`);
+        }),
+      );
+      const all = Promise.all(transactions.map((transaction) => assert.rejects(transaction)));
+      await waitFor('statements under way', async () => {
+        const [row] = await db.execute(
+          sql`select count(*)::int as n from pg_stat_activity where query like '%being reset%' and wait_event = 'PgSleep'`,
+        );
+        return row?.n === WORKERS;
+      });
+      proxy.reset();
+      await all;
+      await waitFor('a fresh pool', async () => (await store.open()) !== db);
+    }
+    await waitFor('answers again', async () => (await store.health()).ok);
+    await store.close();
+  },
+);
+
+test(
+  'postgres: work that ends after its connection was lost is not committed to nobody',
+  needs,
+  async (t) => {
+    const { power } = server;
+    if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
+    const store = postgresReadStore({ url });
+    const db = await store.open();
+    const under = Array.from({ length: WORKERS }, () => {
+      const begun = Promise.withResolvers<void>();
+      const end = Promise.withResolvers<void>();
+      const transaction = db.transaction(async (tx) => {
+        await tx.execute(sql`select 1`);
+        begun.resolve();
+        await end.promise;
+      });
+      return { begun: begun.promise, end: end.resolve, lost: assert.rejects(transaction) };
+    });
+    await Promise.all(under.map(({ begun }) => begun));
+    await power.stop();
+    await Promise.all(under.map(({ lost }) => lost));
+    for (const { end } of under) end();
+    await power.start();
+    await waitFor('answers again', async () => (await store.health()).ok);
+    await store.close();
+  },
+);
