@@ -43,6 +43,7 @@ const SETTINGS = {
   max: 1,
   max_lifetime: null,
   onnotice: () => undefined,
+  fetch_types: false,
   connect_timeout: 5,
   connection: {
     application_name: 'webhook-relay rebuild',

@@ -100,6 +100,8 @@ function freshPools(url: string, connections: number) {
 
 const SETTINGS = {
   onnotice: () => undefined,
+  // It asks for them at each connection, and throws where nobody can catch it when that is lost meanwhile.
+  fetch_types: false,
   connect_timeout: 2,
   // By itself it closes a connection every half hour or so; here a closed connection is a lost one.
   max_lifetime: null,

@@ -11,6 +11,10 @@ import { waitFor } from '#test/support/service.ts';
 const needs = { ...needsPostgres(), timeout: 120_000 };
 const WORKERS = 6;
 const OUTAGES = 4;
+const RESETS = 30;
+
+type PostgresStore = ReturnType<typeof postgresReadStore>;
+type Counts = { done: number; failed: number };
 
 let server: PostgresServer;
 /** Between the two, as in a real network, the last words of the server and the end of its connection come apart. */
@@ -29,6 +33,43 @@ after(async () => {
   await server?.remove();
 });
 
+/** Reads and transactions all the time, each on the pool of the moment; `use` ends them. */
+async function underLoad(store: PostgresStore, use: (counts: Counts) => Promise<void>): Promise<void> {
+  let over = false;
+  const counts = { done: 0, failed: 0 };
+  async function transact(): Promise<void> {
+    const db = await store.open();
+    await db.transaction(async (tx) => {
+      for (let n = 0; n < 5; n++) {
+        await tx.execute(sql`select pg_sleep(0.002)`);
+        await sleep(n);
+      }
+    });
+  }
+  async function worker(): Promise<void> {
+    while (!over) {
+      await transact().then(
+        () => counts.done++,
+        () => counts.failed++,
+      );
+      // The store makes a fresh pool for the next one.
+      await sleep(5);
+    }
+  }
+  const workers = Promise.all(Array.from({ length: WORKERS }, worker));
+  await use(counts).finally(() => {
+    over = true;
+  });
+  await workers;
+  await waitFor('answers', async () => (await store.health()).ok);
+  await store.close();
+}
+
+const someMore = async (counts: Counts): Promise<void> => {
+  const { done } = counts;
+  await waitFor('transactions', () => counts.done >= done + 2 * WORKERS);
+};
+
 // postgres.js throws outside of every promise there, which ends a process: this file's as well.
 test(
   `postgres: ${OUTAGES} stops under ${WORKERS} transactions at a time: each fails by itself, none hangs, and nothing else is thrown`,
@@ -36,71 +77,34 @@ test(
   async (t) => {
     const { power } = server;
     if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
-    const store = postgresReadStore({ url });
-    await store.open();
-    let over = false;
-    const counts = { done: 0, failed: 0 };
-    async function transact(): Promise<void> {
-      const db = await store.open();
-      await db.transaction(async (tx) => {
-        for (let n = 0; n < 5; n++) {
-          await tx.execute(sql`select pg_sleep(0.002)`);
-          await sleep(n);
-        }
-      });
-    }
-    async function worker(): Promise<void> {
-      while (!over) {
-        await transact().then(
-          () => counts.done++,
-          () => counts.failed++,
-        );
-        // The store makes a fresh pool for the next one.
-        await sleep(5);
+    await underLoad(postgresReadStore({ url }), async (counts) => {
+      for (let outage = 0; outage < OUTAGES; outage++) {
+        const { failed } = counts;
+        await someMore(counts);
+        await power.stop();
+        await waitFor('all have failed', () => counts.failed >= failed + WORKERS);
+        await power.start();
       }
-    }
-    const workers = Promise.all(Array.from({ length: WORKERS }, worker));
-    for (let outage = 0; outage < OUTAGES; outage++) {
-      const { done, failed } = counts;
-      await waitFor('transactions', () => counts.done >= done + 2 * WORKERS);
-      await power.stop();
-      await waitFor('all have failed', () => counts.failed >= failed + WORKERS);
-      await power.start();
-    }
-    const { done } = counts;
-    await waitFor('transactions again', () => counts.done >= done + 2 * WORKERS);
-    over = true;
-    await workers;
-    assert.deepEqual(await store.health(), { ok: true });
-    await store.close();
+      await someMore(counts);
+    });
   },
 );
 
 test(
-  'postgres: connections reset in the middle of statements: each transaction fails, and nothing else is thrown',
+  `postgres: ${RESETS} resets of all connections, in a statement or while they are made: each fails by itself, and nothing else is thrown`,
   needs,
   async () => {
-    const store = postgresReadStore({ url });
-    for (let round = 0; round < 5; round++) {
-      const db = await store.open();
-      const transactions = Array.from({ length: WORKERS }, () =>
-        db.transaction(async (tx) => {
-          await tx.execute(sql`select 'being reset', pg_sleep(5)`);
-        }),
-      );
-      const all = Promise.all(transactions.map((transaction) => assert.rejects(transaction)));
-      await waitFor('statements under way', async () => {
-        const [row] = await db.execute(
-          sql`select count(*)::int as n from pg_stat_activity where query like '%being reset%' and wait_event = 'PgSleep'`,
-        );
-        return row?.n === WORKERS;
-      });
-      proxy.reset();
-      await all;
-      await waitFor('a fresh pool', async () => (await store.open()) !== db);
-    }
-    await waitFor('answers again', async () => (await store.health()).ok);
-    await store.close();
+    await underLoad(postgresReadStore({ url }), async (counts) => {
+      for (let reset = 0; reset < RESETS; reset++) {
+        const { failed } = counts;
+        await someMore(counts);
+        proxy.reset();
+        await waitFor('some have failed', () => counts.failed > failed);
+        // The fresh ones, if there are any yet, as they begin.
+        proxy.reset();
+      }
+      await someMore(counts);
+    });
   },
 );
 
