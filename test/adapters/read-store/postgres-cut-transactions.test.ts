@@ -36,6 +36,7 @@ after(async () => {
 /** Reads and transactions all the time, each on the pool of the moment; `use` ends them. */
 async function underLoad(store: PostgresStore, use: (counts: Counts) => Promise<void>): Promise<void> {
   let over = false;
+  let working = WORKERS;
   const counts = { done: 0, failed: 0 };
   async function transact(): Promise<void> {
     const db = await store.open();
@@ -55,12 +56,13 @@ async function underLoad(store: PostgresStore, use: (counts: Counts) => Promise<
       // The store makes a fresh pool for the next one.
       await sleep(5);
     }
+    working--;
   }
-  const workers = Promise.all(Array.from({ length: WORKERS }, worker));
+  for (let started = 0; started < WORKERS; started++) void worker();
   await use(counts).finally(() => {
     over = true;
   });
-  await workers;
+  await waitFor('none hangs', () => working === 0);
   await waitFor('answers', async () => (await store.health()).ok);
   await store.close();
 }
@@ -96,14 +98,15 @@ test(
   async () => {
     await underLoad(postgresReadStore({ url }), async (counts) => {
       for (let reset = 0; reset < RESETS; reset++) {
-        const { failed } = counts;
         await someMore(counts);
+        const { done, failed } = counts;
         proxy.reset();
-        await waitFor('some have failed', () => counts.failed > failed);
+        await waitFor('work', () => counts.failed > failed || counts.done > done);
         // The fresh ones, if there are any yet, as they begin.
         proxy.reset();
       }
       await someMore(counts);
+      assert.ok(counts.failed > 0);
     });
   },
 );
