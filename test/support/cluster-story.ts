@@ -30,8 +30,9 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
     let members: readonly Member[] = [];
     const killed: Member[] = [];
     const calls: Call[] = [];
-    /** Begun by a process that was killed, and not finished yet. */
-    let orphans: readonly CutCall[] = [];
+    /** Cut by a kill; what is not finished yet was begun by a process that was killed. */
+    const cut: CutCall[] = [];
+    const orphans = () => cut.filter(({ finished }) => finished === null);
 
     const targetOf = () => cluster.world.target;
     const others = (member: Member) => members.filter((other) => other !== member);
@@ -70,7 +71,6 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
           `answers of ${member.name}`,
           () => load.calls.filter((c) => c.at === member && c.answer).length >= 10,
         );
-      const cut: CutCall[] = [];
       for (let round = 0; round < KILLS; round++) {
         await Promise.all(members.map(answered));
         cut.push(...(await killOne(load, round % 2 === 0)));
@@ -82,7 +82,6 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
       await load.stop();
       calls.push(...load.calls);
       tell(`${calls.length} calls, ${calls.filter((call) => call.cut).length} cut`);
-      orphans = cut.filter(({ finished }) => finished === null);
       const finished = [...calls.map(({ answer }) => answer), ...cut.map((call) => call.finished)];
       await each(finished, async (answer) => {
         if (answer === null) return;
@@ -109,8 +108,8 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
         `${projecting ? 'projecting' : 'other'} killed: rows go on after ${Math.round(performance.now() - begun)} ms`,
       );
       await waitFor('its calls are cut', () => load.open(victim) === 0);
-      const cut = load.calls.filter((call) => call.at === victim && call.cut);
-      return each(cut, async (call, n) => {
+      const open = load.calls.filter((call) => call.at === victim && call.cut);
+      return each(open, async (call, n) => {
         const { status, ...answer } = await execute(
           members[n % members.length] ?? assert.fail(),
           call.request,
@@ -218,9 +217,9 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
       ...needs,
       timeout: 150_000,
     }, async () => {
-      assert.ok(orphans.length >= KILLS, 'each kill has cut a call that ran');
-      tell(`${orphans.length} jobs were left running by the killed`);
-      await each(orphans, async (orphan) => {
+      assert.ok(orphans().length >= KILLS, 'each kill has cut a call that ran');
+      tell(`${orphans().length} jobs were left running by the killed`);
+      await each(orphans(), async (orphan) => {
         const answers: Executed[] = [];
         for (const member of members) {
           const { body } = await waitFor(
@@ -267,7 +266,7 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
             [],
           );
         }
-        assertSentOnce(targetOf().requests, calls, orphans);
+        assertSentOnce(targetOf().requests, calls, cut);
         await assertClosed(await cluster.recorded(), { calls, killed, jwks });
         if (tier === 'eventstoredb+postgres') assert.equal(existsSync(cluster.world.dataDir), false);
       },
