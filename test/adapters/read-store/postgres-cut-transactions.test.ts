@@ -1,4 +1,4 @@
-// Transactions whose server stops: between two statements, and in the middle of one.
+// Transactions whose server stops or whose connections are reset: between two statements, and in the middle of one.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -33,7 +33,7 @@ after(async () => {
   await server?.remove();
 });
 
-/** Reads and transactions all the time, each on the pool of the moment; `use` ends them. */
+/** Transactions all the time, each on the pool of the moment, until `use` is done. */
 async function underLoad(store: PostgresStore, use: (counts: Counts) => Promise<void>): Promise<void> {
   let over = false;
   let working = WORKERS;
