@@ -6,7 +6,7 @@ import postgres from 'postgres';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { liveSchema, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
 import { migrateOnce } from './postgres.ts';
-import { endingByError } from './postgres-socket.ts';
+import { lostByError } from './postgres-socket.ts';
 import { begin } from './postgres-transaction.ts';
 
 export type PostgresRebuildOptions = {
@@ -20,7 +20,7 @@ export function postgresRebuildStore({
   url,
   migrationsFolder = MIGRATIONS_FOLDER,
 }: PostgresRebuildOptions): RebuildStore<PostgresJsDatabase> {
-  const client = postgres(url, { ...SETTINGS, ...endingByError() });
+  const client = postgres(url, { ...SETTINGS, ...lostByError() });
   return {
     schema: rebuildSchema(migrationsFolder),
     copies: true,
@@ -43,7 +43,6 @@ const SETTINGS = {
   max: 1,
   max_lifetime: null,
   onnotice: () => undefined,
-  fetch_types: false,
   connect_timeout: 5,
   connection: {
     application_name: 'webhook-relay rebuild',

@@ -1,20 +1,25 @@
-// The sockets of postgres.js, on which a connection that its other side ends is lost by an error.
+// Connections of postgres.js whose loss is an error of whoever waits for them, and of nobody else.
 import { Socket } from 'node:net';
 import type postgres from 'postgres';
 
 /** What postgres.js knows when it asks for a socket. */
 type Place = Pick<postgres.ParsedOptions, 'host' | 'port'> & { readonly path: string | false };
 
+type LossOptions = { readonly fetch_types: false; readonly socket: (place: Place) => Socket };
+
 /**
  * postgres.js 3.4.9 waits for ever for a connection that is taken and ended before it was let in, and tries again
  * without a pause: a proxy or a balancer whose server is away does just that. An error it gives to whoever asked.
+ * It also asks each connection for array types, and throws beside every promise when that is lost meanwhile; drizzle
+ * reads arrays by itself.
  *
  * @returns for the options of one client, whose types leave `socket` out; hosts take turns. A query cannot be cancelled
  *   then: the server's answer to that is to end the connection.
  */
-export function endingByError(): { readonly socket: (place: Place) => Socket } {
+export function lostByError(): LossOptions {
   let turn = 0;
   return {
+    fetch_types: false,
     socket({ path, host, port }) {
       const at = turn++ % host.length;
       const name = host[at] ?? '';

@@ -6,7 +6,7 @@ import postgres from 'postgres';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
 import { liveSchema, MIGRATIONS_FOLDER } from './migrations.ts';
-import { endingByError } from './postgres-socket.ts';
+import { lostByError } from './postgres-socket.ts';
 import { survivingCuts } from './postgres-transaction.ts';
 
 export type PostgresOptions = {
@@ -69,7 +69,7 @@ function freshPools(url: string, connections: number) {
       pool = null;
       void end(made);
     };
-    const client = postgres(url, { ...SETTINGS, ...endingByError(), max: connections, onclose });
+    const client = postgres(url, { ...SETTINGS, ...lostByError(), max: connections, onclose });
     const surviving = survivingCuts(client, prepared);
     const made = { client, db: drizzle(prepared(surviving.client)), abandon: surviving.abandon };
     return made;
@@ -100,8 +100,6 @@ function freshPools(url: string, connections: number) {
 
 const SETTINGS = {
   onnotice: () => undefined,
-  // It asks for them at each connection, and throws where nobody can catch it when that is lost meanwhile.
-  fetch_types: false,
   connect_timeout: 2,
   // By itself it closes a connection every half hour or so; here a closed connection is a lost one.
   max_lifetime: null,
@@ -139,7 +137,7 @@ function prepared<S extends postgres.ISql>(client: S): S {
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
 export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOLDER): Promise<void> {
   const { statement_timeout: _, ...connection } = SETTINGS.connection;
-  const client = postgres(url, { ...SETTINGS, ...endingByError(), connection, max: 1 });
+  const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
     // Where nothing is to be done it takes no right to do it: drizzle would ask for CREATE on the database.

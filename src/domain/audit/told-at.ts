@@ -1,10 +1,13 @@
 // When an event was made, by the relay's own word: the time of storage is nobody's promise.
-import { type DomainEvent, isPaymentEvent } from '../events.ts';
+import { type ClaimEvent, type DomainEvent, isPaymentEvent, type PaymentEvent } from '../events.ts';
 
-/** Unix ms. */
-const toldAt = (event: DomainEvent): number => Date.parse(instantOf(event));
+/** Payments and claims do not count: one call writes them beside its job, by one clock. */
+type Beside = PaymentEvent | ClaimEvent;
 
-function instantOf(event: DomainEvent): string {
+const isBeside = (event: DomainEvent): event is Beside =>
+  isPaymentEvent(event) || event.type === 'KeyClaimed' || event.type === 'KeyReleased';
+
+function instantOf(event: Exclude<DomainEvent, Beside>): string {
   switch (event.type) {
     case 'JobStarted':
       return event.data.startedAt;
@@ -15,21 +18,6 @@ function instantOf(event: DomainEvent): string {
     case 'ReceiptSigned':
     case 'CheckpointSigned':
       return event.data.signedAt;
-    case 'PaymentReserved':
-      return event.data.reservedAt;
-    case 'PaymentSettled':
-      return event.data.settledAt;
-    case 'PaymentRejected':
-      return event.data.rejectedAt;
-    case 'PaymentReleased':
-    case 'KeyReleased':
-      return event.data.releasedAt;
-    case 'SettlementUnknown':
-      return event.data.unknownAt;
-    case 'SettlementRetried':
-      return event.data.retriedAt;
-    case 'KeyClaimed':
-      return event.data.claimedAt;
     case 'DecisionRecorded':
       return event.data.createdAt;
     case 'KeyActivated':
@@ -44,13 +32,10 @@ function instantOf(event: DomainEvent): string {
 /** The latest times that two streams tell, later one first. Unix ms. */
 export type ToldTimes = readonly { readonly stream: string; readonly at: number }[];
 
-/**
- * The last checkpoint and what stands behind it. Payments and claims do not count: one call writes them beside its job,
- * by one clock.
- */
+/** The last checkpoint and what stands behind it. */
 export function evolveTold(times: ToldTimes, stream: string, event: DomainEvent): ToldTimes {
-  if (isPaymentEvent(event) || event.type === 'KeyClaimed' || event.type === 'KeyReleased') return times;
-  const told = { stream, at: toldAt(event) };
+  if (isBeside(event)) return times;
+  const told = { stream, at: Date.parse(instantOf(event)) };
   if (event.type === 'CheckpointSigned') return [told];
   const before = times.find((time) => time.stream === stream)?.at ?? told.at;
   const others = times.filter((time) => time.stream !== stream);
