@@ -1,8 +1,9 @@
 // One batch: events in, rows and checkpoint out, in one transaction under the projector's lock. A projector that was
 // overtaken, however long it slept, writes nothing.
+
+import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import type { Sha256 } from '#src/domain/receipt/commitments.ts';
-import { type RecordedEvent, readEvent } from '#src/domain/recorded.ts';
 import { type Checkpoint, readCheckpoints, tryProjectorLock, writeBatch } from './checkpoint.ts';
 import { foldChanges, type JudgedEvent, keysOf, planChanges } from './fold.ts';
 import { withLeaves } from './leaves.ts';

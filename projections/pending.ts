@@ -1,5 +1,5 @@
 // Events that the log has delivered and no checkpoint has reached yet: a bounded queue that slows the log down.
-import type { RecordedEvent } from '#src/domain/recorded.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';

@@ -1,7 +1,7 @@
 // Live rows against rebuilt ones, whole rows in SQL, under one snapshot. Says which rows and columns differ, never how:
 // some of them name a payer.
 import { sql } from 'drizzle-orm';
-import type { Place } from './rebuild-place.ts';
+import type { Place } from './rebuild-lock.ts';
 import { goneAt, type Horizon } from './rebuild-swap.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';
 

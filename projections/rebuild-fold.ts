@@ -14,8 +14,8 @@ import {
   type StoredRow,
 } from './fold.ts';
 import { withLeaves } from './leaves.ts';
+import { type Counts, type Place, RebuildFailed, workIn, writeCounts } from './rebuild-lock.ts';
 import type { JudgedPage } from './rebuild-pages.ts';
-import { type Counts, type Place, RebuildFailed, workIn, writeCounts } from './rebuild-place.ts';
 import { type JsonColumns, writeFolded } from './rebuild-rows.ts';
 import type { Targets } from './rebuild-target.ts';
 import type { ReadModel } from './registry.ts';

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import { readCheckpoints } from './checkpoint.ts';
-import { CannotRebuild } from './rebuild-place.ts';
+import { CannotRebuild } from './rebuild-lock.ts';
 import type { Targets } from './rebuild-target.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';

@@ -3,7 +3,7 @@ import type { EventLog } from '#src/ports/event-log.ts';
 import { type JudgeReceipt, judgeEvents } from './batch.ts';
 import type { JudgedEvent } from './fold.ts';
 import { eventMark } from './last-event.ts';
-import { RebuildFailed } from './rebuild-place.ts';
+import { RebuildFailed } from './rebuild-lock.ts';
 
 export type JudgedPage = {
   readonly judged: readonly JudgedEvent[];

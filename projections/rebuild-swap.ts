@@ -1,7 +1,7 @@
 // The tables beside take the place of the live ones, in one transaction: who reads waits a moment and never sees half.
 import { sql } from 'drizzle-orm';
 import { type Checkpoint, checkpoints, modelSet } from './checkpoint.ts';
-import { type Place, workIn } from './rebuild-place.ts';
+import { type Place, workIn } from './rebuild-lock.ts';
 import type { Targets } from './rebuild-target.ts';
 import type { ReadModel } from './registry.ts';
 import { RETAINED, type retention } from './retention.ts';

@@ -2,7 +2,7 @@
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type Checkpoints, readCheckpoints } from './checkpoint.ts';
 import { logHolds } from './last-event.ts';
-import { CannotRebuild } from './rebuild-place.ts';
+import { CannotRebuild } from './rebuild-lock.ts';
 import type { ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
 

@@ -28,7 +28,7 @@ import {
   RebuildFailed,
   takeLock,
   workIn,
-} from './rebuild-place.ts';
+} from './rebuild-lock.ts';
 import { jsonColumns } from './rebuild-rows.ts';
 import { countLate, swapTables } from './rebuild-swap.ts';
 import { areAhead, endsOf, lowest, readTargets } from './rebuild-target.ts';

@@ -1,7 +1,8 @@
 // One session of the runner: rows that stand at a checkpoint and the events after it. It projects batch after batch, or
 // follows who does. When to give up and begin anew it leaves to the runner.
+
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Sha256 } from '#src/domain/receipt/commitments.ts';
-import type { RecordedEvent } from '#src/domain/recorded.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';

@@ -1,10 +1,10 @@
 // The configuration: the only reader of the environment, once, into one frozen value. Every fault is found in one go
 // and named by its variable. What the values mean is left to those who get them.
 import { join, resolve } from 'node:path';
+import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import * as values from './config-values.ts';
 import type { Mode } from './domain/event-fields.ts';
 import { PRICE } from './domain/limits.ts';
-import type { PolicyMode } from './domain/target/policy.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
 // The service: read the configuration, start, stop cleanly. `bun src/main.ts`, or `start:deno`.
 import process from 'node:process';
+import { runService } from '#src/app/service.ts';
 import { ConfigError, readConfig } from './config.ts';
-import { runService } from './wiring.ts';
 
 const asked = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => asked.abort());

@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import { failureRate } from '#src/domain/attention.ts';
+import { failureRate } from '#src/domain/monitoring/alert-rules.ts';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
 import { DURATION_BOUNDS_MS, monitoringTotals, runningJobs } from './table.ts';
 import { FINISHED, finishedSince, firstHour } from './window.ts';

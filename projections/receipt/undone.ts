@@ -1,7 +1,7 @@
 // Receipts that verified when they were recorded, and do not by what was told of their keys since.
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import type { Undoing } from '#src/domain/receipt/compromised.ts';
+import type { Undoing } from '#src/domain/signing-keys/compromised.ts';
 import { receipts } from './table.ts';
 
 /** Of the rows `r`; takes the parameter `by`. */

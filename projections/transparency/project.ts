@@ -1,4 +1,4 @@
-import { toBase64 } from '#src/domain/bytes.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';

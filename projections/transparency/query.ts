@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
+import { concatBytes, fromBase64 } from '#src/domain/encoding.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
 import {

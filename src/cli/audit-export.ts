@@ -1,5 +1,8 @@
 // The events of an exported file, and what is wrong with the file itself: lines that are none, an end that is missing or
 // tells other counts, a cut tail.
+
+import { jobOfStream, placeOf } from '#src/domain/audit/event-location.ts';
+import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import {
   type ExportEnd,
   type ExportHead,
@@ -10,9 +13,7 @@ import {
   withEvent,
 } from '../domain/audit/export-format.ts';
 import type { ExportFindingKind, Finding } from '../domain/audit/finding.ts';
-import { jobOfStream, placeOf } from '../domain/audit/place.ts';
 import { type DomainEvent, STREAM } from '../domain/events.ts';
-import { decodeEvent, type RecordedEvent } from '../domain/recorded.ts';
 import { CannotRun } from './exit.ts';
 import { type Line, linesOf } from './export-lines.ts';
 import { nameOf } from './read-source.ts';

@@ -1,8 +1,9 @@
 // An audit on the terminal: the findings as a table, what was looked at, and what no audit can tell.
+
+import type { EvidenceNotes } from '#src/usecases/audit/audit-evidence.ts';
+import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import type { EvidenceFinding } from '../domain/audit/evidence.ts';
 import type { Finding } from '../domain/audit/finding.ts';
-import type { EvidenceNotes } from '../usecases/audit-evidence.ts';
-import type { AuditSummary } from '../usecases/audit-log.ts';
 import { mark, paint, plain, shown } from './terminal.ts';
 
 export type AnyFinding = Finding | EvidenceFinding;

@@ -1,11 +1,11 @@
 // Where an audit's events come from, and how far it is.
 import { createReadStream, statSync } from 'node:fs';
+import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { readLogConfig } from '../config.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import type { RecordedEvent } from '../ports/event-log.ts';
-import { pagesOf } from '../usecases/export-log.ts';
 import { eventsOfExport } from './audit-export.ts';
-import { shareOf } from './log-share.ts';
+import { shareOf } from './log-progress.ts';
 import { nameOf, unreadable } from './read-source.ts';
 import { showProgress } from './rebuild-progress.ts';
 
@@ -26,7 +26,7 @@ export const sourceOf = (file: string | undefined, found: Found, write: Write): 
 
 async function* eventsOfLog(write: Write): AsyncGenerator<RecordedEvent, void, undefined> {
   const config = readLogConfig();
-  const { openOperatorLog } = await import('../wiring/operator-log.ts');
+  const { openOperatorLog } = await import('#src/app/operator-log.ts');
   const { log } = await openOperatorLog(config);
   const progress = showProgress('auditing', process.stderr, write);
   try {

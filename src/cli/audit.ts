@@ -1,8 +1,8 @@
 // relay audit: every event of the log, or of an export, checked against all the others and against its receipts. It reads
 // nothing else: no read model, no network.
 import type { Command } from 'commander';
-import { evidenceAuditor } from '../usecases/audit-evidence.ts';
-import { verifierPrimitives } from '../wiring/keys.ts';
+import { verifierPrimitives } from '#src/app/keys.ts';
+import { evidenceAuditor } from '#src/usecases/audit/audit-evidence.ts';
 import { readCheckpoint } from './audit-evidence.ts';
 import { type AnyFinding, type Audited, findingTable, LIMITS, summaryLines } from './audit-print.ts';
 import { sourceOf } from './audit-source.ts';
@@ -59,7 +59,7 @@ async function audit(options: Options, end: End): Promise<void> {
   };
   const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
   const source = sourceOf(options.events, found, write);
-  const { openAuditor } = await import('../wiring/audit.ts');
+  const { openAuditor } = await import('#src/app/audit.ts');
   const auditor = openAuditor(found);
   try {
     const evidence = evidenceAuditor(verifierPrimitives, { keys, checkpoints });

@@ -4,15 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import { verifierPrimitives } from '#src/app/keys.ts';
+import { type PaidWorld, startPaidWorld } from '#src/demo/paid.ts';
+import { lookLines, storyLines } from '#src/demo/print.ts';
+import { runStory, type StoryDeps } from '#src/demo/story.ts';
+import { type DemoTarget, startDemoTarget } from '#src/demo/target.ts';
 import { type Config, readConfig } from '../config.ts';
-import { verifierPrimitives } from '../wiring/keys.ts';
-import { type PaidWorld, startPaidWorld } from './demo-paid.ts';
-import { lookLines, storyLines } from './demo-print.ts';
-import { runStory, type StoryDeps } from './demo-story.ts';
-import { type DemoTarget, startDemoTarget } from './demo-target.ts';
 import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
+import { awaitStop, type StopRequest } from './run-until-signal.ts';
 import { paint, print, printJson } from './terminal.ts';
-import { awaitStop, type StopRequest } from './until-signal.ts';
 
 type Options = {
   readonly once?: true;
@@ -105,7 +105,7 @@ function demoConfig(
 
 /** Where nobody chose a port and the usual one is taken, any free one does. */
 async function startAtUsualPort(config: Config, { port }: Options, undo: (() => Promise<void>)[]) {
-  const { startService, CannotListen } = await import('../wiring.ts');
+  const { startService, CannotListen } = await import('#src/app/service.ts');
   const at = async (listenPort: number) => {
     const service = await startService({ ...config, listen: { ...config.listen, port: listenPort } });
     undo.push(() => service.stop());
@@ -150,9 +150,9 @@ async function freeStory(deps: StoryDeps) {
 
 /** Loaded where it is needed: wallets and protocols are much to read for a demo that pays nothing. */
 async function paidStory(deps: StoryDeps, paid: PaidWorld) {
-  const { runPaidStory } = await import('./demo-paid-story.ts');
-  const { paidStoryLines } = await import('./demo-paid-print.ts');
-  const { systemClock } = await import('../wiring/buyer.ts');
+  const { runPaidStory } = await import('#src/demo/paid-story.ts');
+  const { paidStoryLines } = await import('#src/demo/paid-print.ts');
+  const { systemClock } = await import('#src/app/buyer.ts');
   const story = await runPaidStory({ ...deps, paid, clock: systemClock() });
   return { story, lines: paidStoryLines(story) };
 }

@@ -12,7 +12,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { lockExport } from '../wiring/export-lock.ts';
+import { lockExport } from '#src/app/export-lock.ts';
 import { CannotRun, systemCode } from './exit.ts';
 
 export type ExportFile = {

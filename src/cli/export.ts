@@ -1,6 +1,7 @@
 // relay export: the whole log as a file that anyone can audit. A run that was killed goes on where it was, and a file
 // that is finished is continued with what has come since.
 import type { Command } from 'commander';
+import { holds, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
 import { readLogConfig } from '../config.ts';
 import {
   type ExportEnd,
@@ -11,11 +12,10 @@ import {
   withEvent,
 } from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
-import { holds, pagesOf, receiptLogOrigin } from '../usecases/export-log.ts';
 import { CannotRun, type End, EXIT } from './exit.ts';
-import { type Begun, readBegun } from './export-begun.ts';
 import { type ExportFile, openExportFile } from './export-file.ts';
-import { shareOf } from './log-share.ts';
+import { type Begun, readBegun } from './export-resume.ts';
+import { shareOf } from './log-progress.ts';
 import { showProgress } from './rebuild-progress.ts';
 import { plain, print, printJson, printWhole } from './terminal.ts';
 
@@ -44,7 +44,7 @@ async function exportLog({ out, json }: Options): Promise<void> {
   const toPipe = out === '-';
   if (toPipe && json) throw new CannotRun('--out - and --json both need standard output: name a file');
   const config = readLogConfig();
-  const { openOperatorLog } = await import('../wiring/operator-log.ts');
+  const { openOperatorLog } = await import('#src/app/operator-log.ts');
   const { log } = await openOperatorLog(config);
   const write = json || toPipe ? (line: string) => void process.stderr.write(`${line}\n`) : print;
   try {

@@ -31,7 +31,7 @@ function addKeysInit(keys: Command, end: End): void {
 
 async function init(options: InitOptions): Promise<void> {
   const path = options.file === undefined ? readConfig().keyFile.path : resolve(options.file);
-  const { createKeyFile, readKeyFile } = await import('../wiring.ts');
+  const { createKeyFile, readKeyFile } = await import('#src/app/service.ts');
   createKeyFile(path);
   const { keys } = readKeyFile(path);
   if (options.json) return printJson({ file: path, keyIds: keys.map(({ keyId }) => keyId) });

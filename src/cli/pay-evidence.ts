@@ -1,10 +1,6 @@
 // What a buyer can check of what came: the receipt offline, that it names this payment and this request, and the
 // relay's signed word on the payment.
-import { fromBase64url, fromUtf8, toBase64url, toHex, utf8 } from '../domain/bytes.ts';
-import type { PaymentFacts } from '../domain/event-fields.ts';
-import type { KeyRecord } from '../domain/receipt/keys.ts';
-import { payloadOf, type ReceiptPayload } from '../domain/receipt/payload.ts';
-import { type Primitives, type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
+
 import {
   type PaymentHeader,
   type Presented,
@@ -12,8 +8,13 @@ import {
   readSettlement,
   type Settlement,
   type Terms,
-} from '../wiring/buyer.ts';
-import { type Fact, fact } from './demo-facts.ts';
+} from '#src/app/buyer.ts';
+import { type Fact, fact } from '#src/demo/facts.ts';
+import { fromBase64url, fromUtf8, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { PaymentFacts } from '../domain/event-fields.ts';
+import { payloadOf, type ReceiptPayload } from '../domain/receipt/payload.ts';
+import { type Primitives, type VerificationReport, verifyReceipt } from '../domain/receipt/verify.ts';
 import { FoundWrong } from './exit.ts';
 
 /** The members of an execution response that a buyer looks at. */

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import type { PaymentHeader, Terms } from '../wiring/buyer.ts';
+import type { PaymentHeader, Terms } from '#src/app/buyer.ts';
 import { CannotRun, systemCode } from './exit.ts';
 
 const FORMAT = 'relay-purchase/1';

@@ -1,5 +1,5 @@
 // A purchase as a person reads it, and as a machine does.
-import { checkLines } from './check-words.ts';
+import { checkLines } from './check-labels.ts';
 import type { Evidence } from './pay-evidence.ts';
 import type { Bought, Order } from './pay-purchase.ts';
 import { complain, mark, paint, shown } from './terminal.ts';

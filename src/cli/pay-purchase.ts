@@ -1,8 +1,5 @@
 // One purchase, step by step: ask for the bill, judge it, sign, keep, present, judge what came. It never pays twice.
-import { didOf } from '../domain/receipt/did.ts';
-import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
-import type { Primitives } from '../domain/receipt/verify.ts';
-import type { Clock } from '../ports/clock.ts';
+
 import {
   type BuyerLimits,
   type Finding,
@@ -14,7 +11,11 @@ import {
   type Send,
   signPayment,
   type Terms,
-} from '../wiring/buyer.ts';
+} from '#src/app/buyer.ts';
+import { didOf } from '#src/domain/signing-keys/did.ts';
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { Primitives } from '../domain/receipt/verify.ts';
+import type { Clock } from '../ports/clock.ts';
 import { CannotRun } from './exit.ts';
 import { type Evidence, judgeExecution } from './pay-evidence.ts';
 import { type Purchase, readPurchase, savePurchase } from './pay-file.ts';

@@ -1,6 +1,6 @@
 // How relay pay speaks to a relay: whole answers, bounded in size and time, and no redirect followed: a payment goes to
 // the address that was named and to no other.
-import type { Send } from '../wiring/buyer.ts';
+import type { Send } from '#src/app/buyer.ts';
 
 /** The longest that the service itself takes, and a little. */
 const PATIENCE_MS = 130_000;

@@ -1,9 +1,9 @@
 // relay pay: buys one call from a relay as any client would, by a policy of its own, and verifies what came.
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
+import { microUsd } from '#src/domain/payment/money.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
-import { microUsd } from '../domain/money.ts';
 import { CannotRun, type End, EXIT, systemCode } from './exit.ts';
 import { boughtJson, boughtLines, noteWait } from './pay-print.ts';
 import type { Bought, Order } from './pay-purchase.ts';
@@ -98,8 +98,8 @@ async function pay(url: string, options: Options): Promise<boolean> {
   const order = orderOf(url, options);
   // Loaded where it is needed: wallets and protocols are much to read for a command that pays nothing.
   const { purchase } = await import('./pay-purchase.ts');
-  const { systemClock } = await import('../wiring/buyer.ts');
-  const { verifierPrimitives } = await import('../wiring/keys.ts');
+  const { systemClock } = await import('#src/app/buyer.ts');
+  const { verifierPrimitives } = await import('#src/app/keys.ts');
   const deps = { send: sendByFetch, clock: systemClock(), primitives: verifierPrimitives, waiting: noteWait };
   const bought = await purchase(deps, order);
   if (options.json) printJson(boughtJson(bought));

@@ -1,10 +1,14 @@
 // relay payments: what an operator looks after (paid and not served, interrupted, or of unknown fate), and ends by hand.
 import { type Command, InvalidArgumentError } from 'commander';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import {
+  type OperatorVerdict,
+  type Resolved,
+  resolvePayment,
+} from '#src/usecases/payments/resolve-payment.ts';
 import { readLogConfig } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import type { JournalDeps } from '../usecases/journal.ts';
-import { listPayments, type OpenPayment } from '../usecases/list-payments.ts';
-import { type OperatorVerdict, type Resolved, resolvePayment } from '../usecases/resolve-payment.ts';
 import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
 import { paint, plain, print, printJson } from './terminal.ts';
 
@@ -71,7 +75,7 @@ async function list(options: ListOptions): Promise<void> {
 
 async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
   const config = readLogConfig();
-  const { openOperatorLog } = await import('../wiring/operator-log.ts');
+  const { openOperatorLog } = await import('#src/app/operator-log.ts');
   const deps = await openOperatorLog(config);
   try {
     return await work(deps);

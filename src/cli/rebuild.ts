@@ -2,7 +2,7 @@
 // --check, compared with what the log tells.
 import type { Command } from 'commander';
 import type { RebuildResult } from '#projections/rebuild.ts';
-import { CannotRebuild, RebuildFailed } from '#projections/rebuild-place.ts';
+import { CannotRebuild, RebuildFailed } from '#projections/rebuild-lock.ts';
 import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
@@ -48,7 +48,7 @@ function modelsOf(names: readonly string[]): readonly ReadModel[] {
 }
 
 async function run(config: Config, models: readonly ReadModel[], options: Options): Promise<RebuildResult> {
-  const { rebuildReadModels } = await import('../wiring.ts');
+  const { rebuildReadModels } = await import('#src/app/service.ts');
   const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
   const progress = showProgress(options.check ? 'comparing' : 'rebuilding', process.stderr, write);
   try {

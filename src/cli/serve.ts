@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { type End, EXIT } from './exit.ts';
-import { awaitStop } from './until-signal.ts';
+import { awaitStop } from './run-until-signal.ts';
 
 export function addServe(program: Command, end: End): void {
   program
@@ -22,7 +22,7 @@ async function serve(): Promise<void> {
   const asked = new AbortController();
   void stop.asked.then(() => asked.abort());
   try {
-    const { runService } = await import('../wiring.ts');
+    const { runService } = await import('#src/app/service.ts');
     await runService(config, asked.signal);
   } finally {
     stop.release();

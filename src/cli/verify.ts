@@ -1,14 +1,14 @@
 // relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
 import type { Command } from 'commander';
+import { verifierPrimitives } from '#src/app/keys.ts';
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { noProofIn } from '../domain/receipt/document.ts';
-import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import { statementOf } from '../domain/receipt/statement.ts';
 import { isVouchedFor, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
-import { verifierPrimitives } from '../wiring/keys.ts';
-import { checkLines } from './check-words.ts';
-import { disclosureLines, readDisclosures } from './disclosure-words.ts';
+import { checkLines } from './check-labels.ts';
+import { disclosureLines, readDisclosures } from './disclosure-text.ts';
 import { CannotRun, type End, EXIT } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { receiptDocumentIn } from './receipt-document.ts';

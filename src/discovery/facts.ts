@@ -1,8 +1,9 @@
 // What the documents are made of beside the route table and the limits: how this deployment runs.
+
+import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import type { Offer } from '#src/domain/monitoring/trust.ts';
+import type { AskedFor } from '#src/domain/payment/requirements.ts';
 import type { Mode, Route } from '../domain/event-fields.ts';
-import type { AskedFor } from '../domain/payment/asked-for.ts';
-import type { PolicyMode } from '../domain/target/policy.ts';
-import type { Offer } from '../domain/trust.ts';
 
 export type Facts = {
   /** PUBLIC_BASE_URL without a slash at its end. */

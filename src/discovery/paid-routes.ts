@@ -1,8 +1,9 @@
 // What is told of the two paid routes beyond the route table: bodies, and examples that fit the schemas the routes
 // enforce. It leaves prices to the configuration and envelopes to whoever publishes them.
+
+import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
+import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Route } from '../domain/event-fields.ts';
-import { GuidedRequest } from '../domain/guided-request.ts';
-import { WebhookRequest } from '../domain/webhook-request.ts';
 import type { RouteFacts } from './route-facts.ts';
 import { ROUTES } from './routes.ts';
 

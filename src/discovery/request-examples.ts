@@ -1,10 +1,11 @@
 // One request for each operation that takes a body, as the interface description shows it.
+
+import { HANDOFF_EXAMPLE } from '#src/discovery/documents/handoff-capabilities.ts';
+import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/schedule-capabilities.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { BuyerPolicyRequest } from '../domain/decision/buyer-policy.ts';
-import type { WebhookRequest } from '../domain/webhook-request.ts';
-import { HANDOFF_EXAMPLE } from './handoff-capabilities.ts';
 import { ACTION, PAID_ROUTES } from './paid-routes.ts';
 import type { ROUTES } from './routes.ts';
-import { SCHEDULE_EXAMPLES } from './schedule-capabilities.ts';
 
 const DECIDE: { readonly action: WebhookRequest; readonly buyerPolicy: BuyerPolicyRequest } = {
   action: ACTION,

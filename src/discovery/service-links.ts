@@ -1,5 +1,5 @@
 // The addresses that documents name: every one answers a plain GET.
-import { addressOf } from './document-parts.ts';
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
 import type { Facts } from './facts.ts';
 import { ROUTES } from './routes.ts';
 

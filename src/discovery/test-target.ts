@@ -1,5 +1,5 @@
 // The canary in words: calling it is free, having it called is a call like any other.
-import { isOwnTarget } from './document-parts.ts';
+import { isOwnTarget } from '#src/discovery/documents/document-parts.ts';
 import type { Facts } from './facts.ts';
 import { ROUTES } from './routes.ts';
 

@@ -1,6 +1,7 @@
 // What the transparency log promises and what it does not, and its addresses.
+
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
 import { TRANSPARENCY } from '../domain/limits.ts';
-import { addressOf } from './document-parts.ts';
 import type { Facts } from './facts.ts';
 import { pathTemplate } from './route-facts.ts';
 import { ROUTES } from './routes.ts';

@@ -1,6 +1,7 @@
 // The catalogue: every event that this service ever writes, by type, and the names of their streams.
 // A released version is frozen (test/fixtures keeps one of each); a new shape is a new `v` with an upcaster.
 import type { Static, TObject } from '@sinclair/typebox';
+import { CheckpointSigned, KeyActivated, KeyRetired } from '#src/domain/signing-keys/events.ts';
 import { DecisionRecorded } from './decision/events.ts';
 import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './job/events.ts';
 import {
@@ -13,7 +14,6 @@ import {
   SettlementRetried,
   SettlementUnknown,
 } from './payment/events.ts';
-import { CheckpointSigned, KeyActivated, KeyRetired } from './receipt/key-events.ts';
 
 export const EVENT_SCHEMAS = {
   JobStarted,

@@ -1,8 +1,8 @@
 // How this process answers: a few counters and the durations of its last answers. Gone with the process.
 import { Type } from '@sinclair/typebox';
+import { Closed, Count, Instant, Nullable } from '#src/http/routes/schema-parts.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { LagSample } from './deps.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const ProcessMetrics = Closed({
   uptimeMs: Count,

@@ -1,6 +1,7 @@
 // The event log: what happened, in order, for ever. Everything else can be rebuilt from it.
+
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
-import type { RecordedEvent } from '../domain/recorded.ts';
 
 export type { RecordedEvent };
 

@@ -1,5 +1,5 @@
 // The private keys of this process and the secret beside them, where they are kept: the key file.
-import type { HeldKey } from '../domain/receipt/keys-held.ts';
+import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
 import type { SigningKey } from './signer.ts';
 
 export type StoredKey = HeldKey & SigningKey;

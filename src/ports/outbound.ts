@@ -1,6 +1,7 @@
 // One attempt: one outbound HTTPS request to a checked address, and what came of it.
+
+import type { Target } from '#src/domain/destination/url.ts';
 import type { ErrorCategory, Phase, Sent, Timings } from '../domain/event-fields.ts';
-import type { Target } from '../domain/target/url.ts';
 
 export interface Outbound {
   /**

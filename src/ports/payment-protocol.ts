@@ -1,8 +1,9 @@
 // Payments on the wire (x402, http transport, versions 1 and 2): what is asked for, what is presented, what is answered.
 // No network call in any of it: the facilitator's and the chain's part is payments.ts.
+
+import type { AskedFor } from '#src/domain/payment/requirements.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
 import type { PaymentFacts, Route } from '../domain/event-fields.ts';
-import type { AskedFor } from '../domain/payment/asked-for.ts';
 import type { Refused } from '../domain/refusal.ts';
 import type { PresentedPayment } from './payments.ts';
 

@@ -1,5 +1,5 @@
 // DNS: every address that a name has now.
-import type { DnsAnswer } from '../domain/target/policy.ts';
+import type { DnsAnswer } from '#src/domain/destination/policy.ts';
 
 export interface Resolver {
   /**

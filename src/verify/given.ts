@@ -1,5 +1,6 @@
 // What a caller of the verifier hands over, as the domain takes it. A caller's own mistake is thrown, not reported.
 
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parsedJson } from '../domain/parsed-json.ts';
 import {
   disclosuresOf,
@@ -8,7 +9,6 @@ import {
   readReceiptDocument,
   receiptDocumentOf,
 } from '../domain/receipt/document.ts';
-import { fromJwkSet, type KeyRecord } from '../domain/receipt/keys.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
 
 /** As text, or as parsed JSON. */

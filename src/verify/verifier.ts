@@ -1,6 +1,6 @@
 // The verifier to import: one receipt, or one proof, checked with a key set at hand. It asks nobody: no network, no
 // storage, no package. The checks are the domain's, the same that the service, the command line and the pages make.
-import { toBase64 } from '../domain/bytes.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
 import { payloadOf } from '../domain/receipt/payload.ts';
 import { type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
 import { receiptLeafData } from '../domain/transparency/leaves.ts';

@@ -1,6 +1,6 @@
 // An embedded log as a service leaves it: jobs of all ends, several at a time, each receipt truly signed.
 import { join } from 'node:path';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
 import { signed } from '#test/support/given-receipt.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { linesOf } from '#src/cli/export-lines.ts';
-import { utf8 } from '#src/domain/bytes.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 
 async function read(bytes: Uint8Array, piece: number, max?: number) {
   // One buffer for all pieces, as who reads a file may have it.

@@ -7,7 +7,7 @@ import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { jsonText, plain } from '#src/cli/terminal.ts';
 import { auditHistory } from '#test/support/audit-history.ts';
 import { exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';

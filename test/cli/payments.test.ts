@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { runCli } from '#test/support/cli.ts';
 import { hex, paymentReserved, paymentSettled, settlementUnknown } from '#test/support/given-events.ts';

@@ -1,17 +1,17 @@
 // The main documents against the specification, the limits and the schemas that the routes enforce.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { capabilitiesDocument } from '#src/discovery/capabilities.ts';
-import { catalogDocument } from '#src/discovery/catalog.ts';
+import { capabilitiesDocument } from '#src/discovery/documents/capabilities.ts';
+import { catalogDocument } from '#src/discovery/documents/catalog.ts';
+import { guidanceText } from '#src/discovery/documents/guidance.ts';
+import { llmsText } from '#src/discovery/documents/llms.ts';
+import { quickstartDocument } from '#src/discovery/documents/quickstart.ts';
+import { secretsPolicyDocument } from '#src/discovery/documents/secrets-policy.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { guidanceText } from '#src/discovery/guidance.ts';
-import { llmsText } from '#src/discovery/llms.ts';
-import { quickstartDocument } from '#src/discovery/quickstart.ts';
-import { secretsPolicyDocument } from '#src/discovery/secrets-policy.ts';
+import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { WebhookRequest } from '#src/domain/webhook-request.ts';
-import { documentFacts } from '#src/http/document-facts.ts';
-import { schemaCheck } from '#src/http/schema-check.ts';
+import { schemaCheck } from '#src/http/request/schema-check.ts';
+import { documentFacts } from '#src/http/routes/document-facts.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 
 const factsWith = (changes: Partial<Facts> = {}): Facts => ({ ...documentFacts(fakeWorld()), ...changes });

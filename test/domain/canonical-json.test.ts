@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { utf8 } from '#src/domain/bytes.ts';
 import { canonicalJson, hasLoneSurrogate, type Json } from '#src/domain/canonical-json.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 
 test('RFC 8785 §3.2.2: the example of primitive types', () => {
   const text =

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { eventLine, parseLine } from '#src/domain/audit/export-format.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { STREAM } from '#src/domain/events.ts';

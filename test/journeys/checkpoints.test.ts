@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fromJwkSet, type KeyRecord } from '#src/domain/receipt/keys.ts';
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { contradictionsOf, sizes } from '#test/support/receipt-log-world.ts';

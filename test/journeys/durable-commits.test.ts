@@ -1,11 +1,11 @@
 // How often an execution waits for the disk, counted at the embedded log itself.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import type { WebhookRequest } from '#src/domain/webhook-request.ts';
-import { executeWebhook } from '#src/usecases/execute-webhook.ts';
+import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 import { shared, world } from '#test/support/fakes-world.ts';
 

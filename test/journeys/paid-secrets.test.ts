@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { filesBelow, wordsIn } from '#test/support/canaries.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertAskedToPay, assertDelivered, assertSaid, GUIDED } from '#test/support/paid-call.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from '#test/support/job-histories.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { type ErrorBody, get, makeWorld, type World } from '#test/support/service-world.ts';

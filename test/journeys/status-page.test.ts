@@ -2,7 +2,7 @@
 // and what was measured before the restart is there after it.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { duration } from '#src/http/status-words.ts';
+import { duration } from '#src/http/pages/status-text.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 

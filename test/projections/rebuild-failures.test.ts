@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
-import { CannotRebuild, RebuildFailed } from '#projections/rebuild-place.ts';
+import { CannotRebuild, RebuildFailed } from '#projections/rebuild-lock.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import type { Db } from '#projections/rows.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';

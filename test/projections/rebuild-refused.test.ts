@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import postgres from 'postgres';
-import { CannotRebuild } from '#projections/rebuild-place.ts';
+import { CannotRebuild } from '#projections/rebuild-lock.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { writeModelVersions } from '#projections/versions.ts';
 import { MIGRATIONS_FOLDER } from '#src/adapters/read-store/migrations.ts';

@@ -8,7 +8,7 @@ import { withLeaves } from '#projections/leaves.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import { projectTransparency } from '#projections/transparency/project.ts';
-import { concatBytes, fromBase64 } from '#src/domain/bytes.ts';
+import { concatBytes, fromBase64 } from '#src/domain/encoding.ts';
 import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
 import { consistencyProof } from '#src/domain/transparency/proofs.ts';
 import { type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';

@@ -1,16 +1,16 @@
 // An honest history, written by the use cases themselves over faked payments and targets: paid jobs, decisions, retries,
 // failures, payments that bought nothing, a rotation of keys, and checkpoints, every word of it truly signed.
 import { createHash } from 'node:crypto';
+import { readEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
-import { evolveKeys, type KeyRecord, toJwk } from '#src/domain/receipt/keys.ts';
-import { readEvent } from '#src/domain/recorded.ts';
+import { evolveKeys, type KeyRecord, toJwk } from '#src/domain/signing-keys/keys.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { signedCheckpoint } from '#src/usecases/signed-checkpoint.ts';
+import { signedCheckpoint } from '#src/usecases/transparency/signed-checkpoint.ts';
 import { failing, letPass, succeeding } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { given, type Shared, shared, type World, world } from './fakes-world.ts';

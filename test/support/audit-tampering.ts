@@ -1,18 +1,19 @@
 // An export as a tamperer handles it: events to change, a file that is whole again afterwards, and an audit of its text.
+
+import { openAuditor } from '#src/app/audit.ts';
 import { eventsOfExport } from '#src/cli/audit-export.ts';
 import type { AnyFinding } from '#src/cli/audit-print.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
-import { utf8 } from '#src/domain/bytes.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { fromJwkSet } from '#src/domain/receipt/keys.ts';
 import { parseJws } from '#src/domain/receipt/payload.ts';
+import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { type EvidenceNotes, evidenceAuditor } from '#src/usecases/audit-evidence.ts';
-import type { AuditSummary } from '#src/usecases/audit-log.ts';
-import { openAuditor } from '#src/wiring/audit.ts';
+import { type EvidenceNotes, evidenceAuditor } from '#src/usecases/audit/audit-evidence.ts';
+import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import { ORIGIN } from './audit-history.ts';
 import { forged } from './given-receipt.ts';
 import { primitives, type TestKey } from './primitives.ts';

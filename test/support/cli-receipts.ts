@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toJwk } from '#src/domain/receipt/keys.ts';
 import { type ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
+import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { payloadOf, signed } from './given-receipt.ts';
 import { type TestKey, testKey } from './primitives.ts';
 

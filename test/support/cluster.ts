@@ -1,7 +1,7 @@
 // A deployment of equal processes for journeys, in one of the two upper tiers: the real service several times over one
 // log and one PostgreSQL, beside a TLS target of its own.
 import { join } from 'node:path';
-import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
+import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { type EventStoreServer, startEventStoreServer } from './eventstore-server.ts';

@@ -1,7 +1,7 @@
 // A process that uses a log on a server in every way, closes it, and has to end by itself. Argument: the server’s URL.
 
 import process from 'node:process';
-import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb.ts';
+import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { follow, freshStream, newEvents } from './event-log-fixtures.ts';
 
 const [url = ''] = process.argv.slice(2);

@@ -2,7 +2,7 @@
 import {
   type EventStoreDbEventLogOptions,
   eventStoreDbEventLog,
-} from '#src/adapters/event-log/eventstoredb.ts';
+} from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { EventLogHarness } from './event-log-harness.ts';
 import {

@@ -3,7 +3,7 @@
 // Arguments: the log's file, a name, how many pairs (0: until killed), how many callers at once.
 import { writeSync } from 'node:fs';
 import process from 'node:process';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { type Appended, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { newEvents } from './event-log-fixtures.ts';
 

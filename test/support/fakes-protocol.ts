@@ -1,6 +1,6 @@
 // Payments on the wire as a test drives them: a header that reads `paid` is a payment, any other is refused.
 import type { Route } from '#src/domain/event-fields.ts';
-import type { AskedFor } from '#src/domain/payment/asked-for.ts';
+import type { AskedFor } from '#src/domain/payment/requirements.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { ChallengeAsk, PaymentProtocol, ReadHeader, Settlement } from '#src/ports/payment-protocol.ts';
 import type { Trace } from './fakes.ts';

@@ -1,16 +1,16 @@
 // A process of the relay with everything around it faked: several of them may share one log and one facilitator.
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import type { TargetRules } from '#src/domain/destination/policy.ts';
+import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
-import type { TargetRules } from '#src/domain/target/policy.ts';
-import type { Target } from '#src/domain/target/url.ts';
-import type { ExecuteDeps } from '#src/usecases/execute-webhook.ts';
-import { loadJob } from '#src/usecases/journal.ts';
-import { mismatchGuard } from '#src/usecases/mismatch-guard.ts';
-import { openUnknowns } from '#src/usecases/open-unknowns.ts';
-import type { JobPlan } from '#src/usecases/run-job.ts';
-import { streamWatch } from '#src/usecases/stream-watch.ts';
+import { loadJob } from '#src/usecases/event-streams.ts';
+import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { mismatchGuard } from '#src/usecases/execution/guess-limit.ts';
+import { streamWatch } from '#src/usecases/execution/lease-observer.ts';
+import type { JobPlan } from '#src/usecases/execution/run-job.ts';
+import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
 import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
 import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';

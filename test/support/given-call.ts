@@ -1,13 +1,13 @@
 // One paid call as a test makes it, through the real execution, and the streams that it will be known by.
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { WebhookRequest } from '#src/domain/webhook-request.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { executeWebhook } from '#src/usecases/execute-webhook.ts';
-import type { Execution } from '#src/usecases/execution.ts';
-import { type ExecuteInput, newCall } from '#src/usecases/execution-call.ts';
-import { readRequest } from '#src/usecases/judge-request.ts';
-import type { Lookup } from '#src/usecases/known-job.ts';
+import { readRequest } from '#src/usecases/decisions/judge-request.ts';
+import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import type { Execution } from '#src/usecases/execution/execution.ts';
+import { type ExecuteInput, newCall } from '#src/usecases/execution/execution-call.ts';
+import type { Lookup } from '#src/usecases/execution/idempotency.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { keyedHash, type World } from './fakes-world.ts';
 

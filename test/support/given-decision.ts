@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import type { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import type { DecisionFacts } from '#src/domain/decision/recommend.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import type { WebhookRequest } from '#src/domain/webhook-request.ts';
-import { type DecideDeps, decideWebhook } from '#src/usecases/decide-webhook.ts';
-import type { Decided, Guided, GuidedInput } from '#src/usecases/decided.ts';
-import { executeGuidedWebhook } from '#src/usecases/execute-guided-webhook.ts';
+import { type DecideDeps, decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
+import type { Decided, Guided, GuidedInput } from '#src/usecases/decisions/decided.ts';
+import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import type { World } from './fakes-world.ts';
 import { webhook } from './given-call.ts';

@@ -1,6 +1,6 @@
 // One signed receipt over one recorded job, made from the domain alone, as a test wants it.
 
-import { utf8 } from '#src/domain/bytes.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 import type { JobEvent } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';

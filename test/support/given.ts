@@ -1,12 +1,12 @@
 // Given events, when a command, then events or a refusal: strict, ordered, whole-event equality.
 // The events of both sides must fit their schemas, so that no test speaks of what no log could hold.
 import assert from 'node:assert/strict';
+import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { ClaimEvent, JobEvent, KeyEvent, PaymentEvent } from '#src/domain/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
-import { evolveKeys, type KeyRecord } from '#src/domain/receipt/keys.ts';
-import { decodeEvent } from '#src/domain/recorded.ts';
+import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 
 type AnyEvent = JobEvent | PaymentEvent | ClaimEvent | KeyEvent;
 

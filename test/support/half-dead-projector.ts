@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs';
 import process from 'node:process';
 import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { runnerOver } from './read-store.ts';
 

@@ -1,9 +1,9 @@
 // Valid histories of jobs, made by the domain's own commands: one job after a plan, or many at random and interleaved.
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { toHex, utf8 } from '#src/domain/bytes.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { DecisionRecorded } from '#src/domain/decision/events.ts';
+import { toHex, utf8 } from '#src/domain/encoding.ts';
 import type { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { DomainEvent, JobEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';

@@ -1,13 +1,19 @@
 // What a URL's text comes to: read once, then judged, as the use case does. For tests that start from a text.
 
-import type { Refused } from '#src/domain/refusal.ts';
 import {
   judgeTarget,
   type TargetReaders,
   type TargetRefusal,
   type TargetRules,
-} from '#src/domain/target/policy.ts';
-import { judgeUrl, type ParseUrl, readTarget, type Target, type UrlRules } from '#src/domain/target/url.ts';
+} from '#src/domain/destination/policy.ts';
+import {
+  judgeUrl,
+  type ParseUrl,
+  readTarget,
+  type Target,
+  type UrlRules,
+} from '#src/domain/destination/url.ts';
+import type { Refused } from '#src/domain/refusal.ts';
 
 export function judgeUrlText(
   text: string,

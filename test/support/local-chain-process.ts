@@ -1,4 +1,4 @@
 // A process that starts a local chain, says where, and waits for its end.
-import { startLocalChain } from '#src/adapters/local-payments/chain.ts';
+import { startLocalChain } from '#src/demo/payments/chain.ts';
 
 console.log((await startLocalChain()).url);

@@ -1,9 +1,9 @@
 // One signed receipt that names a transparency log, its disclosures, its place in that log: as files that a verifier gets.
-import { toBase64 } from '#src/domain/bytes.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
 import { disclose } from '#src/domain/receipt/commitments.ts';
-import { toJwk } from '#src/domain/receipt/keys.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
+import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';

@@ -1,5 +1,5 @@
 // What a relay without a transparency log answers.
-import type { Transparency } from '#src/usecases/transparency.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
 export const noTransparency: Transparency = {
   latest: () => null,

@@ -1,7 +1,7 @@
 // A paid call to the service and what its answer must say: status, body, payment header, receipt.
 import assert from 'node:assert/strict';
 import type { SettleResponse } from '@x402/core/types';
-import { TOKEN } from '#src/adapters/local-payments/chain.ts';
+import { TOKEN } from '#src/demo/payments/chain.ts';
 import type { Body, Sample } from './paid-world.ts';
 import type { Payment } from './payer.ts';
 import type { Service } from './service.ts';

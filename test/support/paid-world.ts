@@ -2,8 +2,8 @@
 // told, payers with coins, and the books: who paid what, and what the target saw of it.
 import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
-import { type LocalChain, startLocalChain } from '#src/adapters/local-payments/chain.ts';
-import { startLocalFacilitator } from '#src/adapters/local-payments/facilitator.ts';
+import { type LocalChain, startLocalChain } from '#src/demo/payments/chain.ts';
+import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { EXECUTE, type PaidPath } from './paid-call.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';

@@ -1,7 +1,7 @@
 // Real cryptography from node:crypto for tests, written apart from the adapters so that the two can disagree.
 import { createHash, createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
-import type { KeyRecord } from '#src/domain/receipt/keys.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Digest, KeyedHash, Signer, SigningKey } from '#src/ports/signer.ts';
 
 export const sha256 = (bytes: Uint8Array | string): Uint8Array =>

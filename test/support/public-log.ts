@@ -1,8 +1,8 @@
 // The transparency log as its read model has it, over a tree in memory: n receipts, one leaf each, and a checkpoint.
-import { concatBytes } from '#src/domain/bytes.ts';
+import { concatBytes } from '#src/domain/encoding.ts';
 import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
 import { TILE_WIDTH } from '#src/domain/transparency/tiles.ts';
-import { type Transparency, type TransparencyDeps, transparency } from '#src/usecases/transparency.ts';
+import { type Transparency, type TransparencyDeps, transparency } from '#src/usecases/transparency/proofs.ts';
 import { primitives, sha256 } from './primitives.ts';
 import { type SmallLog, smallLog } from './small-log.ts';
 

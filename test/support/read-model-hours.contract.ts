@@ -9,7 +9,7 @@ import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import { writeModelVersions } from '#projections/versions.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { bucketMs, bucketStarts } from '#src/http/monitoring-series.ts';
+import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
 import { appendAll, jobAppends, PLAN } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { projectWith } from './read-model-versions.contract.ts';

@@ -1,7 +1,7 @@
 // A process of its own that projects a log's file into a read store: prints `open`, then every position it reached.
 // Arguments: the log's file, then the store: a postgres:// URL, or the folder of an embedded one.
 import process from 'node:process';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { runnerOver, silent } from './read-store.ts';

@@ -7,7 +7,7 @@ import { readModels } from '#projections/read-models.ts';
 import { retention } from '#projections/retention.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
-import { decodeEvent } from '#src/domain/recorded.ts';
+import { decodeEvent } from '#src/domain/event-codec.ts';
 import { checkpointSigned, keyActivated, keyRetired } from './given-events.ts';
 import {
   appendAll,

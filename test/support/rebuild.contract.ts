@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { modelSet, readCheckpoints } from '#projections/checkpoint.ts';
 import { eventMark } from '#projections/last-event.ts';
 import { purgeOnce } from '#projections/purge.ts';
-import { CannotRebuild } from '#projections/rebuild-place.ts';
+import { CannotRebuild } from '#projections/rebuild-lock.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import {

@@ -1,13 +1,14 @@
 // Processes that keep one transparency log: each with rows of its own, which may be behind, over a log that all share.
-import type { KeyRecord } from '#src/domain/receipt/keys.ts';
-import { decodeEvent } from '#src/domain/recorded.ts';
+
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
 import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
-import { openReceiptLog } from '#src/usecases/receipt-log.ts';
-import { checkpoints, type ShowTree, type StandingTree } from '#src/usecases/sign-checkpoint.ts';
+import { openReceiptLog } from '#src/usecases/transparency/receipt-log.ts';
+import { checkpoints, type ShowTree, type StandingTree } from '#src/usecases/transparency/sign-checkpoint.ts';
 import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { given } from './fakes-world.ts';

@@ -2,7 +2,7 @@
 // tells most: by repeating all that it was sent.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { httpExchange } from '#src/adapters/payments/x402-exchange.ts';
+import { httpExchange } from '#src/adapters/payments/exchange.ts';
 
 /**
  * `tell`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the

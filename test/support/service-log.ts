@@ -1,6 +1,6 @@
 // What an event log of services holds, read by its adapter.
 import { join } from 'node:path';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 
 /** All events of a data directory in global order. */

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
-import { fromJwkSet } from '#src/domain/receipt/keys.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { primitives } from './primitives.ts';
 
 /** Names of the checks on a receipt alone, in the order of the report. */

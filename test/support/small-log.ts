@@ -1,5 +1,5 @@
 // A transparency log in memory: leaves in, signed checkpoints and proof files out, at any size that it ever had.
-import { concatBytes, fromBase64url } from '#src/domain/bytes.ts';
+import { concatBytes, fromBase64url } from '#src/domain/encoding.ts';
 import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { signNote } from '#src/domain/transparency/note.ts';

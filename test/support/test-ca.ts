@@ -1,5 +1,5 @@
 // The certificate authority of the tests: valid today, with the faults that a test asks for.
-import * as localCa from '#src/adapters/certificates/local-ca.ts';
+import * as localCa from '#src/demo/certificates/local-ca.ts';
 
 export type Identity = localCa.Identity;
 

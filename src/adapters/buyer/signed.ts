@@ -11,7 +11,7 @@ import {
   verifyOfferSignatureJWS,
   verifyReceiptSignatureJWS,
 } from '@x402/extensions/offer-receipt';
-import { type KeyRecord, keyValidAt, toJwk } from '../../domain/receipt/keys.ts';
+import { type KeyRecord, keyValidAt, toJwk } from '#src/domain/signing-keys/keys.ts';
 
 export type SignedBy = {
   /** The relay's did:web. */

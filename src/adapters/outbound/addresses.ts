@@ -1,8 +1,8 @@
 // The readers that target policy takes as arguments: the WHATWG URL parser and ipaddr.js. They judge nothing.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type { AddressFacts, Cidr } from '../../domain/target/addresses.ts';
-import type { UrlParts } from '../../domain/target/url.ts';
+import type { AddressFacts, Cidr } from '#src/domain/destination/addresses.ts';
+import type { UrlParts } from '#src/domain/destination/url.ts';
 
 /** `new URL(text)` as plain facts, or null where that throws. */
 export function parseUrl(text: string): UrlParts | null {

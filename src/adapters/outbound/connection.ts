@@ -1,9 +1,9 @@
 // TCP and TLS to one checked address. Nothing of the request is sent before the peer is proven.
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
-import { sameAddress } from '../../domain/target/addresses.ts';
-import type { Dial } from '../../domain/target/policy.ts';
-import type { Target } from '../../domain/target/url.ts';
+import { sameAddress } from '#src/domain/destination/addresses.ts';
+import type { Dial } from '#src/domain/destination/policy.ts';
+import type { Target } from '#src/domain/destination/url.ts';
 import { describeAddress } from './addresses.ts';
 import { type Attempt, AttemptFailed, type Stopwatch, sha256 } from './attempt.ts';
 import type { Deadline } from './deadline.ts';

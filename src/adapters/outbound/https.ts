@@ -1,10 +1,10 @@
 // The pinned HTTPS call: one look-up, one checked address, one connection, one request, one report.
 // It leaves to others which addresses are good (`judge`) and what a report means for the job.
 import type { SecureContext } from 'node:tls';
+import type { Dial } from '#src/domain/destination/policy.ts';
+import type { Target } from '#src/domain/destination/url.ts';
 import type { ErrorCategory } from '../../domain/event-fields.ts';
 import { categoryOfStatus } from '../../domain/job/outcome.ts';
-import type { Dial } from '../../domain/target/policy.ts';
-import type { Target } from '../../domain/target/url.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Outbound, OutboundRequest } from '../../ports/outbound.ts';
 import type { Resolver } from '../../ports/resolver.ts';

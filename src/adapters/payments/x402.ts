@@ -4,17 +4,17 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { PaymentProtocol } from '../../ports/payment-protocol.ts';
 import type { Payments } from '../../ports/payments.ts';
-import { askedFor, whatIsAsked } from './x402-asked.ts';
-import { type Chain, chainBy } from './x402-chain.ts';
-import { challenger } from './x402-challenge.ts';
-import { httpExchange } from './x402-exchange.ts';
-import { facilitator } from './x402-facilitator.ts';
-import { facilitatorHealth } from './x402-health.ts';
-import { judgesOf } from './x402-judge-new.ts';
-import { type OfferKey, signedOffers } from './x402-offers.ts';
-import { isPresented, readPayment } from './x402-present.ts';
-import { settlementHeaders } from './x402-settlement.ts';
-import { type PaidRoutes, paymentTerms, type X402Settings } from './x402-terms.ts';
+import { type Chain, chainBy } from './chain.ts';
+import { challenger } from './challenge.ts';
+import { httpExchange } from './exchange.ts';
+import { facilitator } from './facilitator.ts';
+import { facilitatorHealth } from './health.ts';
+import { type OfferKey, signedOffers } from './offers.ts';
+import { isPresented, readPayment } from './present.ts';
+import { askedFor, whatIsAsked } from './requirements.ts';
+import { settlementHeaders } from './settlement.ts';
+import { type PaidRoutes, paymentTerms, type X402Settings } from './terms.ts';
+import { judgesOf } from './validate-terms.ts';
 
 export type X402Options = {
   readonly x402: X402Settings;

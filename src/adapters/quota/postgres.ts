@@ -1,14 +1,14 @@
 // Fixed windows that all processes over one Postgres count together. Where it does not answer in time, this process
 // counts for itself, on top of what it knows: a call is neither failed nor kept waiting by a quota.
-import { toBase64url } from '../../domain/bytes.ts';
+import { toBase64url } from '#src/domain/encoding.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { Quota, QuotaRule, QuotaState } from '../../ports/quota.ts';
 import type { KeyedHash } from '../../ports/signer.ts';
 import { batched } from './batched.ts';
+import { startSharing } from './circuit-breaker.ts';
 import { fuller, ownWindows, type Window } from './own-windows.ts';
 import { type Db, lookShared, type SharedTake, takeShared } from './shared-windows.ts';
-import { startSharing } from './sharing.ts';
 import { sweepUntil } from './sweep.ts';
 
 export type PostgresQuotaOptions = {

@@ -1,7 +1,7 @@
 // Ed25519 (RFC 8032) with node:crypto and key objects that are made once.
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
-import { toBase64url } from '../../domain/bytes.ts';
-import { thumbprintText } from '../../domain/receipt/keys.ts';
+import { toBase64url } from '#src/domain/encoding.ts';
+import { thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { SigningKey } from '../../ports/signer.ts';
 
 /** The key that signs: one entry of the key file. */

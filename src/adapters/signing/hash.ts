@@ -1,6 +1,6 @@
 // SHA-256, and HMAC-SHA-256 (RFC 2104) under the secret that never leaves.
 import { createHash, createHmac } from 'node:crypto';
-import { toHex } from '../../domain/bytes.ts';
+import { toHex } from '#src/domain/encoding.ts';
 import type { Digest, KeyedHash } from '../../ports/signer.ts';
 
 export const sha256 = (bytes: Uint8Array): Uint8Array =>

@@ -2,8 +2,8 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { fromBase64url, toBase64url } from '../../domain/bytes.ts';
-import type { HeldKey } from '../../domain/receipt/keys-held.ts';
+import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
+import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
 import type { KeyFileChange } from '../../ports/key-store.ts';
 import { publicX, thumbprint } from './ed25519.ts';
 import { KeyFileError } from './key-file-error.ts';

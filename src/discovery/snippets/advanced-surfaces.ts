@@ -1,11 +1,11 @@
 // The free surfaces beside execution.
-import { addressOf } from '../document-parts.ts';
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
+import { HANDOFF_EXAMPLE } from '#src/discovery/documents/handoff-capabilities.ts';
+import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/schedule-capabilities.ts';
+import type { Snippet, SnippetGroup } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '../facts.ts';
-import { HANDOFF_EXAMPLE } from '../handoff-capabilities.ts';
 import { ACTION } from '../paid-routes.ts';
 import { ROUTES } from '../routes.ts';
-import { SCHEDULE_EXAMPLES } from '../schedule-capabilities.ts';
-import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { pyLiteral, shellJson } from './literals.ts';
 import { NO_PYTHON_PAYMENT, PY_IMPORTS, PY_POST } from './python.ts';
 

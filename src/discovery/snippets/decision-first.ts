@@ -1,9 +1,9 @@
 // The free decision first, then the guided route that executes what it approved.
-import { addressOf } from '../document-parts.ts';
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
+import type { Snippet, SnippetGroup } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '../facts.ts';
 import { ACTION } from '../paid-routes.ts';
 import { ROUTES } from '../routes.ts';
-import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { pyLiteral, shellJson, tsLiteral } from './literals.ts';
 import { checkedClient, PAYING_IMPORTS, payingNote, READ_RESULT, VERIFY_RESULT } from './paying.ts';
 import { buyerPolicy } from './pieces.ts';

@@ -1,8 +1,8 @@
 // Finding out what the service is, what it costs and how it is called.
-import { addressOf } from '../document-parts.ts';
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
+import type { Snippet, SnippetGroup } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '../facts.ts';
 import { ROUTES } from '../routes.ts';
-import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { mcpConfig, mcpTools } from './mcp.ts';
 
 export function discovery(facts: Facts): SnippetGroup {

@@ -1,11 +1,12 @@
 // Snippets for MCP clients, over streamable HTTP.
+
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
+import type { Snippet } from '#src/discovery/documents/snippets.ts';
 import { SERVICE } from '../../domain/limits.ts';
-import { addressOf } from '../document-parts.ts';
 import type { Facts } from '../facts.ts';
 import { MCP_TOOLS, type ToolName } from '../mcp-tools.ts';
 import { ACTION } from '../paid-routes.ts';
 import { ROUTES } from '../routes.ts';
-import type { Snippet } from '../snippets.ts';
 import { tsLiteral } from './literals.ts';
 import { checkedClient, payingNote, RESULT_TYPE, VERIFY_RESULT } from './paying.ts';
 import { sharedKey } from './pieces.ts';

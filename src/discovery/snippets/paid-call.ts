@@ -1,9 +1,9 @@
 // One paid call: what a 402 looks like, and the shortest code that pays it.
-import { addressOf } from '../document-parts.ts';
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
+import type { Snippet, SnippetGroup } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '../facts.ts';
 import { ACTION } from '../paid-routes.ts';
 import { ROUTES } from '../routes.ts';
-import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { shellJson, tsLiteral } from './literals.ts';
 import { mcpExecute } from './mcp.ts';
 import { PAYING_IMPORTS, payingNote, READ_RESULT, VERIFY_RESULT } from './paying.ts';

@@ -1,5 +1,5 @@
 // What several snippets share: addresses, a buyer's terms, and what a call does to the buyer's money.
-import { microUsd } from '../../domain/money.ts';
+import { microUsd } from '#src/domain/payment/money.ts';
 import { type Facts, networkName, usd } from '../facts.ts';
 import { ACTION } from '../paid-routes.ts';
 import type { RouteFacts } from '../route-facts.ts';

@@ -1,10 +1,10 @@
 // Whether a receipt holds: by the service's report, and without trusting the service.
 
+import { addressOf } from '#src/discovery/documents/document-parts.ts';
+import type { Snippet, SnippetGroup } from '#src/discovery/documents/snippets.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '../completion.ts';
-import { addressOf } from '../document-parts.ts';
 import type { Facts } from '../facts.ts';
 import { ROUTES } from '../routes.ts';
-import type { Snippet, SnippetGroup } from '../snippets.ts';
 import { beforeParameter } from './pieces.ts';
 
 export function verification(facts: Facts): SnippetGroup {

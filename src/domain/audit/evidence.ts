@@ -1,7 +1,7 @@
 // What an auditor brings along: keys and checkpoints kept from before. A relay that rewrites everything, its keys among
 // it, writes a record that agrees with itself; with these it does not agree.
-import { toBase64 } from '../bytes.ts';
-import type { KeyRecord } from '../receipt/keys.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { TreeHead } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Finding } from './finding.ts';

@@ -1,12 +1,12 @@
 // Whether a checkpoint is one, by a key that may sign it, and fits what was signed and logged before it.
-import { toBase64 } from '../bytes.ts';
-import type { CheckpointSigned } from '../receipt/key-events.ts';
-import { type KeyRecord, keyOpenAt } from '../receipt/keys.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
+import type { CheckpointSigned } from '#src/domain/signing-keys/events.ts';
+import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
-import type { Fault } from './place.ts';
-import { CHECKPOINT_SLACK_MS } from './slack.ts';
+import { CHECKPOINT_SLACK_MS } from './clock-tolerance.ts';
+import type { Fault } from './event-location.ts';
 
 /** What the checkpoint says where it can be read, whoever signed it. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };

@@ -3,8 +3,8 @@ import type { ClaimEvent, EventOf } from '../events.ts';
 import type { JobStarted } from '../job/events.ts';
 import { type Claim, evolveClaim } from '../payment/claim.ts';
 import type { KeyClaimed } from '../payment/events.ts';
+import type { Fault } from './event-location.ts';
 import type { PaymentStory } from './judge-payment.ts';
-import type { Fault } from './place.ts';
 
 /** What the record says elsewhere, up to the event. */
 export type ClaimFacts = {

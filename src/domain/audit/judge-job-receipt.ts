@@ -1,17 +1,18 @@
 // Whether a job's receipt says what its events say, and whether its signature holds: the one verifier's checks, and that
 // the payload is, to the last field, the one that the events make.
+
+import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Json } from '../canonical-json.ts';
 import type { ReceiptSigned } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
 import type { ChainedEvent } from '../receipt/chain.ts';
-import { CHECK_WORDS } from '../receipt/check-words.ts';
-import type { KeyRecord } from '../receipt/keys.ts';
 import { payloadOf, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
 import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
+import { JOB_SLACK_MS } from './clock-tolerance.ts';
+import type { Fault } from './event-location.ts';
 import { RECEIPT_FINDINGS } from './finding.ts';
-import type { Fault } from './place.ts';
 import { same } from './same.ts';
-import { JOB_SLACK_MS } from './slack.ts';
 
 export type ReceiptVerdict = {
   readonly faults: readonly Fault[];

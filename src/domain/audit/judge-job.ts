@@ -11,9 +11,9 @@ import {
 } from '../job/commands.ts';
 import type { AttemptMade, JobCompleted, JobStarted } from '../job/events.ts';
 import type { Job } from '../job/state.ts';
-import type { Fault } from './place.ts';
+import { JOB_SLACK_MS } from './clock-tolerance.ts';
+import type { Fault } from './event-location.ts';
 import { same } from './same.ts';
-import { JOB_SLACK_MS } from './slack.ts';
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
   switch (event.type) {

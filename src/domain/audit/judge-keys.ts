@@ -1,9 +1,9 @@
 // Whether the log's word on its keys can be: each announced once, named after itself, ended by rule.
-import { toBase64url, utf8 } from '../bytes.ts';
+import { toBase64url, utf8 } from '#src/domain/encoding.ts';
+import { type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { EventOf, KeyEvent } from '../events.ts';
 import type { Sha256 } from '../receipt/commitments.ts';
-import { type KeyRecord, thumbprintText } from '../receipt/keys.ts';
-import type { Fault } from './place.ts';
+import type { Fault } from './event-location.ts';
 
 export type KeyFacts = {
   readonly keys: readonly KeyRecord[];

@@ -3,7 +3,7 @@ import type { DecisionRecorded } from '../decision/events.ts';
 import type { PaymentEvent } from '../events.ts';
 import type { JobStarted } from '../job/events.ts';
 import { absentPayment, evolvePayment, isBound, type Payment } from '../payment/state.ts';
-import type { Fault } from './place.ts';
+import type { Fault } from './event-location.ts';
 import { differing } from './same.ts';
 
 /** One payment's stream, as far as it has been read. */

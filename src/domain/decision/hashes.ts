@@ -1,8 +1,8 @@
 // What names a decision's parts without telling them: the action by a keyed hash, the rest by plain ones.
 // Hashes are lower-case hex of 32 bytes.
-import { toHex, utf8 } from '../bytes.ts';
+import { toHex, utf8 } from '#src/domain/encoding.ts';
+import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import { canonicalJson, type JsonObject } from '../canonical-json.ts';
-import type { NormalRequest } from '../webhook-request.ts';
 import type { BuyerPolicy } from './buyer-policy.ts';
 
 /** HMAC under the secret that never leaves; labels keep its uses apart. */

@@ -1,7 +1,7 @@
 // The event chain: binds a receipt to every recorded event of its job, so that an edited history is caught.
-import { concatBytes, toBase64url, utf8 } from '../bytes.ts';
+import { concatBytes, toBase64url, utf8 } from '#src/domain/encoding.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { canonicalJson } from '../canonical-json.ts';
-import type { RecordedEvent } from '../recorded.ts';
 import type { Sha256 } from './commitments.ts';
 
 export type ChainedEvent = Pick<RecordedEvent, 'stream' | 'revision' | 'type' | 'id' | 'data'>;

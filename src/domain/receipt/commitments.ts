@@ -1,6 +1,6 @@
 // Salted commitments: the receipt binds to a value without showing it; the payer can open it to whom it likes.
 // Form as in SD-JWT (RFC 9901): digest = base64url(SHA-256(base64url(JSON [salt, name, value]))).
-import { toBase64url, utf8 } from '../bytes.ts';
+import { toBase64url, utf8 } from '#src/domain/encoding.ts';
 
 export type Sha256 = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 

@@ -1,8 +1,9 @@
 // Whether a receipt stands in the transparency log: by a proof file, or, while it is young, by its promise alone.
+
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY } from '../limits.ts';
 import { receiptLeafData } from '../transparency/leaves.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
-import type { KeyRecord } from './keys.ts';
 import type { ReceiptPayload } from './payload.ts';
 import type { Check, Primitives } from './verify.ts';
 

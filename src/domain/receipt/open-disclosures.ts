@@ -1,6 +1,6 @@
 // Disclosures, opened: which of the receipt's commitments a text opens, and to what. What a payer hands to a third party
 // proves itself; nobody is asked.
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
+import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { parsedJson } from '../parsed-json.ts';
 import type { Sha256 } from './commitments.ts';
 import type { ReceiptPayload } from './payload.ts';

@@ -1,6 +1,6 @@
 // What a receipt's signature covers: one payload schema for each version, and how a job becomes one.
 import { type Static, Type } from '@sinclair/typebox';
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from '../bytes.ts';
+import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
 import {
   Commitment,

@@ -1,13 +1,13 @@
 // The one verifier: API, command line, audit and browser page call it with what they hold. It returns every check;
 // it stops at none, so that a reader sees all that is wrong. Hash and signature primitives are arguments.
-import { fromBase64url, utf8 } from '../bytes.ts';
+import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
 import type { Json } from '../canonical-json.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import type { PaymentFacts } from '../event-fields.ts';
-import { decodeEvent } from '../recorded.ts';
 import { type ChainedEvent, eventChain } from './chain.ts';
 import type { Sha256 } from './commitments.ts';
-import { type KeyRecord, keyValidAt } from './keys.ts';
 import { type LogFacts, logCheck } from './log-check.ts';
 import {
   type ParsedJws,

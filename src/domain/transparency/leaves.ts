@@ -1,6 +1,6 @@
 // What is logged: every receipt and every word on the keys, in the event log's order. Only hashes of them, so that the
 // tiles are public without telling who paid for what.
-import { utf8 } from '../bytes.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
 import type { DomainEvent } from '../events.ts';
 import type { Sha256 } from '../receipt/commitments.ts';

@@ -1,6 +1,6 @@
 // The Merkle tree of RFC 6962 §2.1: its two hashes, and the two proofs as their reader checks them.
 // It decides whether a proof holds; what the leaves are and who signed the roots it leaves to others.
-import { concatBytes } from '../bytes.ts';
+import { concatBytes } from '#src/domain/encoding.ts';
 import type { Sha256 } from '../receipt/commitments.ts';
 
 /** 32 bytes. */

@@ -1,5 +1,5 @@
 // Signed notes (C2SP signed-note) with Ed25519 signatures: text, an empty line, a line for each signature.
-import { concatBytes, fromBase64, toBase64, toHex, utf8 } from '../bytes.ts';
+import { concatBytes, fromBase64, toBase64, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { Sha256 } from '../receipt/commitments.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { sameHash } from './merkle.ts';

@@ -1,7 +1,7 @@
 // A proof file (C2SP tlog-proof): that one leaf stands in the log, checkable with the log's key alone, offline.
-import { fromBase64, toBase64 } from '../bytes.ts';
+import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Sha256 } from '../receipt/commitments.ts';
-import type { KeyRecord } from '../receipt/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
 import { type Hash, leafHash, verifyInclusion } from './merkle.ts';

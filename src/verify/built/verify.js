@@ -1,5 +1,5 @@
 // Made by src/verify/build.ts: not to be edited.
-// src/domain/bytes.ts
+// src/domain/encoding.ts
 var BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 var BASE64URL_INDEX = new Int8Array(128).fill(-1);
 for (let i = 0;i < 64; i++)
@@ -641,6 +641,35 @@ function readDisclosure(text) {
   return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
 }
 
+// src/domain/signing-keys/events.ts
+var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
+var KeyActivated = Type.Object({
+  v: V1,
+  keyId: Commitment,
+  purpose: KeyPurpose,
+  alg: Type.Literal("EdDSA"),
+  x: Commitment,
+  secretCheck: Hex,
+  activatedAt: Instant
+}, strict);
+var KeyRetired = Type.Object({
+  v: V1,
+  keyId: Commitment,
+  reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
+  effectiveAt: Instant,
+  compromisedAt: Nullable(Instant),
+  retiredAt: Instant
+}, strict);
+var CheckpointSigned = Type.Object({
+  v: V1,
+  origin: Text,
+  size: Type.String({ pattern: "^\\d+$" }),
+  root: Text,
+  keyId: Commitment,
+  note: Text,
+  signedAt: Instant
+}, strict);
+
 // src/domain/decision/events.ts
 var Reason = Type.Object({ code: Text, message: Text }, strict);
 var DecisionRecorded = Type.Object({
@@ -798,35 +827,6 @@ var KeyReleased = Type.Object({
   releasedAt: Instant
 }, strict);
 
-// src/domain/receipt/key-events.ts
-var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
-var KeyActivated = Type.Object({
-  v: V1,
-  keyId: Commitment,
-  purpose: KeyPurpose,
-  alg: Type.Literal("EdDSA"),
-  x: Commitment,
-  secretCheck: Hex,
-  activatedAt: Instant
-}, strict);
-var KeyRetired = Type.Object({
-  v: V1,
-  keyId: Commitment,
-  reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
-  effectiveAt: Instant,
-  compromisedAt: Nullable(Instant),
-  retiredAt: Instant
-}, strict);
-var CheckpointSigned = Type.Object({
-  v: V1,
-  origin: Text,
-  size: Type.String({ pattern: "^\\d+$" }),
-  root: Text,
-  keyId: Commitment,
-  note: Text,
-  signedAt: Instant
-}, strict);
-
 // src/domain/events.ts
 var EVENT_SCHEMAS = {
   JobStarted,
@@ -847,7 +847,7 @@ var EVENT_SCHEMAS = {
   CheckpointSigned
 };
 
-// src/domain/recorded.ts
+// src/domain/event-codec.ts
 var checks = new Map(Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type, shapeCheck(schema)]));
 function decodeEvent(recorded) {
   const fits = checks.get(recorded.type);
@@ -856,17 +856,7 @@ function decodeEvent(recorded) {
   return { type: recorded.type, data: recorded.data };
 }
 
-// src/domain/receipt/chain.ts
-async function eventChain(events, sha256) {
-  let link = new Uint8Array(32);
-  for (const { stream, revision, type, id, data } of events) {
-    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
-    link = await sha256(concatBytes(link, utf8(json)));
-  }
-  return toBase64url(link);
-}
-
-// src/domain/receipt/keys.ts
+// src/domain/signing-keys/keys.ts
 var keyValidAt = (key, iat) => key.purpose === "receipt" && keyOpenAt(key, iat);
 function keyOpenAt({ notBefore, notAfter, compromisedAt }, at) {
   if (at < notBefore || notAfter !== null && at > notAfter)
@@ -898,6 +888,16 @@ function fromJwkSet(value) {
     notAfter: jwk.exp ?? null,
     compromisedAt: jwk.revokedAt ?? null
   }));
+}
+
+// src/domain/receipt/chain.ts
+async function eventChain(events, sha256) {
+  let link = new Uint8Array(32);
+  for (const { stream, revision, type, id, data } of events) {
+    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
+    link = await sha256(concatBytes(link, utf8(json)));
+  }
+  return toBase64url(link);
 }
 
 // src/domain/limits.ts

@@ -1,5 +1,5 @@
 // Checks as rows of a table: how each stands, in plain words, with its name for who wants to look it up.
-import { CHECK_WORDS } from '../../domain/receipt/check-words.ts';
+import { CHECK_WORDS } from '../../domain/receipt/check-labels.ts';
 import type { Check, CheckName } from '../../domain/receipt/verify.ts';
 import { element } from './dom.ts';
 

@@ -1,10 +1,10 @@
 // On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
 // itself. What the server wrote on the page is left as it is.
-import { toBase64 } from '../../domain/bytes.ts';
+import { toBase64 } from '../../domain/encoding.ts';
 import { parsedJson } from '../../domain/parsed-json.ts';
-import { CHECK_WORDS } from '../../domain/receipt/check-words.ts';
-import { fromJwkSet } from '../../domain/receipt/keys.ts';
+import { CHECK_WORDS } from '../../domain/receipt/check-labels.ts';
 import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';
 import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';

@@ -1,5 +1,5 @@
 // What a verified receipt says, what it keeps to itself, and what its payer has opened of that.
-import { DISCLOSURE_WORDS, NOT_OPENED } from '../../domain/receipt/check-words.ts';
+import { DISCLOSURE_WORDS, NOT_OPENED } from '../../domain/receipt/check-labels.ts';
 import type { Difference } from '../../domain/receipt/document.ts';
 import type { OpenedDisclosure } from '../../domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '../../domain/receipt/payload.ts';

@@ -2,8 +2,8 @@
 
 import { parsedJson } from '../../domain/parsed-json.ts';
 import { noProofIn, readReceiptDocument } from '../../domain/receipt/document.ts';
-import { fromJwkSet } from '../../domain/receipt/keys.ts';
 import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { Unusable } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
 import { checkTable, pill, type Row, rowOf } from './check-table.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Bill, judgeBill, readBill } from '#src/adapters/buyer/offer.ts';
-import type { KeyRecord } from '#src/domain/receipt/keys.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { BASE_URL, lab, offerKey, PAY_TO } from '#test/adapters/payments/lab.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { testKey } from '#test/support/primitives.ts';

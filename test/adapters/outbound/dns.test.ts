@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
-import { chooseDial } from '#src/domain/target/policy.ts';
+import { chooseDial } from '#src/domain/destination/policy.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
 import { rulesWith, targetOf } from './lab.ts';

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createSecureContext } from 'node:tls';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { chooseDial } from '#src/domain/target/policy.ts';
+import { chooseDial } from '#src/domain/destination/policy.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 import { clock, LOOPBACK, requestTo, rulesWith } from './lab.ts';

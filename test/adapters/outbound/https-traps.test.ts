@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { judgeHeaders } from '#src/domain/target/headers.ts';
+import { judgeHeaders } from '#src/domain/destination/headers.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import { startTlsTarget } from '#test/support/tls-target.ts';
 import { cidrs, inLab, type Lab, until, withListener } from './lab.ts';

@@ -5,9 +5,9 @@ import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/add
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
-import type { Cidr } from '#src/domain/target/addresses.ts';
-import { chooseDial, judgeTarget, type TargetRules } from '#src/domain/target/policy.ts';
-import type { Target } from '#src/domain/target/url.ts';
+import type { Cidr } from '#src/domain/destination/addresses.ts';
+import { chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
+import type { Target } from '#src/domain/destination/url.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { after, test } from 'node:test';
 import type { Db } from '#projections/rows.ts';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { takePgliteDirectory } from '#src/adapters/read-store/pglite-directory.ts';
 import type { EventLog } from '#src/ports/event-log.ts';

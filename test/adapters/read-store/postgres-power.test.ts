@@ -12,7 +12,7 @@ import { modelSet, readCheckpoint, tryProjectorLock } from '#projections/checkpo
 import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { rowsOf, tableShapes } from '#projections/rows.ts';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { MIGRATIONS_FOLDER } from '#src/adapters/read-store/migrations.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';

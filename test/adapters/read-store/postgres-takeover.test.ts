@@ -10,7 +10,7 @@ import { modelSet, readCheckpoint, tryProjectorLock } from '#projections/checkpo
 import { purgeOnce } from '#projections/purge.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type Program, startProgram } from '#test/support/event-log-process.ts';

@@ -3,7 +3,7 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { calculateJwkThumbprint, compactVerify, importJWK } from 'jose';
 import { ed25519SigningKey, ed25519Verify, publicX, thumbprint } from '#src/adapters/signing/ed25519.ts';
-import { fromBase64url, toBase64url, utf8 } from '#src/domain/bytes.ts';
+import { fromBase64url, toBase64url, utf8 } from '#src/domain/encoding.ts';
 
 // RFC 8032 §7.1, TEST 2
 const RFC8032 = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { hmacKeyedHash, secretCheck, sha256, sha256Digest } from '#src/adapters/signing/hash.ts';
-import { toHex, utf8 } from '#src/domain/bytes.ts';
+import { toHex, utf8 } from '#src/domain/encoding.ts';
 
 const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
 const other = Uint8Array.from({ length: 32 }, (_, i) => i + 1);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareCheckpoint, compareKeys, isUnreached, type KeptFacts } from '#src/domain/audit/evidence.ts';
-import type { KeyRecord } from '#src/domain/receipt/keys.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 const { record: key } = testKey({ notBefore: 1000, notAfter: 2000 });

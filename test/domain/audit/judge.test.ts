@@ -1,10 +1,10 @@
 // What follows what, in payments, claims and checkpoints: given the story so far, when an event, then faults.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { homeFault, placeOf } from '#src/domain/audit/event-location.ts';
 import { fitFault } from '#src/domain/audit/judge-checkpoint.ts';
 import { judgeClaim } from '#src/domain/audit/judge-claim.ts';
 import { judgePayment, NO_STORY, type PaymentStory, paidFaults } from '#src/domain/audit/judge-payment.ts';
-import { homeFault, placeOf } from '#src/domain/audit/place.ts';
 import { differing, same } from '#src/domain/audit/same.ts';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import { freeClaim } from '#src/domain/payment/claim.ts';

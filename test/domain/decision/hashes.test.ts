@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/buyer-policy.ts';
 import { actionHash, decisionHash, policyHash } from '#src/domain/decision/hashes.ts';
-import { normaliseRequest, type WebhookRequest } from '#src/domain/webhook-request.ts';
+import { normaliseRequest, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { plainAction } from '#test/support/given-decision.ts';
 import { decisionRecorded } from '#test/support/given-events.ts';
 import { digest, hashWith } from '#test/support/primitives.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { JobEvent } from '#src/domain/events.ts';
 import {
   closeInterrupted,
@@ -10,7 +11,6 @@ import {
   startJob,
 } from '#src/domain/job/commands.ts';
 import { absentJob, evolveJob, type Job, mayAttempt } from '#src/domain/job/state.ts';
-import { decodeEvent } from '#src/domain/recorded.ts';
 import {
   at,
   attemptRetried,

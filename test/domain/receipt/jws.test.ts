@@ -3,9 +3,9 @@ import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { compactVerify, importJWK } from 'jose';
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
-import { toJwk } from '#src/domain/receipt/keys.ts';
 import { parseJws, RECEIPT_TYPE, shownSignature } from '#src/domain/receipt/payload.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { forged, goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
 import { primitives, type TestKey, testKey } from '#test/support/primitives.ts';
 

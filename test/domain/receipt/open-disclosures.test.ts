@@ -1,7 +1,7 @@
 // Disclosures: a commitment is opened by its own text only, and only where its name belongs.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { toBase64url, utf8 } from '#src/domain/bytes.ts';
+import { toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type CommitmentName, disclose } from '#src/domain/receipt/commitments.ts';
 import { openDisclosures } from '#src/domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';

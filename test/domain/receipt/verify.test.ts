@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { utf8 } from '#src/domain/bytes.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import {
   type CheckName,

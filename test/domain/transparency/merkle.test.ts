@@ -1,7 +1,7 @@
 // The tree of RFC 6962: reference roots, every proof up to 130 leaves, and none that was tampered with.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { toHex } from '#src/domain/bytes.ts';
+import { toHex } from '#src/domain/encoding.ts';
 import { type Hash, leafHash, verifyConsistency, verifyInclusion } from '#src/domain/transparency/merkle.ts';
 import { consistencyProof, inclusionProof } from '#src/domain/transparency/proofs.ts';
 import { treeReader } from '#src/domain/transparency/tiles.ts';

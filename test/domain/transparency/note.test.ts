@@ -1,8 +1,8 @@
 // Signed notes and checkpoints: the published vectors of Go's note package, and everything that a reader must refuse.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fromBase64, fromBase64url, toBase64 } from '#src/domain/bytes.ts';
-import type { KeyRecord } from '#src/domain/receipt/keys.ts';
+import { fromBase64, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import {
   checkpointText,
   originOf,

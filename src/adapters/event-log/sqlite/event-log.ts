@@ -1,0 +1,115 @@
+// The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
+// Leaves to others: the port says what a log is; each sqlite-*.ts beside this file decides one part of how.
+
+import { checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
+import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
+import { sqliteAppend } from './append.ts';
+import { isBusy, nextTurn, patiently } from './busy-retry.ts';
+import { commitWatch } from './commit-watch.ts';
+import { openLogFile } from './file.ts';
+import { groupCommit } from './group-commit.ts';
+import { LAST_REVISION, logReader, PAGE_ROWS, positionNumber, positionText } from './read.ts';
+import { sqliteSubscription } from './subscribe.ts';
+
+export type SqliteEventLogOptions = {
+  /** The database file; it and its directory are made where they are missing. On a local disk, not a network's. */
+  readonly file: string;
+  /** ms that a call waits for the locks of other processes before it throws `EventLogUnavailable`. */
+  readonly lockTimeoutMs?: number;
+  /** Called after each durable commit (one fsync) with the number of appends that it made durable. */
+  readonly onCommit?: (appends: number) => void;
+  /** Wall clock for `created`, ms since the Unix epoch. */
+  readonly now?: () => number;
+};
+
+const HEALTH_LIMIT_MS = 2000;
+
+/**
+ * Throws an Error that says why for a file of a newer schema, another application's database, or a file system
+ * without a write-ahead log; `EventLogUnavailable` where other processes keep it locked.
+ */
+export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<EventLog> {
+  const { file, lockTimeoutMs = 5000, onCommit, now = Date.now } = options;
+  const db = await patiently(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
+    throw isBusy(cause) ? new EventLogUnavailable({ cause }) : cause;
+  });
+  const reader = logReader(db);
+  const watch = commitWatch(db);
+  const commits = groupCommit(db, sqliteAppend(db, now), {
+    lockTimeoutMs,
+    committed(appends) {
+      // In a microtask, so that a throwing observer cannot keep the callers from their answers.
+      if (onCommit !== undefined) queueMicrotask(() => onCommit(appends));
+      watch.announce();
+    },
+  });
+  let closing: Promise<void> | null = null;
+
+  function assertOpen(): void {
+    if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
+  }
+  async function read<T>(run: () => T): Promise<T> {
+    const whileOpen = () => {
+      assertOpen();
+      return run();
+    };
+    return patiently(whileOpen, lockTimeoutMs).catch((cause: unknown) => {
+      throw cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
+    });
+  }
+
+  return {
+    async append(stream, expected, events) {
+      const call = { stream, expected, events: checkedAppend(stream, expected, events) };
+      assertOpen();
+      return commits.append(call);
+    },
+    async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
+      const events: RecordedEvent[] = [];
+      const step = direction === 'forwards' ? 1n : -1n;
+      let next = from ?? (direction === 'forwards' ? 0n : LAST_REVISION);
+      for (let more = true; more && events.length < max; ) {
+        const limit = Math.min(max - events.length, PAGE_ROWS);
+        const page = await read(() => reader.streamPage(stream, next, direction, limit));
+        events.push(...page);
+        next = (page.at(-1)?.revision ?? next) + step;
+        more = page.length === limit;
+        if (more) await nextTurn();
+      }
+      return events;
+    },
+    async readAll({ after, max, filter }) {
+      const events: RecordedEvent[] = [];
+      let cursor = positionNumber(after);
+      for (let more = true; more && events.length < max; ) {
+        const page = await read(() => reader.page(cursor, max - events.length, filter));
+        events.push(...page.events);
+        cursor = page.cursor;
+        more = !page.end;
+        if (more) await nextTurn();
+      }
+      return events;
+    },
+    subscribeAll: (subscription) => sqliteSubscription({ reader, watch, assertOpen }, subscription),
+    async head() {
+      const position = await read(() => reader.head());
+      return position === 0 ? null : positionText(position);
+    },
+    async health() {
+      try {
+        assertOpen();
+        await patiently(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS));
+        return { ok: true };
+      } catch {
+        return { ok: false };
+      }
+    },
+    close() {
+      closing ??= commits.drained().then(() => {
+        watch.stop();
+        db.close();
+      });
+      return closing;
+    },
+  };
+}

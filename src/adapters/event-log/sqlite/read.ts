@@ -1,0 +1,117 @@
+// Reading the embedded log: pages by position or revision, filters in SQL, rows into recorded events.
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { type EventFilter, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
+
+/** Rows of one page: about a millisecond of the event loop. */
+export const PAGE_ROWS = 512;
+/** Positions that one page looks at, where a filter leaves most of them out. */
+const PAGE_SCAN = 8192;
+
+const COLUMNS = 'stream, revision, position, id, type, data, metadata, created';
+
+export type LogReader = {
+  /** Up to `max` events after `after`, among the next positions. `cursor`: where to go on; `end`: nothing is left. */
+  page(after: number, max: number, filter?: EventFilter): Page;
+  streamPage(stream: string, from: bigint, direction: Direction, max: number): RecordedEvent[];
+  /** Position of the last event, 0 where there is none. */
+  head(): number;
+};
+export type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
+export type Direction = 'forwards' | 'backwards';
+
+export function logReader(db: DatabaseSync): LogReader {
+  const head = db.prepare('SELECT max(position) AS position FROM events');
+  const streamPages = {
+    forwards: db.prepare(
+      `SELECT ${COLUMNS} FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?`,
+    ),
+    backwards: db.prepare(
+      `SELECT ${COLUMNS} FROM events WHERE stream = ? AND revision <= ? ORDER BY revision DESC LIMIT ?`,
+    ),
+  };
+  const filtered = new Map<string, StatementSync>();
+  const statementFor = (filter: EventFilter): StatementSync => {
+    const sql = pageSql(filter);
+    const statement = filtered.get(sql) ?? db.prepare(sql);
+    filtered.set(sql, statement);
+    return statement;
+  };
+  const headNow = () => Number(head.get()?.position ?? 0);
+
+  return {
+    head: headNow,
+    page(after, max, filter = {}) {
+      const last = headNow();
+      const until = Math.min(last, after + PAGE_SCAN);
+      const limit = Math.min(max, PAGE_ROWS);
+      const rows = statementFor(filter).all(after, until, ...valuesOf(filter), limit);
+      const events = rows.map(recorded);
+      const cursor = rows.length === limit ? Number(rows.at(-1)?.position) : Math.max(after, until);
+      return { events, cursor, end: cursor >= last };
+    },
+    streamPage: (stream, from, direction, max) => {
+      return streamPages[direction].all(stream, from, Math.min(max, PAGE_ROWS)).map(recorded);
+    },
+  };
+}
+
+/** `+stream` keeps the planner on the table's own order: the stream's index would mean a sort for each page. */
+function pageSql({ types, streamPrefixes }: EventFilter): string {
+  const anyType = types === undefined ? '' : ` AND type IN (${types.map(() => '?').join(', ')})`;
+  const prefix = 'substr(+stream, 1, length(?)) = ?';
+  const anyPrefix = (streamPrefixes ?? []).map(() => prefix).join(' OR ') || '0';
+  const prefixes = streamPrefixes === undefined ? '' : ` AND (${anyPrefix})`;
+  return `SELECT ${COLUMNS} FROM events WHERE position > ? AND position <= ?${anyType}${prefixes}
+    ORDER BY position LIMIT ?`;
+}
+
+function valuesOf({ types = [], streamPrefixes = [] }: EventFilter): SQLInputValue[] {
+  return [...types, ...streamPrefixes.flatMap((prefix) => [prefix, prefix])];
+}
+
+/** SQLite's largest integer. */
+export const LAST_REVISION = 2n ** 63n - 1n;
+
+export const positionText = (position: number): string => String(position).padStart(20, '0');
+
+/** The number of a position that this log gave out; null is before the first. */
+export function positionNumber(position: string | null): number {
+  if (position === null) return 0;
+  if (!/^\d{20}$/.test(position)) throw new RangeError('not a position of this log');
+  return Number(position);
+}
+
+/** Its row holds no JSON object: nobody reads past it. An operator's command says where. */
+class UnreadableEvent extends EventLogUnavailable {
+  constructor(position: string, cause: unknown) {
+    super({ cause });
+    this.message = `the event at position ${position} cannot be read: its row was changed by something else than this service`;
+  }
+}
+
+/** The table is STRICT: each column has the type that its declaration says. */
+function recorded(row: Record<string, unknown>): RecordedEvent {
+  const position = positionText(row.position as number);
+  return {
+    stream: row.stream as string,
+    revision: BigInt(row.revision as number),
+    position,
+    id: row.id as string,
+    type: row.type as string,
+    data: parsed(row.data as string, position),
+    metadata: parsed(row.metadata as string, position),
+    created: new Date(row.created as number).toISOString(),
+  };
+}
+
+/** Throws `UnreadableEvent`. What stands in a row was written as an object. */
+function parsed(text: string, position: string): JsonObject {
+  try {
+    const value = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch (cause) {
+    throw new UnreadableEvent(position, cause);
+  }
+  throw new UnreadableEvent(position, null);
+}

@@ -1,0 +1,53 @@
+// Who takes the money: nobody in demo mode, else x402 with the configured facilitator, which is loaded only then.
+import { parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { demoPayments } from '#src/adapters/payments/demo.ts';
+import { type Config, ConfigError } from '#src/config.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { PRICE } from '#src/domain/limits.ts';
+import { didOf } from '#src/domain/signing-keys/did.ts';
+import type { HttpSettings } from '#src/http/deps.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import type { Payments } from '#src/ports/payments.ts';
+import type { Signer } from '#src/ports/signer.ts';
+
+export type PaymentParts = {
+  readonly config: Config;
+  readonly baseUrl: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly signer: Signer;
+};
+
+/** `protocol` null: nobody is asked for money. Throws `ConfigError` where the values together ask for nothing. */
+export async function wirePayments(
+  parts: PaymentParts,
+): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
+  const { config, baseUrl, signer } = parts;
+  const { x402 } = config;
+  if (x402 === null) return { payments: demoPayments(), protocol: null };
+  const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
+    import('#src/adapters/payments/x402.ts'),
+    import('#src/adapters/payments/terms.ts'),
+  ]);
+  const base = parseUrl(baseUrl);
+  if (base === null) throw new Error('the base URL was judged by the configuration');
+  const offerKey = { signer, did: didOf(base.hostname, base.port) };
+  const options = { ...parts, x402, offerKey, routes: PAID_ROUTES };
+  const paid = await x402Payments(options).catch((error: unknown): never => {
+    if (!(error instanceof UnusableTerms)) throw error;
+    throw new ConfigError([{ variable: VARIABLES[error.setting], problem: error.message }]);
+  });
+  // What is wrong with facilitator, chain or clock is told at the start; nothing waits for it.
+  void paid.payments.health();
+  return paid;
+}
+
+const VARIABLES = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;
+
+/** What a call costs; shown in demo mode too, where it is what a paid call would cost. */
+export function offerOf({ x402 }: Config): HttpSettings['offer'] {
+  if (x402 === null) return { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display };
+  return { scheme: PRICE.scheme, network: x402.network, price: `$${x402.priceUsd}` };
+}

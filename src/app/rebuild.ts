@@ -1,0 +1,54 @@
+// A rebuild for an operator, beside whatever service reads the rows meanwhile.
+import { join } from 'node:path';
+import type { RebuildDeps, RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
+import { rebuild } from '#projections/rebuild.ts';
+import type { Db } from '#projections/rows.ts';
+import { type Tenancy, takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { pgliteRebuildStore } from '#src/adapters/read-store/pglite-rebuild.ts';
+import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519-pool.ts';
+import type { Config } from '#src/config.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { RebuildStore } from '#src/ports/rebuild-store.ts';
+import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
+import { verifierPrimitives } from './keys.ts';
+import { openOperatorLog } from './operator-log.ts';
+
+/**
+ * Throws as `rebuild` and `openOperatorLog` do; of embedded read models `ReadStoreInUse` where a service has them, and
+ * `LogInUse` where services on a database share the log.
+ */
+export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
+  // The log first: where there is none, nothing is made.
+  const { log, clock, logger } = await openOperatorLog(config);
+  try {
+    const store = rebuildStoreOf(config, logger);
+    try {
+      // After the store, which knows the pid of a service that has both.
+      const tenancy = await tenancyOf(config);
+      try {
+        const { sha256 } = verifierPrimitives;
+        return await rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log), sha256 }, options);
+      } finally {
+        tenancy?.release();
+      }
+    } finally {
+      await store.close();
+    }
+  } finally {
+    await log.close();
+  }
+}
+
+function rebuildStoreOf({ dataDir, databaseUrl }: Config, logger: Logger): RebuildStore<Db> {
+  return databaseUrl === null
+    ? pgliteRebuildStore({ directory: join(dataDir, 'read-models'), logger })
+    : postgresRebuildStore({ url: databaseUrl });
+}
+
+/** Beside services that share the log, embedded read models would be made that nobody reads. */
+const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<Tenancy | null> =>
+  databaseUrl === null ? takeTenancy(join(dataDir, 'events.lock'), 'alone') : null;
+
+const rebuildJudge = (log: Parameters<typeof receiptJudge>[0]['log']): RebuildDeps['judgeReceipt'] =>
+  receiptJudge({ log, primitives: { ...verifierPrimitives, ed25519Verify: ed25519VerifyBeside } });

@@ -1,0 +1,93 @@
+// How the service ends: its parts in reverse order, within one limit of time for all of them together.
+import type { Clock } from '#src/ports/clock.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { Slots } from '#src/usecases/execution/slots.ts';
+
+export type Undo = {
+  /** A step that frees what was opened. Told when all is over already, it is taken at once. */
+  push(step: () => Promise<void>): void;
+};
+
+export type Ending = Undo & {
+  /** Aborts when nothing is waited for, repeated or begun any more. */
+  readonly signal: AbortSignal;
+  abort(): void;
+  /** ms that are left for what is in flight. Before `end` all of them. */
+  left(): number;
+  /** Takes all steps, the last told first; resolves after 120 s at the latest. Throws the first step's error, after all. */
+  end(): Promise<void>;
+};
+
+const STOP_MS = 120_000;
+/** Of those: to close what is open when nothing is in flight any more. The rest is longer than any answer takes. */
+const CLOSING_MS = 8_000;
+
+export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending {
+  const steps: (() => Promise<void>)[] = [];
+  const aborting = new AbortController();
+  const timer = new AbortController();
+  let begun: number | null = null;
+  let ended: Promise<void> | null = null;
+  let over = false;
+
+  async function takeAll(): Promise<void> {
+    const failures: unknown[] = [];
+    for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+      await step().catch((error: unknown) => failures.push(error));
+    }
+    over = true;
+    if (failures.length > 0) throw failures[0];
+  }
+
+  function withinLimit(taking: Promise<void>): Promise<void> {
+    const first = Promise.race([taking, clock.sleep(STOP_MS, timer.signal)]);
+    const stopTimer = () => timer.abort();
+    taking.then(stopTimer, stopTimer);
+    return first;
+  }
+
+  return {
+    signal: aborting.signal,
+    abort: () => aborting.abort(),
+    push(step) {
+      if (over) step().catch(() => undefined);
+      else steps.push(step);
+    },
+    left() {
+      const gone = begun === null ? 0 : clock.monotonic() - begun;
+      return Math.max(0, STOP_MS - CLOSING_MS - gone);
+    },
+    end() {
+      begun ??= clock.monotonic();
+      ended ??= withinLimit(takeAll());
+      return ended;
+    },
+  };
+}
+
+export type InFlight = {
+  readonly slots: Pick<Slots, 'inFlight'>;
+  readonly log: Pick<EventLog, 'health'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly logger: Logger;
+};
+
+const LOOK_MS = 100;
+/** Nothing can be finished without the log. */
+const SILENCE_MS = 10_000;
+
+/**
+ * Waits for the executions that go on behind their answers: at most `left` ms, and only while the log answers now and
+ * then. What is cut is closed by whoever recovers it.
+ */
+export async function untilIdle({ slots, log, clock, logger }: InFlight, left: number): Promise<void> {
+  const begun = clock.monotonic();
+  for (let heard = begun; slots.inFlight() > 0; await clock.sleep(LOOK_MS)) {
+    if ((await log.health()).ok) heard = clock.monotonic();
+    const now = clock.monotonic();
+    if (now - begun < left && now - heard < SILENCE_MS) continue;
+    logger.warn('ending before all executions are known', { inFlight: slots.inFlight() });
+    return;
+  }
+}

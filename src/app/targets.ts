@@ -1,0 +1,122 @@
+// Which targets this deployment calls: the rules of the configuration, and the readers and look-ups they work on.
+
+import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
+import { httpsOutbound } from '#src/adapters/outbound/https.ts';
+import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
+import type { Config } from '#src/config.ts';
+import { type AddressFacts, type Cidr, judgeAddress } from '#src/domain/destination/addresses.ts';
+import { hostOf } from '#src/domain/destination/names.ts';
+import { relayPseudonym } from '#src/domain/destination/outbound-headers.ts';
+import {
+  chooseDial,
+  judgeTarget,
+  type TargetReaders,
+  type TargetRules,
+} from '#src/domain/destination/policy.ts';
+import { ownHostOf, type UrlParts } from '#src/domain/destination/url.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Outbound } from '#src/ports/outbound.ts';
+import type { Resolver } from '#src/ports/resolver.ts';
+
+export type Targets = {
+  readonly rules: TargetRules;
+  readonly readers: TargetReaders;
+  /** For an execution's check before its attempts: remembers misses for a while. */
+  readonly resolver: Resolver;
+  /** For free checks, which must not keep executions from theirs. */
+  readonly freeResolver: Resolver;
+  readonly outbound: Outbound;
+  readonly pseudonym: string;
+};
+
+/** Free look-ups in flight at most; executions are bounded by MAX_IN_FLIGHT. */
+const FREE_LOOK_UPS_MAX = 256;
+const OWN_LOOK_UP_MS = 2000;
+
+/** `ending`: ends what goes on behind it. */
+export async function wireTargets(
+  config: Config,
+  baseUrl: string,
+  clock: Clock,
+  ending: AbortSignal,
+): Promise<Targets> {
+  const readers: TargetReaders = { parse: parseUrl, describe: describeAddress };
+  const resolverFor = (maxInFlight: number) =>
+    dnsResolver({ servers: config.egress.dnsServers, maxInFlight });
+  const base = parseUrl(baseUrl);
+  if (base === null) throw new Error('the base URL was judged by the configuration');
+  const own = followOwnAddresses(base, resolverFor(1), clock, ending);
+  await own.firstLook;
+  const rules: TargetRules = {
+    mode: config.policy.mode,
+    blockHosts: config.policy.blockHosts,
+    allowHosts: config.policy.allowHosts,
+    url: { ports: config.egress.ports, own: ownHostOf(base) },
+    addresses: {
+      allow: cidrs(config.egress.allowCidrs),
+      deny: cidrs(config.egress.denyCidrs),
+      get own() {
+        return own.addresses();
+      },
+    },
+  };
+  // Of our own name only the canary is ever looked up: the URL's text has been judged before.
+  const isCallable = (name: string, addresses: readonly string[]) =>
+    addresses
+      .map(describeAddress)
+      .every(
+        (facts) =>
+          facts !== null && judgeAddress(facts, rules.addresses, name === rules.url.own.hostname).allowed,
+      );
+  const { maxInFlight } = config.rates;
+  return {
+    rules,
+    readers,
+    resolver: rememberingMisses(resolverFor(maxInFlight), clock, { isCallable }),
+    freeResolver: rememberingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
+    outbound: httpsOutbound({
+      resolver: resolverFor(maxInFlight),
+      permits: (target) => judgeTarget(target, describeAddress, rules) === null,
+      judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+      secureContext: outboundTlsContext(config.egress.caPem),
+      clock,
+    }),
+    pseudonym: relayPseudonym(base),
+  };
+}
+
+const LOOK_AGAIN_MS = 60_000;
+const TRY_AGAIN_MS = 5_000;
+
+/** What PUBLIC_BASE_URL's host stands for: calls to it would come back to us. Names move, so it is looked up again. */
+function followOwnAddresses(base: UrlParts, resolver: Resolver, clock: Clock, ending: AbortSignal) {
+  const { hostname, literal } = hostOf(base.hostname);
+  let known: AddressFacts[] = literal ? read([hostname]) : [];
+  async function look(): Promise<boolean> {
+    const answer = await resolver.resolve(hostname, OWN_LOOK_UP_MS);
+    if (answer.outcome === 'addresses') known = read(answer.addresses);
+    return answer.outcome === 'addresses' || answer.outcome === 'not_found';
+  }
+  async function follow(found: boolean): Promise<void> {
+    for (let answered = found; !ending.aborted; ) {
+      await clock.sleep(answered ? LOOK_AGAIN_MS : TRY_AGAIN_MS, ending);
+      if (!ending.aborted) answered = await look();
+    }
+  }
+  const firstLook = literal ? Promise.resolve(true) : look();
+  if (!literal) void firstLook.then(follow);
+  return { firstLook, addresses: () => known };
+}
+
+const read = (texts: readonly string[]): AddressFacts[] =>
+  texts.map(describeAddress).filter((facts) => facts !== null);
+
+/** The configuration let only CIDRs through. */
+export function cidrs(texts: readonly string[]): Cidr[] {
+  return texts.map((text) => {
+    const cidr = parseCidr(text);
+    if (cidr === null) throw new Error('a CIDR that the configuration let through cannot be read');
+    return cidr;
+  });
+}

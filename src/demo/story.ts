@@ -1,0 +1,176 @@
+// The demo's story: one webhook through the real route, its receipt verified offline, the call repeated.
+// What it claims is judged in demo-facts.ts.
+import { randomUUID } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FoundWrong } from '#src/cli/exit.ts';
+import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
+import {
+  BODY,
+  deliveryFacts,
+  type Executed,
+  type Fact,
+  fact,
+  HEADERS,
+  linkFacts,
+  loggedFact,
+  replayFacts,
+  webhookSignatureFact,
+} from './facts.ts';
+import { callLoopback } from './loopback-client.ts';
+import type { DemoTarget, Received } from './target.ts';
+
+export type Story = {
+  readonly ok: boolean;
+  readonly service: string;
+  readonly sent: {
+    readonly url: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: unknown;
+  };
+  readonly received: {
+    readonly method: string;
+    readonly path: string;
+    readonly headers: Received['headers'];
+    readonly body: string;
+  };
+  readonly job: Executed['job'];
+  readonly receipt: Executed['receipt'];
+  /** The offline report: made from the three files alone. */
+  readonly verification: VerificationReport;
+  readonly replay: {
+    readonly idempotentReplay: boolean;
+    readonly receiptId: string;
+    readonly requestsAtTarget: number;
+  };
+  readonly facts: readonly Fact[];
+  readonly files: { readonly receipt: string; readonly keys: string; readonly proof: string };
+  readonly links: Executed['links'];
+};
+
+export type StoryDeps = {
+  readonly baseUrl: string;
+  readonly target: DemoTarget;
+  /** Gets `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */
+  readonly folder: string;
+  readonly primitives: Primitives;
+};
+
+/** Throws `FoundWrong` where the story cannot go on. */
+export async function runStory(deps: StoryDeps): Promise<Story> {
+  const { baseUrl, target, folder, primitives } = deps;
+  const request = {
+    url: target.url,
+    method: 'POST',
+    headers: HEADERS,
+    body: BODY,
+    idempotencyKey: randomUUID(),
+  };
+  const first = await execute(baseUrl, request);
+  const { received, requests } = receivedBy(target);
+  const files = await saveEvidence(folder, baseUrl, first);
+  const { verification, keys } = await verifyOffline(files, primitives);
+  const again = await execute(baseUrl, request);
+  const facts: Fact[] = [
+    ...deliveryFacts(first, received, requests),
+    await webhookSignatureFact(received, keys, primitives),
+    fact(
+      'receipt_verified_offline',
+      verification.ok,
+      'the receipt verifies offline, by the saved receipt, keys and proof alone',
+    ),
+    loggedFact(verification),
+    ...replayFacts(first, again, target.received.length - requests),
+    ...(await linkFacts(first)),
+  ];
+  return storyOf(deps, { first, again, received, verification, facts, files });
+}
+
+/** What came to the target, and how many times. Throws `FoundWrong` where nothing did. */
+export function receivedBy(target: DemoTarget): { readonly received: Received; readonly requests: number } {
+  const [received] = target.received;
+  if (received === undefined)
+    throw new FoundWrong('the service says it called the target, and nothing came there');
+  return { received, requests: target.received.length };
+}
+
+type Told = Pick<Story, 'verification' | 'facts' | 'files'> & {
+  readonly first: Executed;
+  readonly again: Executed;
+  readonly received: Received;
+};
+
+export function storyOf({ baseUrl, target }: StoryDeps, told: Told): Story {
+  const { first, again, received, verification, facts, files } = told;
+  return {
+    ok: facts.every(({ ok }) => ok),
+    service: baseUrl,
+    sent: { url: target.url, headers: HEADERS, body: BODY },
+    received: { ...received, body: new TextDecoder().decode(received.body) },
+    job: first.job,
+    receipt: first.receipt,
+    verification,
+    replay: {
+      idempotentReplay: again.idempotentReplay,
+      receiptId: again.receipt.id,
+      requestsAtTarget: target.received.length,
+    },
+    facts,
+    files,
+    links: first.links,
+  };
+}
+
+async function execute(baseUrl: string, request: unknown): Promise<Executed> {
+  const { status, body } = await callLoopback('POST', `${baseUrl}/api/execute/webhook`, request);
+  // 502: the target failed. It is an execution too, and the facts tell what is wrong with it.
+  if (status === 200 || status === 502) return JSON.parse(body);
+  throw new FoundWrong(`POST /api/execute/webhook answered ${status}: ${body}`);
+}
+
+/** What an agent would keep beside its task: receipt and keys as the service serves them, and the receipt's proof. */
+export async function saveEvidence(
+  folder: string,
+  baseUrl: string,
+  { links, receipt }: Pick<Executed, 'links' | 'receipt'>,
+): Promise<Story['files']> {
+  const files = {
+    receipt: join(folder, 'receipt.json'),
+    keys: join(folder, 'jwks.json'),
+    proof: join(folder, 'receipt.tlog-proof'),
+  };
+  await writeFile(files.receipt, await download(links.receipt ?? `${baseUrl}/api/receipts`));
+  await writeFile(files.keys, await download(`${baseUrl}/.well-known/jwks.json`));
+  await writeFile(files.proof, await logged(`${baseUrl}/log/proof/${receipt.id}`));
+  return files;
+}
+
+/** The next checkpoint is signed within some seconds. */
+const LOGGED = { withinMs: 15_000, everyMs: 100 };
+
+async function logged(url: string): Promise<string> {
+  const until = performance.now() + LOGGED.withinMs;
+  for (;;) {
+    const { status, body } = await callLoopback('GET', url);
+    if (status === 200) return body;
+    if (status !== 409 || performance.now() > until)
+      throw new FoundWrong(`${url} answered ${status}: ${body}`);
+    await new Promise((resolve) => setTimeout(resolve, LOGGED.everyMs));
+  }
+}
+
+async function download(url: string): Promise<string> {
+  const { status, body } = await callLoopback('GET', url);
+  if (status !== 200) throw new FoundWrong(`${url} answered ${status}: ${body}`);
+  return body;
+}
+
+export async function verifyOffline(files: Story['files'], primitives: Primitives) {
+  const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
+  const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
+  const now = Math.floor(Date.now() / 1000);
+  const log = { proof: await readFile(files.proof, 'utf8'), now };
+  const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log };
+  return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
+}

@@ -1,0 +1,65 @@
+// The guide for language models: llmstxt.org's form, under 4 kB, so that it can be read whole before anything else.
+
+import type { Facts } from '#src/discovery/facts.ts';
+import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { testTarget } from '#src/discovery/test-target.ts';
+import { utf8 } from '#src/domain/encoding.ts';
+import { SERVICE } from '#src/domain/limits.ts';
+import { chargeInWords } from './document-parts.ts';
+import { AVOID_WHEN, callOrder, PURPOSE, repeats, USE_WHEN } from './guidance.ts';
+
+const MAX_BYTES = 3999;
+
+/** Its links are absolute where that fits, else relative to the base address, which stands in it once. */
+export function llmsText(facts: Facts): string {
+  const absolute = guide(facts, facts.baseUrl);
+  return utf8(absolute).byteLength <= MAX_BYTES ? absolute : guide(facts, '');
+}
+
+function guide(facts: Facts, before: string): string {
+  const link = (name: string, { path }: RouteFacts, notes: string) =>
+    `- [${name}](${before}${path}): ${notes}`;
+  return `# ${SERVICE.name}
+
+> ${PURPOSE} ${chargeInWords(facts)}
+
+Use it for ${USE_WHEN} Not for ${AVOID_WHEN}
+
+Order of calls, below ${facts.baseUrl}:
+
+${callOrder(facts)
+  .map((step, i) => `${i + 1}. ${step}`)
+  .join('\n')}
+
+Repeats: ${repeats(facts)}
+
+Tests: ${testTarget(facts)}
+
+## Interface
+
+${link('OpenAPI', ROUTES.openapi, 'every operation, with schemas')}
+${link('Index', ROUTES.index, 'every operation with its address and price')}
+${link('All documents', ROUTES.discovery, 'every document and well-known file')}
+${link('MCP', ROUTES.mcpManifest, `the same as tools; the server is POST ${ROUTES.mcp.path}`)}
+
+## Guides
+
+${link('Quickstart', ROUTES.quickstart, 'a minimal request and the order of calls')}
+${link('Snippets', ROUTES.snippets, 'curl, TypeScript, Python, MCP')}
+${link('Catalog', ROUTES.catalog, 'templates for typical targets')}
+${link('Pricing', ROUTES.pricing, 'when a call is charged and when not')}
+${link('Capabilities', ROUTES.capabilities, 'what it does and does not, with every limit')}
+${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never')}
+
+## Trust
+
+${link('Trust summary', ROUTES.trust, 'measured facts')}
+${link('Recent proofs', ROUTES.recentProofs, 'redacted')}
+${link('Verification keys', ROUTES.jwks, `receipts verify offline with these; ${ROUTES.logCheckpoint.path} heads their transparency log, unwitnessed: no witness cosigns it`)}
+
+## Optional
+
+${link('For people', ROUTES.docsPage, 'the interface as a page')}
+`;
+}

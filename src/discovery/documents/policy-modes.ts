@@ -1,0 +1,35 @@
+// The ways in which targets can be restricted, and which one this deployment runs in.
+
+import type { Facts } from '#src/discovery/facts.ts';
+import type { PolicyMode } from '#src/domain/destination/policy.ts';
+
+const MODES = {
+  'open-public-https': {
+    status: 'active',
+    title: 'Open public HTTPS',
+    description: 'Any public HTTPS target may be called; localhost and private networks remain blocked.',
+    bestFor: 'Agents whose targets are not known in advance.',
+  },
+  'blocklist-quota': {
+    status: 'active',
+    title: 'Block list and quota',
+    description:
+      'As the open mode, and known bad target hosts are blocked and repeat traffic to the same target host is throttled.',
+    bestFor: 'Public deployments that protect targets from abuse.',
+  },
+  allowlist: {
+    status: 'supported',
+    title: 'Allow list',
+    description: 'Execution is restricted to approved target hosts.',
+    bestFor: 'Teams that let their agents reach known endpoints only.',
+  },
+} as const satisfies Readonly<Record<PolicyMode, unknown>>;
+
+/** The short name of a mode: the open one is the preset `open`. */
+export const policyPreset = (mode: PolicyMode) => (mode === 'open-public-https' ? 'open' : mode);
+
+/** `status` is of the software; `selected` is true for the one mode that is in force here. */
+export function policyModes({ policyMode }: Facts) {
+  const ids = ['open-public-https', 'blocklist-quota', 'allowlist'] as const;
+  return ids.map((id) => ({ id, selected: id === policyMode, ...MODES[id] }));
+}

@@ -1,0 +1,110 @@
+// Target URLs: what may be called, judged on the URL's text and parts alone. Addresses are judged elsewhere.
+import { type Refused, refused } from '#src/domain/refusal.ts';
+import { hostOf, isReservedName, isSpellableName } from './names.ts';
+import { isBadPort } from './ports.ts';
+
+/** The parts of a URL as the WHATWG parser gives them (the parser itself is an argument: no globals here). */
+export type UrlParts = {
+  readonly href: string;
+  readonly protocol: string;
+  readonly username: string;
+  readonly password: string;
+  readonly hostname: string;
+  /** Empty for the scheme's default. */
+  readonly port: string;
+  readonly pathname: string;
+  readonly search: string;
+  readonly hash: string;
+};
+
+/** `new URL(text)`, or null where that throws. Called once per request: what is checked is what is called. */
+export type ParseUrl = (text: string) => UrlParts | null;
+
+/** A URL as read once: this very value is judged, called, hashed and recorded. */
+export type Target = {
+  /** Normalised, without fragment, the host without its trailing dot. The one text that is hashed and recorded. */
+  readonly href: string;
+  readonly origin: string;
+  /** Lower case, punycode, no trailing dot, no brackets around IPv6. */
+  readonly hostname: string;
+  readonly port: number;
+  /** Path and query as sent on the request line. */
+  readonly path: string;
+  /** True where `hostname` is an IP address. */
+  readonly literal: boolean;
+  /** False where the text named a user or the parser had to repair it: other readers repair it otherwise. */
+  readonly plain: boolean;
+};
+
+export type UrlRules = {
+  /** The only ports that may be called; null: all but the bad ones, which are never called. */
+  readonly ports: readonly number[] | null;
+  readonly own: OwnHost;
+};
+
+/** Ourselves, from PUBLIC_BASE_URL. */
+export type OwnHost = {
+  /** As `Target.hostname`; null where the base is an IP literal (then it is an address: see addresses.ts). */
+  readonly hostname: string | null;
+  /** The one URL of ours that may be called. */
+  readonly canary: string;
+};
+
+export const CANARY_PATH = '/api/canary/echo';
+
+/** `base`: PUBLIC_BASE_URL, parsed. */
+export function ownHostOf(base: UrlParts): OwnHost {
+  const { hostname, literal, authority } = hostOf(base.hostname);
+  const port = base.port === '' ? '' : `:${base.port}`;
+  return {
+    hostname: literal ? null : hostname,
+    canary: `${base.protocol}//${authority}${port}${base.pathname.replace(/\/+$/, '')}${CANARY_PATH}`,
+  };
+}
+
+const UNSAFE = 'The target is not a public HTTPS endpoint that this service calls.';
+/** One text for every reason: it tells nothing about what stands behind a name or an address. */
+export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
+
+/** The target that `text` names. Judges nothing but that it is an absolute https URL. `place`: of the text, for faults. */
+export function readTarget(
+  text: string,
+  parse: ParseUrl,
+  place = '/url',
+): Target | Refused<'invalid_request'> {
+  const parts = parse(text);
+  if (parts === null || parts.protocol !== 'https:') {
+    const message = 'The url must be an absolute HTTPS URL.';
+    return refused('invalid_request', message, { details: [{ path: place, message }] });
+  }
+  return targetOf(parts, text);
+}
+
+/** null: by its text and parts it may be called. */
+export function judgeUrl(target: Target, rules: UrlRules): Refused<'unsafe_target'> | null {
+  const { plain, port, hostname, literal, href } = target;
+  if (!plain || isBadPort(port) || rules.ports?.includes(port) === false) return unsafeTarget();
+  if (!literal && (!isSpellableName(hostname) || isReservedName(hostname))) return unsafeTarget();
+  return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : null;
+}
+
+/** Backslashes, blanks, control characters, too few or too many slashes, an `@` before the host. */
+function isRepaired(text: string): boolean {
+  return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
+}
+
+function targetOf(parts: UrlParts, text: string): Target {
+  const { hostname, literal, authority } = hostOf(parts.hostname);
+  const host = `${authority}${parts.port === '' ? '' : `:${parts.port}`}`;
+  const path = `${parts.pathname}${parts.search}`;
+  const user = parts.username === '' && parts.password === '' ? '' : `${parts.username}:${parts.password}@`;
+  return {
+    href: `https://${user}${host}${path}`,
+    origin: `https://${host}`,
+    hostname,
+    port: parts.port === '' ? 443 : Number(parts.port),
+    path,
+    literal,
+    plain: user === '' && !isRepaired(text),
+  };
+}

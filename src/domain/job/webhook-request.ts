@@ -1,0 +1,88 @@
+// The webhook request: its schema, and its one normal form, which everything after the schema works on.
+import { type Static, Type } from '@sinclair/typebox';
+import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
+import { Method, type Route } from '#src/domain/event-fields.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+
+const { attempts, backoffMs, timeoutMs } = LIMITS;
+
+export const RetryOptions = Type.Object(
+  {
+    attempts: Type.Optional(
+      Type.Integer({ minimum: attempts.min, maximum: attempts.max, default: attempts.default }),
+    ),
+    backoffMs: Type.Optional(
+      Type.Integer({
+        minimum: backoffMs.min,
+        maximum: backoffMs.max,
+        default: backoffMs.default,
+        description: 'Milliseconds; base of the exponential backoff with full jitter.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export const WebhookRequest = Type.Object(
+  {
+    url: Type.String({
+      format: 'uri',
+      pattern: '^[hH][tT][tT][pP][sS]://',
+      maxLength: LIMITS.urlMaxLength,
+      description: 'Absolute HTTPS URL to call.',
+    }),
+    method: Type.Optional(Type.Union(Method.anyOf, { default: 'POST' })),
+    headers: Type.Optional(
+      Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+        description: 'Outbound headers. Hop-by-hop and proxy headers are stripped.',
+      }),
+    ),
+    body: Type.Optional(Type.Unknown({ description: 'Any JSON; forwarded to the target as the JSON body.' })),
+    idempotencyKey: Type.Optional(
+      Type.String({ minLength: LIMITS.idempotencyKeyMinLength, maxLength: LIMITS.idempotencyKeyMaxLength }),
+    ),
+    retry: Type.Optional(RetryOptions),
+    timeoutMs: Type.Optional(
+      Type.Integer({ minimum: timeoutMs.min, maximum: timeoutMs.max, default: timeoutMs.default }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type WebhookRequest = Static<typeof WebhookRequest>;
+
+/** Defaults filled in, header names in lower case, values as strings. `body` undefined: none. */
+export type NormalRequest = {
+  readonly url: string;
+  readonly method: Method;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Json | undefined;
+  readonly idempotencyKey: string | null;
+  readonly retry: { readonly attempts: number; readonly backoffMs: number };
+  readonly timeoutMs: number;
+};
+
+/** `href`: the parsed and normalised URL. Header names must be distinct in lower case (`judgeHeaders` saw to it). */
+export function normaliseRequest(request: WebhookRequest, href: string): NormalRequest {
+  const headers: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(request.headers ?? {})) {
+    headers[name.toLowerCase()] = String(value);
+  }
+  return {
+    url: href,
+    method: request.method ?? 'POST',
+    headers,
+    body: request.body as Json | undefined,
+    idempotencyKey: request.idempotencyKey ?? null,
+    retry: {
+      attempts: request.retry?.attempts ?? attempts.default,
+      backoffMs: request.retry?.backoffMs ?? backoffMs.default,
+    },
+    timeoutMs: request.timeoutMs ?? timeoutMs.default,
+  };
+}
+
+/** The text whose keyed hash is the request's fingerprint: every field that a repeat must share. */
+export function fingerprintText(request: NormalRequest, route: Route, decisionId: string | null): string {
+  const { body, ...rest } = request;
+  return canonicalJson({ ...rest, ...(body === undefined ? {} : { body }), route, decisionId });
+}

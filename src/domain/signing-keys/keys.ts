@@ -1,0 +1,126 @@
+// Signing keys as the log tells of them, and as a JWK set (RFC 7517, RFC 8037) for everyone else.
+import { type Static, Type } from '@sinclair/typebox';
+import type { KeyEvent } from '#src/domain/events.ts';
+import { shapeCheck } from '#src/domain/shape-check.ts';
+import { KeyPurpose } from './events.ts';
+
+export type KeyRecord = {
+  readonly keyId: string;
+  readonly purpose: KeyPurpose;
+  /** Public key: 32 bytes, base64url. */
+  readonly x: string;
+  /** Unix seconds, inclusive. */
+  readonly notBefore: number;
+  /** Unix seconds, inclusive; null while active. */
+  readonly notAfter: number | null;
+  /** Unix seconds from which nothing is trusted; null unless compromised. */
+  readonly compromisedAt: number | null;
+};
+
+/** What RFC 7638 hashes of an Ed25519 key: the members that RFC 8037 requires, by name. The key's id is its SHA-256. */
+export const thumbprintText = (x: string): string => JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
+
+const seconds = (instant: string) => Math.floor(Date.parse(instant) / 1000);
+
+/** A second retirement may close a key earlier, never open it again. */
+const earlier = (a: number | null, b: number | null) =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b);
+
+export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonly KeyRecord[] {
+  switch (event.type) {
+    case 'KeyActivated': {
+      const { keyId, purpose, x, activatedAt } = event.data;
+      if (keys.some((key) => key.keyId === keyId)) return keys;
+      const fresh = {
+        keyId,
+        purpose,
+        x,
+        notBefore: seconds(activatedAt),
+        notAfter: null,
+        compromisedAt: null,
+      };
+      return [...keys, fresh];
+    }
+    case 'KeyRetired': {
+      const { keyId, effectiveAt, compromisedAt } = event.data;
+      return keys.map((key) =>
+        key.keyId === keyId
+          ? {
+              ...key,
+              notAfter: earlier(key.notAfter, seconds(effectiveAt)),
+              compromisedAt: earlier(
+                key.compromisedAt,
+                compromisedAt === null ? null : seconds(compromisedAt),
+              ),
+            }
+          : key,
+      );
+    }
+    default:
+      return event satisfies never;
+  }
+}
+
+/** Whether a receipt issued at `iat` (Unix seconds) may be signed by this key. */
+export const keyValidAt = (key: KeyRecord, iat: number): boolean =>
+  key.purpose === 'receipt' && keyOpenAt(key, iat);
+
+/** Whether what a key of any purpose signs counts `at` that moment (Unix seconds). */
+export function keyOpenAt(
+  { notBefore, notAfter, compromisedAt }: Omit<KeyRecord, 'keyId' | 'purpose' | 'x'>,
+  at: number,
+): boolean {
+  if (at < notBefore || (notAfter !== null && at > notAfter)) return false;
+  return compromisedAt === null || at < compromisedAt;
+}
+
+/** Nobody has retired it yet. */
+export const isUnretired = ({ notAfter, compromisedAt }: KeyRecord): boolean =>
+  notAfter === null && compromisedAt === null;
+
+export const Jwk = Type.Object({
+  kty: Type.Literal('OKP'),
+  crv: Type.Literal('Ed25519'),
+  kid: Type.String(),
+  x: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+  use: Type.Optional(Type.Literal('sig')),
+  alg: Type.Optional(Type.Literal('EdDSA')),
+  purpose: Type.Optional(KeyPurpose),
+  nbf: Type.Optional(Type.Integer()),
+  exp: Type.Optional(Type.Integer()),
+  revokedAt: Type.Optional(Type.Integer()),
+});
+export type Jwk = Static<typeof Jwk>;
+export type JwkSet = { readonly keys: readonly Jwk[] };
+
+export function toJwk(key: KeyRecord): Jwk {
+  return {
+    kty: 'OKP',
+    crv: 'Ed25519',
+    kid: key.keyId,
+    x: key.x,
+    use: 'sig',
+    alg: 'EdDSA',
+    purpose: key.purpose,
+    nbf: key.notBefore,
+    ...(key.notAfter === null ? {} : { exp: key.notAfter }),
+    ...(key.compromisedAt === null ? {} : { revokedAt: key.compromisedAt }),
+  };
+}
+
+const isJwk = shapeCheck(Jwk);
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
+
+/** The Ed25519 keys of a JWK set, other keys left out (RFC 7517 §5); null where it is no JWK set. */
+export function fromJwkSet(value: unknown): readonly KeyRecord[] | null {
+  if (!isObject(value) || !Array.isArray(value.keys)) return null;
+  return value.keys.filter(isJwk).map((jwk) => ({
+    keyId: jwk.kid,
+    purpose: jwk.purpose ?? 'receipt',
+    x: jwk.x,
+    notBefore: jwk.nbf ?? 0,
+    notAfter: jwk.exp ?? null,
+    compromisedAt: jwk.revokedAt ?? null,
+  }));
+}

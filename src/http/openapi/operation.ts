@@ -1,0 +1,82 @@
+// How an operation describes itself: the same schemas that its route enforces and its answers fit.
+// It leaves putting the document together to openapi.ts.
+import { type TSchema, Type } from '@sinclair/typebox';
+import type { DocumentDecoration } from 'elysia';
+import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import type { IntegerParameter } from '#src/http/request/query-string.ts';
+import { ChallengeBody } from '#src/http/response/challenge-body.ts';
+import { ErrorBody } from '#src/http/response/errors.ts';
+
+export type Operation = {
+  /** The path's only parameter. */
+  readonly id?: { readonly name: string; readonly description: string };
+  readonly query?: IntegerParameter;
+  readonly body?: TSchema;
+  /** By status: what it means, and the body's schema (a media type where it is not JSON, null where there is none). */
+  readonly answers: Readonly<Record<number, readonly [description: string, body: TSchema | string | null]>>;
+  /** What a call costs where payment is enforced: decimal US dollars. Absent: free. */
+  readonly paidUsd?: string;
+  /** Further statuses that answer with the error body. */
+  readonly errors?: Readonly<Record<number, string>>;
+};
+
+/** Elysia's `detail`. Typed for OpenAPI 3.0, whose schema type knows no JSON Schema of 3.1: hence the one cast. */
+export function describe(route: RouteFacts, operation: Operation): { detail: DocumentDecoration } {
+  const { summary, description, tag } = route;
+  const { body, answers, paidUsd, errors = {} } = operation;
+  const failures = { ...errors, 500: 'The service failed.' };
+  const detail = {
+    summary,
+    description,
+    tags: [tag],
+    security: [],
+    ...(paidUsd === undefined ? {} : { 'x-payment-info': paymentInfo(paidUsd) }),
+    parameters: parametersOf(operation),
+    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(answers).map(([status, [text, of]]) => [status, response(text, of)]),
+      ),
+      ...(paidUsd === undefined ? {} : { 402: challenge }),
+      ...Object.fromEntries(
+        Object.entries(failures).map(([status, text]) => [status, response(text, ErrorBody)]),
+      ),
+    },
+  };
+  return { detail: detail as unknown as DocumentDecoration };
+}
+
+/** A route that the document leaves out. */
+export const unlisted: { detail: DocumentDecoration } = { detail: { hide: true } };
+
+function parametersOf({ id, query }: Operation) {
+  const path = id === undefined ? [] : [{ ...id, in: 'path', required: true, schema: Type.String() }];
+  if (query === undefined) return path;
+  const { name, min: minimum, max: maximum, default: fallback, description } = query;
+  const schema = Type.Integer({ minimum, maximum, default: fallback });
+  return [...path, { in: 'query', name, required: false, schema, description }];
+}
+
+const challenge = {
+  ...response('Payment required, or the payment is refused: `error` says why.', ChallengeBody),
+  headers: {
+    'PAYMENT-REQUIRED': {
+      description: 'The challenge of x402 version 2: base64 of JSON.',
+      schema: Type.String(),
+    },
+  },
+};
+
+/** As directories of paid services read it. */
+function paymentInfo(amount: string) {
+  return { price: { mode: 'fixed', currency: 'USD', amount }, protocols: [{ x402: {} }] };
+}
+
+function response(description: string, body: TSchema | string | null) {
+  return { description, ...(body === null ? {} : { content: contentOf(body) }) };
+}
+
+function contentOf(body: TSchema | string) {
+  if (typeof body === 'string') return { [body]: { schema: Type.String() } };
+  return { 'application/json': { schema: body } };
+}

@@ -1,0 +1,57 @@
+// The badge: one word on how a job stands. Always 200, so that a page that shows it is never broken.
+import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { unlisted } from '#src/http/openapi/operation.ts';
+import { callOf } from '#src/http/request/request-context.ts';
+import { failureLog } from '#src/http/response/error-log.ts';
+import { type Standing, standingOf } from '#src/http/response/proof-status.ts';
+import { markup } from './markup.ts';
+
+const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
+
+export function badgeRoutes(deps: HttpDeps) {
+  const tell = failureLog(deps, 'badge without records');
+  return new Elysia().get(
+    ROUTES.proofBadge.path,
+    async ({ params, request }) => {
+      const state = await stateOf(deps, params.jobOrReceiptId, (cause) => tell(callOf(request).id, cause));
+      return new Response(badge(state), {
+        headers: {
+          'content-type': 'image/svg+xml',
+          'cache-control': 'public, max-age=30',
+          'content-security-policy': "default-src 'none'",
+        },
+      });
+    },
+    unlisted,
+  );
+}
+
+async function stateOf(
+  deps: HttpDeps,
+  id: string,
+  tell: (cause: unknown) => void,
+): Promise<Standing['state'] | 'unknown'> {
+  try {
+    const standing = await standingOf(deps, id);
+    return isRefused(standing) ? 'unknown' : standing.state;
+  } catch (cause) {
+    tell(cause);
+    return 'unknown';
+  }
+}
+
+function badge(state: keyof typeof COLOURS): string {
+  const left = 78;
+  const width = left + 16 + state.length * 7;
+  const { markup: svg } =
+    markup`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="20" role="img" aria-label="relay proof: ${state}">
+<title>relay proof: ${state}</title>
+<rect width="${width}" height="20" rx="3" fill="#24292f"/>
+<rect x="${left}" width="${width - left}" height="20" rx="3" fill="${COLOURS[state]}"/>
+<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="8" y="14">relay proof</text><text x="${left + 8}" y="14">${state}</text></g>
+</svg>`;
+  return svg;
+}

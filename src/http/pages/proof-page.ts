@@ -1,0 +1,134 @@
+// The proof page: what the API's report says, readable by people and without JavaScript.
+
+import { Elysia } from 'elysia';
+import type { JobRecord } from '#projections/job/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
+import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { describe } from '#src/http/openapi/operation.ts';
+import { STATUS } from '#src/http/response/errors.ts';
+import { type Links, linksFrom } from '#src/http/response/links.ts';
+import { type Standing, standingOf } from '#src/http/response/proof-status.ts';
+import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
+import { type Markup, markup } from './markup.ts';
+import { pagesFrom, RECENT_PROOFS } from './page.ts';
+import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
+
+export function proofPageRoutes(deps: HttpDeps) {
+  const links = linksFrom(deps.settings.baseUrl);
+  const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  return new Elysia().get(
+    ROUTES.proofPage.path,
+    async ({ params }) => {
+      const standing = await standingOf(deps, params.jobOrReceiptId);
+      if (isRefused(standing)) {
+        const text = markup`<h1>No proof here</h1><p class="lead">${standing.message}</p>
+<p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
+        return page(STATUS[standing.refused], {
+          title: 'No proof here',
+          description: standing.message,
+          content: text,
+        });
+      }
+      return page(200, {
+        title: `Proof: ${standing.state}`,
+        description: 'How one relayed call stands, with every check of its receipt.',
+        path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
+        content: proof(standing, links, deps.transparency.latest() !== null),
+        verifies: typeof standing.report?.receiptId === 'string',
+      });
+    },
+    describe(ROUTES.proofPage, operation),
+  );
+}
+
+/** `logged`: this relay keeps a transparency log. */
+function proof(standing: Standing, links: Links, logged: boolean): Markup {
+  const { state, job, report } = standing;
+  return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
+<p class="lead">${inWords(standing)}</p>
+${report === null || report.receiptId === null ? markup`` : ownCheck(report.receiptId, links, logged)}
+${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
+${report === null ? markup`` : reportFacts(report)}
+${report === null ? markup`` : WHAT_IT_PROVES}
+<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can open each of them to whom it likes.</p>
+<h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
+}
+
+/** Filled by the reader's own browser (src/verify/page); what is here before is for who has no script. */
+function ownCheck(receiptId: string, links: Links, logged: boolean): Markup {
+  const of = ({ path }: { readonly path: string }) =>
+    path.replace(/:\w+/, () => encodeURIComponent(receiptId));
+  const inLog = markup`, with <a href="${of(ROUTES.logProof)}">its proof</a> under the newest <a href="${ROUTES.logCheckpoint.path}">checkpoint</a> of the transparency log`;
+  return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
+<h2 id="own-title">Checked by your own browser</h2>
+<p id="own-state" role="status">Nothing was checked in your browser: that takes JavaScript. The rest of this page is what the relay says of itself.</p>
+<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>
+${commandLine(links.at(ROUTES.jwks.path), logged ? links.logProof(receiptId) : null)}</div></section>`;
+}
+
+function inWords({ state, report }: Standing): string {
+  if (report === null) return 'The job is running: there is no receipt yet.';
+  if (!report.ok) return 'At least one check of this relay does not hold: do not rely on this receipt.';
+  return state === 'verified'
+    ? 'This relay says that every check of the receipt holds.'
+    : 'The call failed. This relay says that every check of the receipt holds: that the call failed is what it proves.';
+}
+
+function jobFacts(job: JobRecord): Markup {
+  const rows: readonly (readonly [string, string])[] = [
+    ['Job', job.id],
+    ['Status', job.status],
+    ['Method', job.method],
+    ['Attempts', String(job.attempts)],
+    ['Response status', String(job.responseStatus ?? 'none')],
+    ['Error category', job.errorCategory ?? 'none'],
+    ['Created', job.createdAt],
+    ['Updated', job.updatedAt],
+  ];
+  return markup`<h2>The job, as this relay tells it</h2>${facts(rows)}`;
+}
+
+function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
+  const rows: readonly (readonly [string, string])[] = [
+    ['Receipt', receiptId ?? 'unknown'],
+    ['Key', keyId ?? 'unknown'],
+    ['Signature', signatureVerified ? 'verified' : 'not verified'],
+  ];
+  return markup`<h2>The receipt, as this relay tells it</h2>${facts(rows)}
+<h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
+}
+
+const facts = (rows: readonly (readonly [string, string])[]) =>
+  markup`<dl class="facts">${rows.map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+
+function checkRow({ name, ok, details }: Check): Markup {
+  const compared = ok || details === undefined ? '' : markup`<br><code>${JSON.stringify(details)}</code>`;
+  const pending = ok && isPending(details);
+  const pill = markup`<span class="pill ${pending ? 'warn' : ok ? 'ok' : 'failed'}">${pending ? 'pending' : ok ? 'ok' : 'failed'}</span>`;
+  return markup`<tr><td>${pill}</td>
+<td>${CHECK_WORDS[name]} <code class="muted">${name}</code>${compared}</td></tr>`;
+}
+
+/** A receipt so young that it need not be in the log yet. */
+const isPending = (details: unknown): boolean =>
+  typeof details === 'object' && details !== null && 'pending' in details && details.pending === true;
+
+function addresses({ job, report }: Standing, links: Links, logged: boolean): string[] {
+  const receiptId = report?.receiptId ?? job?.receiptId ?? null;
+  return [
+    ...(job === null ? [] : [links.job(job.id), links.verifyJob(job.id)]),
+    ...(receiptId === null ? [] : [links.receipt(receiptId), links.verifyReceipt(receiptId)]),
+    links.at(ROUTES.jwks.path),
+    ...(logged && receiptId !== null ? [links.logProof(receiptId)] : []),
+    ...(logged ? [links.at(ROUTES.logCheckpoint.path)] : []),
+  ];
+}
+
+const operation = {
+  id: { name: 'jobOrReceiptId', description: 'Identifier of the job or of the receipt.' },
+  answers: { 200: ['The page.', 'text/html'], 404: ['A page that says so.', 'text/html'] } as const,
+  errors: { 503: 'The read models or the event log are unavailable.' },
+};

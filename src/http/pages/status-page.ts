@@ -1,0 +1,119 @@
+// The status page: the monitoring summary, drawn. The same figures as the endpoint's, readable without any script.
+import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { Fault } from '#src/domain/refusal.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { unlisted } from '#src/http/openapi/operation.ts';
+import { readInteger } from '#src/http/request/query-string.ts';
+import { STATUS } from '#src/http/response/errors.ts';
+import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
+import { proofItem } from './front-page.ts';
+import { type Markup, markup } from './markup.ts';
+import { type PageAnswer, pagesFrom } from './page.ts';
+import { processPlots } from './status-process-plots.ts';
+import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-text.ts';
+import { windowPlots } from './status-window-plots.ts';
+
+const { path } = ROUTES.statusPage;
+const DESCRIPTION = 'How this relay does: executions, failures, durations and lag, drawn.';
+const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
+const NOT_KEPT = { 'cache-control': 'no-store' } as const;
+
+export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
+  const drawn = ofTheMoment(deps, async (windowMs: number) => {
+    const summary = await summaries(windowMs);
+    return {
+      title: summary.ok ? 'Status: ok' : 'Status: attention',
+      content: statusOf(summary, deps.clock.now()),
+    };
+  });
+  const page = pagesFrom(deps.settings.baseUrl);
+  return new Elysia().get(
+    path,
+    async ({ request }) => {
+      const wanted = readInteger(request.url, windowMs);
+      if (typeof wanted !== 'number') return wrongWindow(page);
+      try {
+        const content = await drawn(wanted);
+        return page(200, { ...content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY);
+      } catch (error) {
+        if (error instanceof Fault && error.code === 'read_models_unavailable') return away(page, error);
+        throw error;
+      }
+    },
+    unlisted,
+  );
+}
+
+function statusOf(summary: MonitoringResponse, nowMs: number): Markup {
+  const { attention, windowMs: shown, lastUpdatedAt } = { ...summary, ...summary.stats };
+  const reasons =
+    attention.length === 0
+      ? markup`<p class="lead">Executions, receipts and records are as they should be.</p>`
+      : markup`<ul class="lead">${attention.map((reason) => markup`<li>${REASONS[reason]}</li>`)}</ul>`;
+  const last =
+    lastUpdatedAt === null ? 'No event is recorded yet.' : `Last event: ${timeText(lastUpdatedAt)}.`;
+  return markup`<h1>Status: <span class="${summary.status}">${summary.status}</span></h1>
+${reasons}${windowLinks(shown)}${tiles(summary)}
+<h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
+<div class="plots">${windowPlots(summary)}</div>
+<h2>Recent failures</h2>${failures(summary)}
+<h2>This process</h2><p class="muted">Of the process that answered, over its last hour; gone when it ends. Others may do otherwise.</p>
+<div class="plots">${processPlots(summary, nowMs)}</div>
+<p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
+Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
+}
+
+function tiles({ stats, failureRate, durations, projection, process }: MonitoringResponse): Markup {
+  const finished = stats.recentSucceeded + stats.recentFailed;
+  const { p50Ms = null, p95Ms = null } = durations ?? {};
+  const figures: readonly (readonly [string, string, string])[] = [
+    ['Executions', String(finished), `${stats.recentSucceeded} succeeded, ${stats.recentFailed} failed`],
+    ['Failure rate', finished === 0 ? 'none' : percent(failureRate), 'of those that finished'],
+    ['Median duration', p50Ms === null ? 'none' : duration(p50Ms), 'estimate'],
+    ['95th percentile', p95Ms === null ? 'none' : duration(p95Ms), 'estimate'],
+    ['Lag of the records', duration(projection.lagMs), 'behind the event log'],
+    ['In flight', String(stats.running), 'executions, all processes'],
+    ['Uptime', duration(process.uptimeMs), 'of this process'],
+  ];
+  return markup`<dl class="tiles">${figures.map(
+    ([name, figure, note]) =>
+      markup`<div><dt>${name}</dt><dd>${figure}<p class="note">${note}</p></dd></div>`,
+  )}</dl>`;
+}
+
+function failures({ recentFailures, windowMs: shown }: MonitoringResponse): Markup {
+  if (recentFailures.length === 0)
+    return markup`<p class="muted">No execution failed in the last ${windowName(shown)}.</p>`;
+  return markup`<p class="muted">The newest ${count(recentFailures.length, 'failure')} of the window, each with its proof.</p>
+<ol class="proofs">${recentFailures.map(proofItem)}</ol>`;
+}
+
+function windowLinks(shown: number | null): Markup {
+  return markup`<nav aria-label="Window"><ul>${WINDOWS.map(([name, ms]) => {
+    const current = ms === shown ? { markup: ' aria-current="page"' } : '';
+    return markup`<li><a href="${path}?windowMs=${ms}"${current}>${name}</a></li>`;
+  })}</ul></nav>`;
+}
+
+/** Never clamped, here as on the endpoint. */
+function wrongWindow(page: PageAnswer): Promise<Response> {
+  const { min, max } = windowMs;
+  const content = markup`<h1>There is no such window</h1>
+<p class="lead">${windowMs.name} is one whole number of milliseconds from ${min} to ${max}.</p>${windowLinks(null)}`;
+  const title = 'There is no such window';
+  return page(STATUS.invalid_request, { title, description: DESCRIPTION, content }, NOT_KEPT);
+}
+
+function away(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
+  const content = markup`<h1>Status: <span class="attention">the records are unavailable</span></h1>
+<p class="lead">The read models cannot be asked now: they are away, or still replaying the event log. Nothing is lost.</p>
+<h2>What still works</h2><ul><li>Calls are executed, charged once and receipted as ever; so are replays of those made before.</li>
+<li>Policy checks, all documents, and the verification of a receipt that you hold, by the <a href="${ROUTES.jwks.path}">public keys</a>.</li></ul>
+<h2>What does not</h2><ul><li>These figures, and looking up jobs, receipts, proofs and decisions.</li></ul>
+<p>Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>. <a href="${path}">Look again</a>.</p>`;
+  const headers = { ...NOT_KEPT, 'retry-after': String(retryAfterSeconds ?? 1) };
+  const title = 'Status: the records are unavailable';
+  return page(STATUS[code], { title, description: DESCRIPTION, content }, headers);
+}

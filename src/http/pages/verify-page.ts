@@ -1,0 +1,74 @@
+// The page where anyone verifies a receipt in their own browser, and the script that it and the proof page run.
+import { Elysia } from 'elysia';
+import { pathTemplate } from '#src/discovery/route-facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { unlisted } from '#src/http/openapi/operation.ts';
+import { taggedAnswer } from '#src/http/response/conditional-get.ts';
+import { type Markup, markup } from './markup.ts';
+import { pagesFrom } from './page.ts';
+import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
+
+export function verifyPageRoutes(deps: HttpDeps) {
+  const { transparency } = deps;
+  const base = deps.settings.baseUrl.replace(/\/+$/, '');
+  const page = pagesFrom(base, deps.verifyScript);
+  return new Elysia()
+    .get(
+      ROUTES.verifyPage.path,
+      () =>
+        page(200, {
+          title: 'Verify a receipt',
+          description:
+            'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
+          path: ROUTES.verifyPage.path,
+          content: content(base, transparency.latest() !== null),
+          verifies: true,
+        }),
+      unlisted,
+    )
+    .get(
+      ROUTES.verifyScript.path,
+      // Asked again each time, which costs a few bytes: a page takes no other script than its own release's.
+      ({ request }) => taggedAnswer(request, deps.verifyScript, SCRIPT_TYPE, { 'cache-control': 'no-cache' }),
+      unlisted,
+    );
+}
+
+const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
+
+const content = (base: string, logged: boolean): Markup => markup`<h1>Verify a receipt</h1>
+<p class="lead">Your own browser checks it, on this page. Nothing is uploaded: what you paste or choose here stays here.</p>
+<p id="no-script">This page checks with JavaScript, which does not run here. Without it, verify <a href="#command-line">on the command line</a>.</p>
+<form id="verify-form" data-keys="${ROUTES.jwks.path}" aria-label="Verify a receipt" novalidate hidden>
+${field('receipt', 'Receipt', markup`A JWS, the JSON of <code>GET /api/receipts/{id}</code>, or an execution response, whose disclosures are opened too. Paste it, drop a file here, or choose one.`, 7)}
+<fieldset><legend>Keys</legend>
+<p><label class="choice"><input type="radio" name="keys" id="keys-relay" checked><span>This relay’s, fetched from <code>${ROUTES.jwks.path}</code></span></label></p>
+<p><label class="choice"><input type="radio" name="keys" id="keys-own"><span>A key set of mine: kept from before, or of another relay. Then nothing is fetched, and it works offline.</span></label></p>
+<div id="own-keys" hidden>${field('keys', 'Key set', markup`A JWK set (RFC 7517), as <code>${ROUTES.jwks.path}</code> shows it.`, 4)}</div>
+</fieldset>
+<details><summary>More to check: proof of the transparency log, disclosures</summary>
+${field('proof', 'Proof of inclusion', markup`The text of <code>/log/proof/{receiptId}</code>: then the receipt must stand in the transparency log.`, 4)}
+${field('disclosures', 'Disclosures', markup`A JSON array, or the execution response that has them: each must be one that the receipt commits to.`, 4)}
+</details>
+<p><button type="submit">Verify</button></p>
+</form>
+<p id="state" role="status"></p>
+<section id="result" aria-labelledby="result-title" hidden><h2 id="result-title" tabindex="-1">Result</h2><div id="findings"></div></section>
+<h2 id="command-line">On the command line</h2>
+<p>The same checks, by the same code, without a browser and without this relay:</p>
+${commandLine(`${base}${ROUTES.jwks.path}`, logged ? `${base}${pathTemplate(ROUTES.logProof.path)}` : null)}
+${WHAT_IT_PROVES}`;
+
+/** A text that may also come as a file: chosen, or dropped anywhere around it. */
+const field = (
+  id: string,
+  name: string,
+  help: Markup,
+  rows: number,
+): Markup => markup`<div class="drop" id="${id}-drop">
+<label for="${id}">${name}</label>
+<p class="note" id="${id}-help">${help}</p>
+<textarea id="${id}" rows="${rows}" aria-describedby="${id}-help" spellcheck="false" autocomplete="off" autocapitalize="off"></textarea>
+<input type="file" id="${id}-file" aria-label="${name}: choose a file">
+</div>`;

@@ -1,0 +1,86 @@
+// What a paid route asks and says of payment: who pays, the challenge of a 402, the settlement of what was paid.
+// It leaves the wire to the payment protocol, and whether a payment is good for this call to the use case.
+import type { Route } from '#src/domain/event-fields.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
+import { json } from '#src/http/response/json.ts';
+import type { ReadHeader, WireHeaders } from '#src/ports/payment-protocol.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { InputFault } from './validation-error.ts';
+
+export type Payer = {
+  /** null: nothing is charged (demo mode). */
+  readonly presented: PresentedPayment | null;
+  /** Wallet address of the payment; the constant `demo` in demo mode. */
+  readonly payer: string;
+};
+
+/** `hints`: what the schema has against the body, told to whoever is asked to pay. */
+export type RouteRefused = Refused & { readonly hints?: readonly InputFault[] };
+
+export type PaymentGate = {
+  /** Nothing is charged, or a payment header is there, readable or not. Looks at the headers alone. */
+  isOpen(request: Request): boolean;
+  identify(request: Request): Promise<Payer | Refused<'payment_required'>>;
+  /** Every `payment_required`, wherever it was said, is a 402 that can be paid; others have the error body. */
+  refuse(refusal: RouteRefused): Promise<Response>;
+  /** Of an execution that was paid for by the payer of this very call, now or before. */
+  settled(execution: Execution, presented: PresentedPayment | null): Promise<WireHeaders>;
+};
+
+export function paymentGate({ payments, logger }: Pick<HttpDeps, 'payments' | 'logger'>, route: Route) {
+  if (payments === null) return nobodyPays;
+  const gate: PaymentGate = {
+    isOpen: (request) => payments.isPresented(readerOf(request)),
+    async identify(request) {
+      const presented = await payments.read(readerOf(request));
+      return isRefused(presented) ? presented : { presented, payer: presented.payer };
+    },
+    async refuse(refusal) {
+      if (refusal.refused !== 'payment_required') return refusalAnswer(refusal);
+      const { hints = [] } = refusal;
+      const { headers, body } = await payments.challenge({ route, reason: reasonOf(refusal), hints });
+      return json(STATUS.payment_required, body, headers);
+    },
+    async settled({ payment, job }, presented) {
+      if (payment === null || presented === null) return {};
+      const { x402Version } = presented;
+      const delivered = job.status === 'succeeded';
+      try {
+        return await payments.settled({
+          route,
+          payment,
+          x402Version,
+          delivered,
+          completedAt: job.completedAt,
+        });
+      } catch (cause) {
+        // The result stands, and the body names the payment too: whoever has paid must get it.
+        logger.error('an answer went out without its payment header', { jobId: job.id, cause });
+        return {};
+      }
+    },
+  };
+  return gate;
+}
+
+/** Demo mode: everybody is one payer. */
+const nobodyPays: PaymentGate = {
+  isOpen: () => true,
+  identify: async () => ({ presented: null, payer: 'demo' }),
+  refuse: async (refusal) => refusalAnswer(refusal),
+  settled: async () => ({}),
+};
+
+/** An empty header is none: proxies and clients write one for a value that they do not have. */
+function readerOf({ headers }: Request): ReadHeader {
+  return (name) => headers.get(name) || null;
+}
+
+/** A code of the protocol or ours; the code of the refusal where nothing more is known. */
+function reasonOf({ refused: code, details }: Refused): string {
+  const known = typeof details === 'object' && details !== null && 'reason' in details;
+  return known && typeof details.reason === 'string' ? details.reason : code;
+}

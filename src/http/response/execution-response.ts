@@ -1,0 +1,145 @@
+// An execution as a paid route answers it: the schema, the links that work at once, and the job that an error names.
+import { Type } from '@sinclair/typebox';
+import { DecisionRecorded } from '#src/domain/decision/events.ts';
+import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import { shownSignature } from '#src/domain/receipt/payload.ts';
+import { Fault, type Refused } from '#src/domain/refusal.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/http/routes/schema-parts.ts';
+import type { Guided } from '#src/usecases/decisions/decided.ts';
+import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { Links } from './links.ts';
+
+const { network, asset, amount, payTo, payer, transaction } = PaymentFacts.properties;
+
+export const ExecutionResponse = Closed({
+  mode: Mode,
+  idempotentReplay: Type.Boolean({
+    description: 'true: the stored result of an earlier job; nothing was sent.',
+  }),
+  job: Closed({
+    id: Type.String({ pattern: ID_PATTERN.job }),
+    status: Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]),
+    attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+    decisionId: Nullable(Type.String()),
+    responseStatus: Nullable(HttpStatus),
+    errorCategory: Nullable(ErrorCategory),
+    createdAt: Instant,
+    completedAt: Instant,
+  }),
+  receipt: Closed({
+    id: Type.String({ pattern: ID_PATTERN.receipt }),
+    signature: Type.String({ description: '`ed25519:` and the third part of `jws`.' }),
+    replay: Type.Boolean(),
+    jws: Type.String({ description: 'Compact JWS (RFC 7515): the receipt itself.' }),
+    keyId: Type.String(),
+  }),
+  payment: Nullable(Closed({ network, asset, amount, payTo, payer, transaction })),
+  disclosures: Type.Array(Type.String(), {
+    description:
+      'base64url(JSON [salt, name, value]): opens the commitments of the receipt. For the payer only.',
+  }),
+  checkpoint: Nullable(
+    Type.String({
+      description:
+        'The newest checkpoint of the transparency log (a C2SP signed note), with or without this receipt. Keep it: a relay that later drops or rewrites what it covers is caught by it.',
+    }),
+  ),
+  links: Closed({
+    job: Link,
+    receipt: Link,
+    verifyJob: Link,
+    verifyReceipt: Link,
+    proof: Link,
+    decision: Type.Optional(Link),
+  }),
+});
+type ExecutionResponse = typeof ExecutionResponse.static;
+
+const { recommendation, confidence } = DecisionRecorded.properties;
+
+export const GuidedResponse = Closed({
+  ...ExecutionResponse.properties,
+  decision: Closed({
+    id: Type.String({ pattern: ID_PATTERN.decision }),
+    recommendation,
+    confidence,
+    links: Closed({ decision: Link }),
+  }),
+});
+type GuidedResponse = typeof GuidedResponse.static;
+
+/** 200 only where the target's last answer was a 2xx. */
+export const statusOf = ({ job }: Execution) => (job.status === 'succeeded' ? 200 : 502);
+
+/** `checkpoint`: the newest, as it is when this is answered. */
+export function executionShown(
+  execution: Execution,
+  links: Links,
+  checkpoint: string | null,
+): ExecutionResponse {
+  const { mode, replay, job, receipt, payment, disclosures } = execution;
+  const { id, status, attempts, decisionId, responseStatus, errorCategory, createdAt, completedAt } = job;
+  return {
+    mode,
+    idempotentReplay: replay,
+    job: { id, status, attempts, decisionId, responseStatus, errorCategory, createdAt, completedAt },
+    receipt: {
+      id: receipt.id,
+      signature: shownSignature(receipt.jws),
+      replay,
+      jws: receipt.jws,
+      keyId: receipt.keyId,
+    },
+    payment: payment && paymentShown(payment),
+    disclosures: [...disclosures],
+    checkpoint,
+    links: {
+      job: links.job(id),
+      receipt: links.receipt(receipt.id),
+      verifyJob: links.verifyJob(id),
+      verifyReceipt: links.verifyReceipt(receipt.id),
+      proof: links.proof(id),
+      ...(decisionId === null ? {} : { decision: links.decision(decisionId) }),
+    },
+  };
+}
+
+function paymentShown({ network, asset, amount, payTo, payer, transaction }: PaymentFacts) {
+  return { network, asset, amount, payTo, payer, transaction };
+}
+
+export function guidedShown(
+  { execution, decision }: Guided,
+  links: Links,
+  checkpoint: string | null,
+): GuidedResponse {
+  const { decisionId: id, recommendation, confidence } = decision;
+  return {
+    ...executionShown(execution, links, checkpoint),
+    decision: { id, recommendation, confidence, links: { decision: links.decision(id) } },
+  };
+}
+
+/** Where a refusal names a job, the caller gets its address. */
+export function withJobLink<R extends Refused>(refusal: R, links: Links): R {
+  return refusal.details === undefined
+    ? refusal
+    : { ...refusal, details: linkedDetails(refusal.details, links) };
+}
+
+/** So with a fault; anything else that was thrown goes on as it is. */
+export function faultWithJobLink(thrown: unknown, links: Links): unknown {
+  if (!(thrown instanceof Fault)) return thrown;
+  return new Fault(thrown.code, thrown.message, {
+    cause: thrown.cause,
+    details: linkedDetails(thrown.details, links),
+    ...(thrown.retryAfterSeconds === null ? {} : { retryAfterSeconds: thrown.retryAfterSeconds }),
+  });
+}
+
+function linkedDetails(details: unknown, links: Links): unknown {
+  if (typeof details !== 'object' || details === null || !('jobId' in details)) return details;
+  const { jobId } = details;
+  return typeof jobId === 'string' ? { ...details, links: { job: links.job(jobId) } } : details;
+}

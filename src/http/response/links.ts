@@ -1,0 +1,55 @@
+// Addresses of what an answer speaks of: absolute, from PUBLIC_BASE_URL alone, never from the request's Host.
+import { Type } from '@sinclair/typebox';
+import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { Closed, Link, Nullable } from '#src/http/routes/schema-parts.ts';
+
+export type Links = ReturnType<typeof linksFrom>;
+
+export function linksFrom(baseUrl: string) {
+  const base = baseUrl.replace(/\/+$/, '');
+  const to =
+    ({ path }: RouteFacts) =>
+    (id: string) =>
+      base + path.replace(/:[A-Za-z]+/, () => id);
+  return {
+    at: (path: string) => `${base}${path}`,
+    job: to(ROUTES.job),
+    receipt: to(ROUTES.receipt),
+    verifyJob: to(ROUTES.verifyJob),
+    verifyReceipt: to(ROUTES.verifyReceipt),
+    proof: to(ROUTES.proofPage),
+    decision: to(ROUTES.decision),
+    logProof: to(ROUTES.logProof),
+  };
+}
+
+export const ProofLinks = Closed({
+  job: Link,
+  receipt: Nullable(Link),
+  verifyJob: Link,
+  verifyReceipt: Nullable(Link),
+});
+
+export function proofLinks(links: Links, jobId: string, receiptId: string | null) {
+  return {
+    job: links.job(jobId),
+    receipt: receiptId === null ? null : links.receipt(receiptId),
+    verifyJob: links.verifyJob(jobId),
+    verifyReceipt: receiptId === null ? null : links.verifyReceipt(receiptId),
+  };
+}
+
+export const JobLinks = Type.Composite(
+  [ProofLinks, Type.Object({ proof: Link, decision: Type.Optional(Link) })],
+  { additionalProperties: false },
+);
+
+/** Of a job or its receipt: the proof's, the page for people, the decision where there was one. */
+export function jobLinks(links: Links, jobId: string, receiptId: string | null, decisionId: string | null) {
+  return {
+    ...proofLinks(links, jobId, receiptId),
+    proof: links.proof(jobId),
+    ...(decisionId === null ? {} : { decision: links.decision(decisionId) }),
+  };
+}

@@ -1,0 +1,91 @@
+// The canary: a free target to test against, the one address of ours that the relay itself may call. It tells what
+// arrived in numbers and names, gives nothing back that was sent to it as a body, and keeps and logs nothing.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { toHex } from '#src/domain/encoding.ts';
+import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { describe } from '#src/http/openapi/operation.ts';
+import { INTAKE_ERRORS } from '#src/http/request/parse-request.ts';
+import { limitRate, rateRule } from '#src/http/request/rate-limit.ts';
+import { readBody } from '#src/http/request/read-body.ts';
+import { callOf } from '#src/http/request/request-context.ts';
+import { refusalAnswer } from '#src/http/response/errors.ts';
+import { json } from '#src/http/response/json.ts';
+import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
+
+const CanaryEcho = Closed({
+  ok: Type.Literal(true),
+  service: Type.String(),
+  method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
+  receivedAt: Instant,
+  requestId: Type.String(),
+  bodyBytes: Count,
+  bodySha256: Type.String({
+    pattern: '^[0-9a-f]{64}$',
+    description: 'Of the bytes that arrived; hexadecimal.',
+  }),
+  contentType: Nullable(Type.String({ description: 'null: none, or none that is well-formed.' })),
+  webhook: Nullable(
+    Closed(
+      {
+        id: Type.String(),
+        timestamp: Type.Integer({ description: 'Seconds since the Unix epoch.' }),
+        signed: Type.Boolean(),
+      },
+      'Of Standard Webhooks, where webhook-id and webhook-timestamp came well-formed. signed: a signature came; it is not verified here.',
+    ),
+  ),
+});
+
+export function canaryRoutes(deps: HttpDeps) {
+  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
+  const limits = { maxBytes: LIMITS.requestBodyBytes, arrivalMs: LIMITS.requestBodyArrivalMs };
+  const echo =
+    (method: 'GET' | 'POST') =>
+    async ({ request }: { readonly request: Request }) => {
+      const call = callOf(request);
+      const limited = await limitRate(deps.quota, rates, call);
+      if (limited !== null) return refusalAnswer(limited);
+      const bytes = await readBody(request, call, deps.clock, limits);
+      if (!(bytes instanceof Uint8Array)) return refusalAnswer(bytes);
+      return json(200, {
+        ok: true,
+        service: SERVICE.name,
+        method,
+        receivedAt: new Date(deps.clock.now()).toISOString(),
+        requestId: call.id,
+        bodyBytes: bytes.byteLength,
+        bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),
+        contentType: contentType(request.headers),
+        webhook: webhook(request.headers),
+      } satisfies typeof CanaryEcho.static);
+    };
+  return new Elysia()
+    .get(ROUTES.canary.path, echo('GET'), describe(ROUTES.canary, { answers, errors }))
+    .post(ROUTES.canaryPost.path, echo('POST'), {
+      parse: 'none',
+      ...describe(ROUTES.canaryPost, { answers, errors: { ...errors, ...bodyErrors } }),
+    });
+}
+
+/** RFC 9110 §8.3.1. */
+const MEDIA_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:[ \t]*;[ -~]*)?$/;
+
+function contentType(headers: Headers): string | null {
+  const given = headers.get('content-type') ?? '';
+  return given.length <= 200 && MEDIA_TYPE.test(given) ? given : null;
+}
+
+function webhook(headers: Headers): (typeof CanaryEcho.static)['webhook'] {
+  const id = headers.get('webhook-id') ?? '';
+  const timestamp = headers.get('webhook-timestamp') ?? '';
+  if (!/^[\w.-]{1,128}$/.test(id) || !/^\d{1,12}$/.test(timestamp)) return null;
+  return { id, timestamp: Number(timestamp), signed: headers.has('webhook-signature') };
+}
+
+const answers = { 200: ['What arrived.', CanaryEcho] } as const;
+const { 408: late, 413: large, 429: limited } = INTAKE_ERRORS;
+const errors = { 429: limited, 503: 'A part of the service is unavailable: see error.code.' };
+const bodyErrors = { 400: 'The body broke off.', 408: late, 413: large };

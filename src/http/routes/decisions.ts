@@ -1,0 +1,202 @@
+// Decisions on the wire: what was recommended, why, and what became of it. Never the target, headers or body: no event
+// holds them. Lists leave out the hashes as well, and the words of the reasons, which repeat the buyer's limits.
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import type { DecisionRecord, DecisionSummary } from '#projections/decision/query.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { DecisionRecorded } from '#src/domain/decision/events.ts';
+import { ErrorCategory } from '#src/domain/event-fields.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { isRefused, refused } from '#src/domain/refusal.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { describe } from '#src/http/openapi/operation.ts';
+import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
+import { findForSure } from '#src/http/request/read.ts';
+import { refusalAnswer } from '#src/http/response/errors.ts';
+import { json } from '#src/http/response/json.ts';
+import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
+import { RedactionPolicy } from './proofs.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable } from './schema-parts.ts';
+
+const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
+  DecisionRecorded.properties;
+const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = facts.properties;
+
+const shared = {
+  decisionId: Type.String({ pattern: ID_PATTERN.decision }),
+  recommendation,
+  confidence,
+  facts: Closed({ price, network, payTo, trustScore, recentFailureRate, policyVerdict }),
+  createdAt: Instant,
+  expiresAt: Instant,
+  outcome: Closed(
+    {
+      status: Type.Union([
+        Type.Literal('pending_execution'),
+        Type.Literal('running'),
+        Type.Literal('succeeded'),
+        Type.Literal('failed'),
+      ]),
+      jobId: Nullable(Type.String()),
+      receiptId: Nullable(Type.String()),
+      receiptVerified: Type.Boolean(),
+      responseStatus: Nullable(HttpStatus),
+      errorCategory: Nullable(ErrorCategory),
+      attempts: Type.Integer({ minimum: 0, maximum: 3, description: 'Of a job that has ended.' }),
+    },
+    'Of the job that named the decision last.',
+  ),
+  links: Closed({
+    decision: Link,
+    execute: Link,
+    job: Nullable(Link),
+    receipt: Nullable(Link),
+    verifyJob: Nullable(Link),
+    verifyReceipt: Nullable(Link),
+    proof: Nullable(Link),
+  }),
+};
+
+export const DecisionResponse = Closed({
+  ...shared,
+  blockingIssues,
+  warnings,
+  reasons,
+  actionHash: Type.String({ ...actionHash, description: 'Keyed: tells nothing to who has no key.' }),
+  policyHash: Type.String({ ...policyHash, description: 'SHA-256 of the buyer policy, in canonical JSON.' }),
+});
+
+const Codes = Type.Array(Closed({ code: Type.String() }));
+
+export const RecentDecisions = Closed({
+  ok: Type.Boolean(),
+  redactionPolicy: RedactionPolicy,
+  decisions: Type.Array(
+    Closed({
+      ...shared,
+      blockingIssues: Codes,
+      warnings: Codes,
+      reasons: Codes,
+      publicFieldsOnly: Type.Literal(true),
+    }),
+  ),
+});
+
+const DECISION_REDACTION_POLICY = {
+  summary:
+    'Public summaries show what was recommended, on which facts and how it ended, never what was to be sent, where, or under which buyer policy.',
+  redactedFields: [
+    'targetUrl',
+    'requestHeaders',
+    'requestBody',
+    'idempotencyKey',
+    'actionHash',
+    'policyHash',
+    'buyerPolicy',
+    'reasonMessages',
+    'payer',
+  ],
+};
+
+const missing = refused('decision_not_found', 'There is no such decision, or it is no longer retained.');
+const DECISION_ID = new RegExp(ID_PATTERN.decision);
+
+const limit: IntegerParameter = {
+  name: 'limit',
+  ...LIMITS.decisions,
+  description: 'How many, newest first.',
+};
+
+export function decisionRoutes(deps: HttpDeps) {
+  const { reads, progress, settings } = deps;
+  const links = linksFrom(settings.baseUrl);
+  return new Elysia()
+    .get(
+      ROUTES.recentDecisions.path,
+      async ({ request }) => {
+        const wanted = readInteger(request.url, limit);
+        if (typeof wanted !== 'number') return refusalAnswer(wanted);
+        const decisions = await reads.decision.recent(wanted);
+        return json(200, {
+          ok: true,
+          redactionPolicy: DECISION_REDACTION_POLICY,
+          decisions: decisions.map((decision) => summaryShown(decision, links)),
+        } satisfies typeof RecentDecisions.static);
+      },
+      describe(ROUTES.recentDecisions, recentOperation),
+    )
+    .get(
+      ROUTES.decision.path,
+      async ({ params: { id } }) => {
+        const decision = DECISION_ID.test(id)
+          ? await findForSure(progress, () => reads.decision.find(id), missing)
+          : missing;
+        return isRefused(decision) ? refusalAnswer(decision) : json(200, decisionShown(decision, links));
+      },
+      describe(ROUTES.decision, decisionOperation),
+    );
+}
+
+export function decisionShown(decision: DecisionRecord, links: Links): typeof DecisionResponse.static {
+  const said = (found: DecisionRecord['reasons']) => found.map(({ code, message }) => ({ code, message }));
+  return {
+    ...sharedShown(decision, links),
+    blockingIssues: said(decision.blockingIssues),
+    warnings: said(decision.warnings),
+    reasons: said(decision.reasons),
+    actionHash: decision.actionHash,
+    policyHash: decision.policyHash,
+  };
+}
+
+function summaryShown(
+  decision: DecisionSummary,
+  links: Links,
+): (typeof RecentDecisions.static)['decisions'][number] {
+  const codes = (found: DecisionSummary['reasons']) => found.map(({ code }) => ({ code }));
+  return {
+    ...sharedShown(decision, links),
+    blockingIssues: codes(decision.blockingIssues),
+    warnings: codes(decision.warnings),
+    reasons: codes(decision.reasons),
+    publicFieldsOnly: true,
+  };
+}
+
+/** Field by field, so that nothing that a record may come to hold gets out by itself. */
+function sharedShown(decision: DecisionSummary, links: Links) {
+  const { decisionId, recommendation, confidence, createdAt, expiresAt } = decision;
+  const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = decision.facts;
+  const { status, jobId, receiptId, receiptVerified, responseStatus, errorCategory, attempts } =
+    decision.outcome;
+  return {
+    decisionId,
+    recommendation,
+    confidence,
+    facts: { price, network, payTo, trustScore, recentFailureRate, policyVerdict },
+    createdAt,
+    expiresAt,
+    outcome: { status, jobId, receiptId, receiptVerified, responseStatus, errorCategory, attempts },
+    links: {
+      decision: links.decision(decisionId),
+      execute: links.at(PAID_ROUTES['execute/guided-webhook'].path),
+      ...(jobId === null ? NO_JOB : { ...proofLinks(links, jobId, receiptId), proof: links.proof(jobId) }),
+    },
+  };
+}
+
+const NO_JOB = { job: null, receipt: null, verifyJob: null, verifyReceipt: null, proof: null };
+
+const recentOperation = {
+  query: limit,
+  answers: { 200: ['The summaries.', RecentDecisions] } as const,
+  errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
+};
+
+const decisionOperation = {
+  id: { name: 'id', description: 'Identifier of the decision.' },
+  answers: { 200: ['The decision.', DecisionResponse] } as const,
+  errors: { 404: 'No such decision.', 503: 'The read models are unavailable or not up to date.' },
+};

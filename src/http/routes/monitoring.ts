@@ -1,0 +1,136 @@
+// Monitoring and trust on the wire: the read models' verdicts, and what this process knows of itself.
+
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { windowStart } from '#projections/monitoring/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { describe } from '#src/http/openapi/operation.ts';
+import { bucketMs, bucketStarts, Durations, Series, seriesOf } from '#src/http/pages/monitoring-series.ts';
+import { ProcessHistory, type ProcessMeter, ProcessMetrics } from '#src/http/process-metrics.ts';
+import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
+import { refusalAnswer } from '#src/http/response/errors.ts';
+import { json } from '#src/http/response/json.ts';
+import { type Links, linksFrom } from '#src/http/response/links.ts';
+import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
+import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
+
+export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
+
+const AttentionReason = Type.Union([
+  Type.Literal('failure_rate'),
+  Type.Literal('overdue_job'),
+  Type.Literal('unverified_receipt'),
+  Type.Literal('projection_lag'),
+]);
+
+export const JobStats = Closed({
+  total: Count,
+  succeeded: Count,
+  failed: Count,
+  running: Count,
+  recentTotal: Count,
+  recentSucceeded: Count,
+  recentFailed: Count,
+  recentRunning: Count,
+  lastUpdatedAt: Nullable(Instant),
+});
+
+export const MonitoringResponse = Closed({
+  ok: Type.Boolean(),
+  status: Status,
+  attention: Type.Array(AttentionReason, {
+    description: 'Why the status is `attention`; empty where it is ok.',
+  }),
+  windowMs: Type.Integer({ minimum: LIMITS.monitoringWindowMs.min }),
+  failureRate: Type.Number({ minimum: 0, maximum: 1 }),
+  stats: JobStats,
+  series: Series,
+  durations: Durations,
+  recentFailures: Type.Array(ProofSummary),
+  redactionPolicy: RedactionPolicy,
+  process: ProcessMetrics,
+  projection: Closed({ lagEvents: Nullable(Count), lagMs: Type.Number({ minimum: 0 }) }),
+  history: ProcessHistory,
+});
+export type MonitoringResponse = typeof MonitoringResponse.static;
+
+export const windowMs: IntegerParameter = {
+  name: 'windowMs',
+  ...LIMITS.monitoringWindowMs,
+  description: 'Milliseconds back from now; counted in whole minutes.',
+};
+
+export function monitoringRoutes(summaries: Summaries) {
+  return new Elysia().get(
+    ROUTES.monitoring.path,
+    async ({ request }) => {
+      const wanted = readInteger(request.url, windowMs);
+      if (typeof wanted !== 'number') return refusalAnswer(wanted);
+      return json(200, await summaries(wanted));
+    },
+    describe(ROUTES.monitoring, operation),
+  );
+}
+
+/** What the attention rule judges, and what of it is shown. */
+export async function measure({ reads, progress, clock }: HttpDeps, windowMs: number, nowMs = clock.now()) {
+  const [{ stats, failureRate, overdue }, unverifiedReceipts] = await Promise.all([
+    reads.monitoring.summary(nowMs, windowMs),
+    reads.receipt.countUnverified(),
+  ]);
+  const { lagEvents, lagMs } = progress.lag();
+  const { recentSucceeded, recentFailed } = stats;
+  const facts = { recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs };
+  const projection = { lagEvents, lagMs };
+  return {
+    status: executionStatus(facts),
+    attention: attentionReasons(facts),
+    stats,
+    failureRate,
+    projection,
+  };
+}
+
+export type Summaries = (windowMs: number) => Promise<MonitoringResponse>;
+
+/** The same for machines and on the page for people. What this process does is told as of now. */
+export function monitoringSummaries(deps: HttpDeps, meter: ProcessMeter): Summaries {
+  const links = linksFrom(deps.settings.baseUrl);
+  const counted = ofTheMoment(deps, (windowMs: number) => countedOf(deps, links, windowMs));
+  return async (windowMs) => ({
+    ...(await counted(windowMs)),
+    process: meter.read(),
+    history: meter.history(deps.progress.lagHistory()),
+  });
+}
+
+type Counted = Omit<MonitoringResponse, 'process' | 'history'>;
+
+async function countedOf(deps: HttpDeps, links: Links, windowMs: number): Promise<Counted> {
+  const nowMs = deps.clock.now();
+  const since = windowStart(nowMs, windowMs);
+  const [{ attention, ...measured }, counted, failures] = await Promise.all([
+    measure(deps, windowMs, nowMs),
+    deps.reads.monitoring.series(since, bucketStarts(since, nowMs, bucketMs(windowMs))),
+    deps.reads.proof.recentFailures(since, LIMITS.recentFailures),
+  ]);
+  return {
+    ok: measured.status === 'ok',
+    attention: [...attention],
+    windowMs,
+    ...measured,
+    ...seriesOf(counted),
+    recentFailures: failures.map((proof) => proofSummary(proof, links)),
+    redactionPolicy: REDACTION_POLICY,
+  };
+}
+
+const operation = {
+  query: windowMs,
+  answers: { 200: ['The summary.', MonitoringResponse] } as const,
+  errors: { 400: 'windowMs is out of bounds.', 503: 'The read models are unavailable.' },
+};

@@ -1,0 +1,81 @@
+// The trust summary on the wire: measured facts and the score made of them.
+
+import { Type } from '@sinclair/typebox';
+import { Elysia } from 'elysia';
+import { windowStart } from '#projections/monitoring/query.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/domain/monitoring/trust.ts';
+import type { HttpDeps } from '#src/http/deps.ts';
+import { describe } from '#src/http/openapi/operation.ts';
+import { json } from '#src/http/response/json.ts';
+import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { JobStats, measure, Status } from './monitoring.ts';
+import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
+
+export const TrustResponse = Closed({
+  ok: Type.Literal(true),
+  status: Status,
+  x402: Closed({
+    enabled: Type.Boolean(),
+    scheme: Type.String(),
+    network: Type.String(),
+    price: Type.String(),
+  }),
+  storage: Closed({ driver: Type.String(), durable: Type.Boolean(), jobs: Count, receipts: Count }),
+  execution: Closed({
+    windowMs: Count,
+    recentFailureRate: Type.Number({ minimum: 0, maximum: 1 }),
+    stats: JobStats,
+  }),
+  proofExamples: Closed({ recentVerifiedProofs: Count, latestVerifiedProofAt: Nullable(Instant) }),
+  trustScore: Type.Integer({ minimum: 0, maximum: 100, description: 'Of measured facts only.' }),
+  trustComponents: Type.Array(
+    Closed({
+      name: Type.String(),
+      value: Type.Union([Type.Boolean(), Type.Number()]),
+      weight: Type.Number(),
+      score: Type.Number(),
+    }),
+  ),
+  trustSignals: Type.Array(Type.String()),
+});
+
+export function trustRoutes(deps: HttpDeps) {
+  const summary = ofTheMoment(deps, (_: 'trust') => summaryOf(deps));
+  return new Elysia().get(
+    ROUTES.trust.path,
+    async () => json(200, await summary('trust')),
+    describe(ROUTES.trust, operation),
+  );
+}
+
+async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
+  const { reads, settings } = deps;
+  const { scheme, network, price } = settings.offer;
+  const [{ status, stats, failureRate }, receipts, counts] = await Promise.all([
+    measure(deps, TRUST_WINDOW_MS),
+    reads.trust.receipts(windowStart(deps.clock.now(), TRUST_WINDOW_MS)),
+    reads.store.counts(),
+  ]);
+  const facts = trustFacts(settings, stats, receipts, deps.checkpointStanding());
+  const { score, components } = trustScore(facts);
+  return {
+    ok: true,
+    status,
+    x402: { enabled: facts.paymentEnforced, scheme, network, price },
+    storage: { ...settings.storage, jobs: counts.jobs, receipts: counts.receipts },
+    execution: { windowMs: TRUST_WINDOW_MS, recentFailureRate: failureRate, stats },
+    proofExamples: {
+      recentVerifiedProofs: receipts.recentVerified,
+      latestVerifiedProofAt: receipts.latestVerifiedAt,
+    },
+    trustScore: score,
+    trustComponents: [...components],
+    trustSignals: [...trustSignals(facts, settings.offer)],
+  };
+}
+
+const operation = {
+  answers: { 200: ['The summary.', TrustResponse] } as const,
+  errors: { 503: 'The read models are unavailable.' },
+};

@@ -1,0 +1,156 @@
+// Jobs in an audit: each stream folded from its start to its receipt, and then forgotten.
+
+import { type Fault, type Place, placeOf } from '#src/domain/audit/event-location.ts';
+import type { ClaimFacts } from '#src/domain/audit/judge-claim.ts';
+import { jobFaults } from '#src/domain/audit/judge-job.ts';
+import { judgeJobReceipt } from '#src/domain/audit/judge-job-receipt.ts';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
+import type { JobStarted } from '#src/domain/job/events.ts';
+import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
+import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+
+/** `revision`: decimal. */
+type Stored = {
+  readonly stream: string;
+  readonly revision: string;
+  readonly id: string;
+  readonly type: string;
+  readonly data: JsonObject;
+};
+
+/** A job on its way; `lost`: its beginning is not in the record, and all that follows from that goes unsaid. */
+type OpenJob = {
+  readonly job: Job;
+  readonly events: readonly Stored[];
+  readonly last: Place;
+  readonly lost: boolean;
+};
+
+export type JobDeps = {
+  readonly scratch: AuditScratch;
+  readonly primitives: Primitives;
+  /** As announced up to now. */
+  readonly keys: () => readonly KeyRecord[];
+  /** What other streams say against a job's start. */
+  readonly started: (started: JobStarted) => readonly Fault[];
+};
+
+export type JobVerdict = {
+  readonly faults: readonly Fault[];
+  /** Of a receipt, where it can be read. */
+  readonly payload: ReceiptPayload | null;
+};
+
+export type JobAudit = {
+  take(recorded: RecordedEvent, event: JobEvent): Promise<JobVerdict>;
+  statusOf(jobId: string): ClaimFacts['job'];
+  /** Jobs that are not over at the end of the record. */
+  unfinished(): Iterable<{ readonly fault: Fault | null; readonly place: Place }>;
+  readonly jobs: number;
+  readonly receipts: number;
+};
+
+const OVER: Fault = { kind: 'job_event_impossible', message: 'the job is over: its receipt stands before' };
+const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
+
+export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobAudit {
+  const open = scratch.table<OpenJob>('open');
+  const over = scratch.table<true>('over');
+  /** Where a receipt of an id stands. */
+  const receiptIds = scratch.table<string>('receipt');
+  const so = { jobs: 0, receipts: 0 };
+
+  function idFault({ receiptId }: EventOf<'ReceiptSigned'>['data'], { stream }: RecordedEvent): Fault | null {
+    const before = receiptIds.get(receiptId);
+    if (before === null) receiptIds.put(receiptId, stream);
+    if (before === null || before === stream) return null;
+    const message = `a receipt of ${before} has the same id, ${receiptId}`;
+    return { kind: 'receipt_id_repeated', message };
+  }
+
+  /** The job goes on; its receipt, too, is only judged where it may stand. */
+  function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
+    const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
+    const first = job.status === 'absent' && event.type === 'JobStarted';
+    if (job.status === 'absent') so.jobs += lost ? 0 : 1;
+    const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
+    open.put(recorded.stream, {
+      job: evolveJob(job, event),
+      events: withEvent(events, recorded),
+      last: placeOf(recorded),
+      lost: lost || (job.status === 'absent' && !first),
+    });
+    return first ? [...faults, ...started(event.data)] : faults;
+  }
+
+  async function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): Promise<JobVerdict> {
+    so.receipts++;
+    const before = open.get(recorded.stream);
+    const repeated = idFault(event.data, recorded);
+    const faults = [...follow(recorded, event), ...(repeated === null ? [] : [repeated])];
+    open.delete(recorded.stream);
+    over.put(recorded.stream, true);
+    if (before?.job.status !== 'completed') return { faults, payload: null };
+    const events = before.events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
+    const verdict = await judgeJobReceipt(before.job, events, event.data, keys(), primitives);
+    return { faults: [...faults, ...verdict.faults], payload: verdict.payload };
+  }
+
+  return {
+    async take(recorded, event) {
+      if (over.get(recorded.stream) !== null) {
+        if (event.type !== 'ReceiptSigned') return { faults: [OVER], payload: null };
+        so.receipts++;
+        const repeated = idFault(event.data, recorded);
+        return { faults: repeated === null ? [SECOND] : [SECOND, repeated], payload: null };
+      }
+      if (event.type === 'ReceiptSigned') return receipt(recorded, event);
+      return { faults: follow(recorded, event), payload: null };
+    },
+    statusOf(jobId) {
+      const stream = STREAM.job(jobId);
+      if (over.get(stream) !== null) return 'completed';
+      return open.get(stream)?.job.status ?? 'absent';
+    },
+    *unfinished() {
+      for (const [, { job, last: place, lost }] of open.entries()) {
+        if (lost || job.status === 'absent') continue;
+        const message = 'the job is completed, and nobody has signed a receipt for it';
+        const fault: Fault | null = job.status === 'completed' ? { kind: 'receipt_missing', message } : null;
+        yield { fault, place };
+      }
+    },
+    get jobs() {
+      return so.jobs;
+    },
+    get receipts() {
+      return so.receipts;
+    },
+  };
+}
+
+const fresh = (recorded: RecordedEvent): OpenJob => ({
+  job: absentJob,
+  events: [],
+  last: placeOf(recorded),
+  lost: false,
+});
+
+/** More than any job has: of a stream that does not end its receipt is refused in any case. */
+const MOST_EVENTS = 16;
+
+const withEvent = (events: OpenJob['events'], recorded: RecordedEvent): OpenJob['events'] =>
+  events.length < MOST_EVENTS ? [...events, storedOf(recorded)] : events;
+
+const storedOf = ({ stream, revision, id, type, data }: RecordedEvent): Stored => ({
+  stream,
+  revision: String(revision),
+  id,
+  type,
+  data,
+});

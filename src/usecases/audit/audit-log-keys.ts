@@ -1,0 +1,49 @@
+// The signing keys in an audit: as the log has announced them so far, and what a later word on them undoes.
+
+import type { Fault, Place } from '#src/domain/audit/event-location.ts';
+import { keyFaults } from '#src/domain/audit/judge-keys.ts';
+import type { KeyEvent } from '#src/domain/events.ts';
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
+import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
+import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+
+export type KeyAudit = {
+  /** `undone`: receipts before it that the key no longer vouches for. */
+  take(event: KeyEvent): Promise<{ readonly faults: readonly Fault[]; readonly undone: Iterable<Place> }>;
+  /** A receipt that was signed by a key which was valid then. `iat`: Unix seconds. */
+  issued(keyId: string, iat: number, place: Place): void;
+  readonly keys: readonly KeyRecord[];
+};
+
+export function auditKeys(scratch: AuditScratch, sha256: Sha256): KeyAudit {
+  /** Receipts by `<key>/<iat>/<stream>`. */
+  const issued = scratch.table<Place>('issued');
+  let keys: readonly KeyRecord[] = [];
+  let secretCheck: string | null = null;
+
+  function* closedBetween(before: KeyRecord, after: KeyRecord): Generator<Place> {
+    for (const [name, place] of issued.entries(`${before.keyId}/`)) {
+      const iat = Number(name.split('/')[1]);
+      if (keyOpenAt(before, iat) && !keyOpenAt(after, iat)) yield place;
+    }
+  }
+
+  return {
+    get keys() {
+      return keys;
+    },
+    async take(event) {
+      const faults = await keyFaults({ keys, secretCheck }, event, sha256);
+      const { keyId } = event.data;
+      const before = keys.find((key) => key.keyId === keyId);
+      keys = evolveKeys(keys, event);
+      if (event.type === 'KeyActivated') secretCheck ??= event.data.secretCheck;
+      const after = keys.find((key) => key.keyId === keyId);
+      const undone = before === undefined || after === undefined ? [] : closedBetween(before, after);
+      return { faults, undone };
+    },
+    issued(keyId, iat, place) {
+      issued.put(`${keyId}/${String(iat).padStart(16, '0')}/${place.stream}`, place);
+    },
+  };
+}

@@ -1,0 +1,156 @@
+// Payments, claims and decisions in an audit: each stream against itself, and against the jobs that name it.
+
+import type { Fault } from '#src/domain/audit/event-location.ts';
+import { type ClaimFacts, claimedFaults, judgeClaim } from '#src/domain/audit/judge-claim.ts';
+import {
+  type DecisionStory,
+  decidedFaults,
+  judgePayment,
+  NO_STORY,
+  type PaymentStory,
+  paidFaults,
+} from '#src/domain/audit/judge-payment.ts';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { toHex, utf8 } from '#src/domain/encoding.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
+import type { JobStarted } from '#src/domain/job/events.ts';
+import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
+import { identityText } from '#src/domain/payment/identity.ts';
+import type { Sha256 } from '#src/domain/receipt/commitments.ts';
+import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+
+export type MoneyAudit = {
+  payment(stream: string, event: PaymentEvent): Promise<readonly Fault[]>;
+  /** `jobOf`: how far a job has come. */
+  claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
+  decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): Promise<readonly Fault[]>;
+  /** What the streams that a job names say against its start. */
+  started(started: JobStarted): readonly Fault[];
+  /** Payments that are not over: settled without a job, and of unknown fate. */
+  readonly open: Readonly<Record<Open, number>>;
+};
+
+type Open = 'unserved' | 'unconfirmed';
+
+export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
+  const payments = scratch.table<PaymentStory>('payment');
+  /** The stream of an authorization, by what names it to the chain. */
+  const authorizations = scratch.table<string>('authorization');
+  /** The job that a transaction of the chain has paid for. */
+  const transactions = scratch.table<string>('transaction');
+  const claims = scratch.table<Claim>('claim');
+  /** Jobs that ever held a key. */
+  const claimants = scratch.table<string>('claimant');
+  const decisions = scratch.table<DecisionStory>('decision');
+  const open = { unserved: 0, unconfirmed: 0 };
+
+  function putPayment(stream: string, before: PaymentStory, after: PaymentStory): void {
+    const [was, is] = [openOf(before), openOf(after)];
+    if (was !== null) open[was]--;
+    if (is !== null) open[is]++;
+    payments.put(stream, after);
+  }
+
+  /** An authorization moves money once, and so it has one stream. */
+  function twinFault(stream: string, event: PaymentEvent): Fault | null {
+    if (event.type !== 'PaymentReserved') return null;
+    const { network, asset, payer, nonce } = event.data;
+    const name = [network, asset, payer, nonce].join(' ').toLowerCase();
+    const known = authorizations.get(name);
+    if (known === null) authorizations.put(name, stream);
+    if (known === null || known === stream) return null;
+    return { kind: 'payment_used_twice', message: `the same authorization is reserved in ${known}` };
+  }
+
+  /** The stream is named after the authorization, so that no second one can be made for it. */
+  async function nameFault(stream: string, event: PaymentEvent): Promise<Fault | null> {
+    if (event.type !== 'PaymentReserved') return null;
+    const hash = toHex(await sha256(utf8(identityText(event.data))));
+    if (stream === STREAM.payment(hash)) return null;
+    return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
+  }
+
+  function sharedFaults({ jobId, payment }: JobStarted): readonly Fault[] {
+    if (payment === null || payment.transaction === null) return [];
+    const { network, transaction } = payment;
+    const name = `${network} ${transaction}`.toLowerCase();
+    const known = transactions.get(name);
+    if (known === null) transactions.put(name, jobId);
+    if (known === null || known === jobId) return [];
+    return [
+      {
+        kind: 'payment_shared',
+        message: `the transaction ${transaction} has paid for ${known} already, unless a facilitator settles several payments in one`,
+      },
+    ];
+  }
+
+  /** Whoever gave up for a lost key lost it to a job that had claimed it. */
+  function winnerFault(event: PaymentEvent): Fault | null {
+    if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
+    const message = `the key went to ${event.data.lostKeyTo}, and the log does not have its claim`;
+    return { kind: 'claim_missing', message };
+  }
+
+  return {
+    open,
+    async payment(stream, event) {
+      const before = payments.get(stream) ?? NO_STORY;
+      const { story, faults } = judgePayment(before, event);
+      putPayment(stream, before, story);
+      const others = [winnerFault(event), twinFault(stream, event), await nameFault(stream, event)];
+      return [...faults, ...others.filter((fault) => fault !== null)];
+    },
+    claim(stream, event, jobOf) {
+      const before = claims.get(stream) ?? freeClaim;
+      const named =
+        event.type === 'KeyClaimed' ? event.data : before.status === 'held' ? before.claimed : null;
+      const paymentStream = named?.paymentStream ?? null;
+      const payment = paymentStream === null ? null : payments.get(paymentStream);
+      const { claim, faults } = judgeClaim(before, event, { payment, job: jobOf(event.data.jobId) });
+      claims.put(stream, claim);
+      if (event.type === 'KeyClaimed') claimants.put(event.data.jobId, stream);
+      return faults;
+    },
+    async decision({ data }, { data: { decisionId, recommendation } }) {
+      if (decisions.get(decisionId) !== null) {
+        return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
+      }
+      const hash = toHex(await sha256(utf8(canonicalJson(data))));
+      decisions.put(decisionId, { hash, recommendation });
+      return [];
+    },
+    started(started) {
+      const { jobId, paymentStream, claimStream, decisionId } = started;
+      const story = paymentStream === null ? null : payments.get(paymentStream);
+      const claim = claimStream === null ? null : claims.get(claimStream);
+      const decision = decisionId === null ? null : decisions.get(decisionId);
+      if (paymentStream !== null && story !== null)
+        putPayment(paymentStream, story, { ...story, servedBy: story.servedBy ?? jobId });
+      return [
+        ...paidFaults(started, story),
+        ...sharedFaults(started),
+        ...claimedFaults(started, claim),
+        ...decidedFaults(started, decision),
+      ];
+    },
+  };
+}
+
+function openOf({ payment: { status }, servedBy }: PaymentStory): Open | null {
+  switch (status) {
+    case 'settled':
+      return servedBy === null ? 'unserved' : null;
+    case 'reserved':
+    case 'unknown':
+    case 'retried':
+      return 'unconfirmed';
+    case 'absent':
+    case 'rejected':
+    case 'released':
+      return null;
+    default:
+      return status satisfies never;
+  }
+}

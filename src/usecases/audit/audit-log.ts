@@ -1,0 +1,180 @@
+// An audit of the whole record: every event once, in the log's order, and nothing else. Where the events come from, a log
+// or an exported file, is the caller's.
+
+import { evolveTold, reachedAt, type ToldTimes } from '#src/domain/audit/claimed-time.ts';
+import { type Fault, findingOf, homeFault, type Place, placeOf } from '#src/domain/audit/event-location.ts';
+import type { Finding } from '#src/domain/audit/finding.ts';
+import { COMPROMISED } from '#src/domain/audit/judge-job-receipt.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
+import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
+import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '#src/domain/events.ts';
+import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import { auditJobs } from './audit-log-jobs.ts';
+import { auditKeys } from './audit-log-keys.ts';
+import { auditMoney } from './audit-log-money.ts';
+import { auditOrder } from './audit-log-order.ts';
+import { auditTree } from './audit-log-tree.ts';
+
+export type AuditDeps = {
+  readonly primitives: Primitives;
+  /** The caller's to close. */
+  readonly scratch: AuditScratch;
+  /** Called as each is found, in no order that means anything. */
+  readonly onFinding: (finding: Finding) => void;
+};
+
+/** What is no fault of the record, and still worth knowing. */
+export type AuditNotes = {
+  /** Jobs that run, or whose process died and that nobody has closed yet. */
+  readonly openJobs: number;
+  /** Payments that settled and whose job never started. */
+  readonly unservedPayments: number;
+  /** Payments of which the record does not say whether the money moved. */
+  readonly unconfirmedPayments: number;
+  /** Leaves that no checkpoint covers yet; 0 where the record has no checkpoint. */
+  readonly uncoveredLeaves: number;
+  /** Checkpoints behind the first one that does not fit: what is wrong before it makes them wrong, too. */
+  readonly unfitCheckpoints: number;
+};
+
+export type AuditSummary = {
+  readonly events: number;
+  readonly streams: number;
+  readonly jobs: number;
+  readonly receipts: number;
+  readonly keys: number;
+  readonly checkpoints: number;
+  readonly treeSize: number;
+  /** RFC 6962 root over all leaves, base64. */
+  readonly root: string;
+  /** Of the transparency log; null where the record has none. */
+  readonly origin: string | null;
+  /** Position of the last event; null where there is none. */
+  readonly head: string | null;
+  readonly findings: number;
+  readonly notes: AuditNotes;
+};
+
+export type Auditor = {
+  /** One call after another, in global order from the log's first event on. */
+  take(event: RecordedEvent): Promise<void>;
+  /** What only the end can tell; once. */
+  finish(): Promise<AuditSummary>;
+};
+
+export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Auditor {
+  const { sha256 } = primitives;
+  const order = auditOrder(scratch);
+  const keys = auditKeys(scratch, sha256);
+  const money = auditMoney(scratch, sha256);
+  const tree = auditTree(scratch, primitives);
+  const started = money.started;
+  const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
+  let findings = 0;
+  let openJobs = 0;
+  let told: ToldTimes = [];
+
+  function report(fault: Fault, place: Place): void {
+    findings++;
+    onFinding(findingOf(fault, place));
+  }
+  const reportAll = (faults: readonly Fault[], place: Place) => {
+    for (const fault of faults) report(fault, place);
+  };
+
+  async function job(recorded: RecordedEvent, event: JobEvent, place: Place): Promise<void> {
+    const { faults, payload } = await jobs.take(recorded, event);
+    reportAll(faults, place);
+    reportAll(await tree.leaf(place, event, payload), place);
+    if (event.type !== 'ReceiptSigned' || payload === null) return;
+    keys.issued(event.data.keyId, payload.iat, place);
+  }
+
+  async function key(event: KeyEvent, place: Place): Promise<void> {
+    const { faults, undone } = await keys.take(event);
+    reportAll(faults, place);
+    for (const receipt of undone) report(undoneBy(event, place), receipt);
+    await tree.leaf(place, event, null);
+  }
+
+  /** An event where it belongs. */
+  async function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): Promise<void> {
+    told = evolveTold(told, recorded.stream, event);
+    if (isPaymentEvent(event)) return reportAll(await money.payment(recorded.stream, event), place);
+    switch (event.type) {
+      case 'JobStarted':
+      case 'AttemptMade':
+      case 'JobCompleted':
+      case 'ReceiptSigned':
+        return job(recorded, event, place);
+      case 'KeyClaimed':
+      case 'KeyReleased':
+        return reportAll(money.claim(recorded.stream, event, jobs.statusOf), place);
+      case 'DecisionRecorded':
+        return reportAll(await money.decision(recorded, event), place);
+      case 'KeyActivated':
+      case 'KeyRetired':
+        return key(event, place);
+      case 'CheckpointSigned':
+        for (const found of await tree.checkpoint(place, event, keys.keys)) report(found.fault, found.place);
+        return;
+      default:
+        return event satisfies never;
+    }
+  }
+
+  return {
+    async take(recorded) {
+      const place = placeOf(recorded);
+      const { faults, skip } = order.take(recorded);
+      reportAll(faults, place);
+      if (skip) return;
+      const event = readEvent(recorded);
+      const astray = event === null ? UNREADABLE : homeFault(event, recorded.stream);
+      if (event !== null && astray === null) return judge(recorded, event, place);
+      report(astray ?? UNREADABLE, place);
+      // Whatever its stream: the leaves are counted by their types alone.
+      if (event !== null) await tree.leaf(place, event, null);
+    },
+    async finish() {
+      for (const { fault, place } of jobs.unfinished()) {
+        if (fault === null) openJobs++;
+        else report(fault, place);
+      }
+      const broken = tree.broken(Math.floor(reachedAt(told) / 1000));
+      if (broken !== null) report(broken.fault, broken.place);
+      return {
+        events: order.events,
+        streams: order.streams,
+        jobs: jobs.jobs,
+        receipts: jobs.receipts,
+        keys: keys.keys.length,
+        checkpoints: tree.checkpoints,
+        treeSize: tree.size,
+        root: toBase64(await tree.root()),
+        origin: tree.origin,
+        head: order.head,
+        findings,
+        notes: {
+          openJobs,
+          unservedPayments: money.open.unserved,
+          unconfirmedPayments: money.open.unconfirmed,
+          uncoveredLeaves: tree.uncovered,
+          unfitCheckpoints: tree.unfit,
+        },
+      };
+    },
+  };
+}
+
+const UNREADABLE: Fault = {
+  kind: 'event_unreadable',
+  message: 'no type and version that was ever released has such data',
+};
+
+function undoneBy({ type, data }: KeyEvent, { stream, revision }: Place): Fault {
+  const compromised = type === 'KeyRetired' && data.reason === 'compromised';
+  const message = `issued after its key had ended, as ${stream} revision ${revision} says later`;
+  return { kind: 'receipt_key_invalid', message: compromised ? `${message}: ${COMPROMISED}` : message };
+}

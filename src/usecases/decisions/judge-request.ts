@@ -1,0 +1,137 @@
+// The one verdict on a request's target, for policy check, decision and execution: text, name, DNS, mode, quota.
+
+import { type JudgedHeaders, judgeHeaders } from '#src/domain/destination/headers.ts';
+import {
+  judgeAnswer,
+  judgeTarget,
+  type TargetReaders,
+  type TargetRules,
+} from '#src/domain/destination/policy.ts';
+import { readTarget, type Target } from '#src/domain/destination/url.ts';
+import { toHex } from '#src/domain/encoding.ts';
+import type { Route } from '#src/domain/event-fields.ts';
+import {
+  fingerprintText,
+  type NormalRequest,
+  normaliseRequest,
+  type WebhookRequest,
+} from '#src/domain/job/webhook-request.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { type Refused, refused } from '#src/domain/refusal.ts';
+import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
+import type { Resolver } from '#src/ports/resolver.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
+import { tooManyInFlight } from '#src/usecases/execution/slots.ts';
+
+export type JudgeDeps = {
+  readonly rules: TargetRules;
+  readonly readers: TargetReaders;
+  readonly resolver: Resolver;
+  readonly quota: Quota;
+  readonly targetQuotaPerMinute: number;
+};
+
+export type TargetRefused = Refused<
+  | 'invalid_request'
+  | 'unsafe_target'
+  | 'target_blocked'
+  | 'target_not_allowed'
+  | 'target_unresolvable'
+  | 'target_quota_exceeded'
+  | 'too_many_in_flight'
+>;
+
+export type ReadRequest = {
+  readonly target: Target;
+  readonly headers: JudgedHeaders;
+  readonly request: NormalRequest;
+};
+
+/**
+ * What no schema can say: the URL parses, the headers are well-formed. Nothing is judged safe by this. `place`: of the
+ * request in the body that it came in, for faults.
+ */
+export function readRequest(
+  deps: Pick<JudgeDeps, 'readers'>,
+  request: WebhookRequest,
+  place = '',
+): ReadRequest | Refused<'invalid_request'> {
+  const target = readTarget(request.url, deps.readers.parse, `${place}/url`);
+  if ('refused' in target) return target;
+  const headers = judgeHeaders(request.headers ?? {}, `${place}/headers`);
+  if ('refused' in headers) return headers;
+  return { target, headers, request: normaliseRequest(request, target.href) };
+}
+
+export function fingerprint(
+  keyedHash: KeyedHash,
+  request: NormalRequest,
+  route: Route,
+  decisionId: string | null,
+) {
+  return toHex(keyedHash.mac('fingerprint', fingerprintText(request, route, decisionId)));
+}
+
+/** null: allowed. `payer` null where nobody is known to pay yet (policy check): then the host's own quota is looked at. */
+export async function judgeRequest(
+  deps: JudgeDeps,
+  target: Target,
+  payer: string | null,
+): Promise<TargetRefused | null> {
+  const refusal = await judgePlace(deps, target);
+  if (refusal !== null) return refusal;
+  const states = await Promise.all(
+    quotas(deps, target, payer).map(([rule, key]) => deps.quota.look(rule, key)),
+  );
+  return quotaRefusal(states);
+}
+
+/** Whether a request may go there at all, however many have: text, name, mode, DNS. */
+export async function judgePlace(
+  { readers, rules, resolver }: Pick<JudgeDeps, 'readers' | 'rules' | 'resolver'>,
+  target: Target,
+): Promise<TargetRefused | null> {
+  const refusal = judgeTarget(target, readers.describe, rules);
+  if (refusal !== null || target.literal) return refusal;
+  const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs);
+  if (answer.outcome === 'busy') return tooManyInFlight();
+  const dial = judgeAnswer(target, answer, readers.describe, rules);
+  return 'refused' in dial ? dial : null;
+}
+
+/**
+ * Takes one unit of each quota of the target; called once per new execution. The payer's own comes first: whoever has
+ * used that up takes nothing from the others' share of the host.
+ */
+export async function takeQuota(deps: JudgeDeps, target: Target, payer: string): Promise<Refused | null> {
+  for (const [rule, key] of quotas(deps, target, payer)) {
+    const refusal = quotaRefusal([await deps.quota.take(rule, key)]);
+    if (refusal !== null) return refusal;
+  }
+  return null;
+}
+
+const WINDOW_MS = 60_000;
+
+export function targetQuota(deps: Pick<JudgeDeps, 'rules' | 'targetQuotaPerMinute'>): QuotaRule | null {
+  if (deps.rules.mode !== 'blocklist-quota') return null;
+  return { name: 'target-per-payer', windowMs: WINDOW_MS, maxRequests: deps.targetQuotaPerMinute };
+}
+
+function quotas(deps: JudgeDeps, target: Target, payer: string | null): [QuotaRule, string][] {
+  const perPayer = targetQuota(deps);
+  if (perPayer === null) return [];
+  const maxRequests = perPayer.maxRequests * LIMITS.targetQuotaAllPayersFactor;
+  const overall = { ...perPayer, name: 'target', maxRequests };
+  const all: [QuotaRule, string] = [overall, target.hostname];
+  return payer === null ? [all] : [[perPayer, `${payer} ${target.hostname}`], all];
+}
+
+function quotaRefusal(states: readonly QuotaState[]): Refused<'target_quota_exceeded'> | null {
+  const full = states.filter((state) => !state.allowed);
+  if (full.length === 0) return null;
+  const resetMs = Math.max(...full.map((state) => state.resetMs));
+  return refused('target_quota_exceeded', 'This target has had its share of calls for now.', {
+    retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
+  });
+}

@@ -1,0 +1,137 @@
+// The last append of a job: its final attempt, its completion and the receipt over both, stored together or not at all.
+import { utf8 } from '#src/domain/encoding.ts';
+import type { EventOf } from '#src/domain/events.ts';
+import { makeId } from '#src/domain/ids.ts';
+import { closeInterrupted, type Interruption, isRefusedCommand } from '#src/domain/job/commands.ts';
+import { type CompletedJob, evolveJob, type Job, type RunningJob } from '#src/domain/job/state.ts';
+import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
+import { compactJws, type ReceiptLog, receiptPayload, signingInput } from '#src/domain/receipt/payload.ts';
+import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { Digest, Signer } from '#src/ports/signer.ts';
+import {
+  appendUntilKnown,
+  envelope,
+  type JournalDeps,
+  loadJob,
+  type View,
+} from '#src/usecases/event-streams.ts';
+
+export type CloseDeps = JournalDeps & {
+  readonly signer: Signer;
+  readonly digest: Digest;
+  /** What a receipt promises of the transparency log; null while there is none. */
+  readonly receiptLog: () => ReceiptLog | null;
+};
+
+export type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
+
+/** How the closing events get into the log: by default repeated until their fate is known. */
+export type Append = typeof appendUntilKnown;
+
+/** A running job with its events so far, as recorded. */
+export type RunningView = {
+  readonly stream: string;
+  readonly state: RunningJob;
+  readonly events: readonly ChainedEvent[];
+};
+
+export type Closed = { readonly job: CompletedJob; readonly position: string };
+
+/** Closes the job. Where another closed it first, the stored job is answered. */
+export async function closeJob(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed> {
+  return (await closeFirst(deps, running, closing)) ?? loadClosed(deps, running.state.started.jobId);
+}
+
+/**
+ * Signs the receipt over the stream as it will stand, and appends all three events at the revision read. Nothing
+ * signed leaves before that append is acknowledged. null where another wrote to the stream first.
+ */
+async function closeFirst(
+  deps: CloseDeps,
+  running: RunningView,
+  closing: Closing,
+  append: Append = appendUntilKnown,
+): Promise<Closed | null> {
+  const { jobId } = running.state.started;
+  const last = running.events.at(-1);
+  if (last === undefined) throw new Error('a running job has its JobStarted');
+  const ending = envelope(deps, closing, jobId, last.id);
+  const signed = await signReceipt(deps, running, closing, ending);
+  const events = [...ending, ...envelope(deps, [signed], jobId, ending.at(-1)?.id)];
+  try {
+    const { position } = await append(deps, running.stream, last.revision, events);
+    const job = [...closing, signed].reduce<Job>(evolveJob, running.state);
+    if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
+    return { job, position };
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return null;
+    throw error;
+  }
+}
+
+/** The job as it is stored, where it is known to be completed. */
+export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string): Promise<Closed> {
+  const { state, events } = await loadJob(deps.log, jobId);
+  const position = events.at(-1)?.position;
+  if (state.status !== 'completed' || position === undefined)
+    throw new Error('another wrote to a job that still runs');
+  return { job: state, position };
+}
+
+/** Closes a job whose request will never be (re)sent; null where it is not running, or another wrote to it first. */
+export async function closeUnsent(
+  deps: CloseDeps,
+  view: View<Job>,
+  cause: Interruption,
+  append: Append = appendUntilKnown,
+): Promise<Closed | null> {
+  const at = new Date(deps.clock.now()).toISOString();
+  const closing = closeInterrupted(cause, at, view.state);
+  if (isRefusedCommand(closing) || view.state.status !== 'running') return null;
+  return closeFirst(deps, { ...view, state: view.state }, closing, append);
+}
+
+async function signReceipt(
+  deps: CloseDeps,
+  running: RunningView,
+  closing: Closing,
+  ending: readonly NewEvent[],
+): Promise<EventOf<'ReceiptSigned'>> {
+  const { started, attempts } = running.state;
+  const [{ data: attempt }, { data: completed }] = closing;
+  const chained = [...running.events, ...asChained(running.stream, running.events.length, ending)];
+  const chain = await eventChain(chained, (bytes) => deps.digest.sha256(bytes));
+  const now = deps.clock.now();
+  // One key for all that follows, valid at this very `iat`: another may have taken its place by the next line.
+  const key = deps.signer.current(now);
+  const receiptId = makeId('rcpt', deps.entropy.bytes(16));
+  const payload = receiptPayload(
+    { started, attempts: [...attempts, attempt], completed },
+    {
+      receiptId,
+      iat: Math.floor(now / 1000),
+      stream: { id: running.stream, revision: String(chained.length - 1), chain },
+      log: deps.receiptLog(),
+    },
+  );
+  const { keyId } = key;
+  const input = signingInput(payload, keyId);
+  const jws = compactJws(input, await key.sign(utf8(input)));
+  return {
+    type: 'ReceiptSigned',
+    data: {
+      v: 1,
+      jobId: started.jobId,
+      decisionId: started.decisionId,
+      receiptId,
+      keyId,
+      jws,
+      signedAt: new Date(now).toISOString(),
+    },
+  };
+}
+
+/** Appended events as the log will return them; `from`: the revision of the first. */
+export function asChained(stream: string, from: number, events: readonly NewEvent[]): ChainedEvent[] {
+  return events.map(({ type, id, data }, i) => ({ stream, revision: BigInt(from + i), type, id, data }));
+}

@@ -1,0 +1,60 @@
+// The decision-first execution: a recorded decision, read from its stream, approves this very action or does not.
+// All else is the paid execution's, which asks for that approval only of a call that it does not know yet.
+import { judgeApproval } from '#src/domain/decision/approval.ts';
+import type { DecisionRecorded } from '#src/domain/decision/events.ts';
+import { actionHash, decisionHash } from '#src/domain/decision/hashes.ts';
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { STREAM } from '#src/domain/events.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { Guided, GuidedInput } from '#src/usecases/decisions/decided.ts';
+import { readRequest } from '#src/usecases/decisions/judge-request.ts';
+import { withinPatience } from '#src/usecases/with-timeout.ts';
+import { type ExecuteDeps, executeWebhook } from './execute-webhook.ts';
+
+/** Throws `Fault` as the paid execution does. */
+export async function executeGuidedWebhook(
+  deps: ExecuteDeps,
+  { decisionId, action, presented, payer, via }: GuidedInput,
+): Promise<Guided | Refused> {
+  const read = readRequest(deps, action, '/action');
+  if (isRefused(read)) return read;
+  const again = presented === null ? '' : ' Repeat with the same payment header.';
+  const message = `The event log is unavailable: the decision could not be read, nothing was sent.${again}`;
+  const found = await withinPatience(deps.clock, message, () => findDecision(deps, decisionId));
+  const execution = await executeWebhook(deps, {
+    request: action,
+    route: 'execute/guided-webhook',
+    decisionId,
+    decisionHash: found?.hash ?? null,
+    notApproved: judgeApproval(found?.decision ?? null, {
+      actionHash: actionHash(read.request, deps.keyedHash),
+      nowMs: deps.clock.now(),
+    }),
+    presented,
+    payer,
+    via,
+  });
+  if (isRefused(execution)) return execution;
+  if (found === null) throw new Error('a job names a decision that is not in the log');
+  const { recommendation, confidence } = found.decision;
+  return { execution, decision: { decisionId, recommendation, confidence } };
+}
+
+type Found = { readonly decision: DecisionRecorded; readonly hash: string };
+
+const WELL_FORMED = new RegExp(ID_PATTERN.decision);
+
+/** Only a well-formed id makes the name of a stream. */
+async function findDecision(
+  { log, digest }: { readonly log: EventLog; readonly digest: ExecuteDeps['digest'] },
+  decisionId: string,
+): Promise<Found | null> {
+  if (!WELL_FORMED.test(decisionId)) return null;
+  const [recorded] = await log.readStream(STREAM.decision(decisionId), { max: 1 });
+  if (recorded === undefined) return null;
+  const event = decodeEvent(recorded);
+  if (event?.type !== 'DecisionRecorded') throw new Error('an event of a decision cannot be read');
+  return { decision: event.data, hash: decisionHash(recorded.data, digest) };
+}

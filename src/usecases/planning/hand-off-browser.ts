@@ -1,0 +1,98 @@
+// A package of steps for a browser agent elsewhere: the target judged as an execution's would be, nothing called, kept or
+// recorded.
+
+import { readTarget, type Target } from '#src/domain/destination/url.ts';
+import { makeId } from '#src/domain/ids.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import {
+  type HandoffPackage,
+  type HandoffRequest,
+  handoffWarnings,
+  makePackage,
+  missingMembers,
+} from '#src/domain/planning/handoff.ts';
+import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import type { Clock, Entropy } from '#src/ports/clock.ts';
+import {
+  type JudgeDeps,
+  judgePlace,
+  judgeRequest,
+  type TargetRefused,
+} from '#src/usecases/decisions/judge-request.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
+
+/** `resolver`: the one for free look-ups. */
+export type HandoffDeps = JudgeDeps & {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly entropy: Pick<Entropy, 'bytes'>;
+  /** Whose quota of the target is looked at; null where it is not known who will pay. */
+  readonly payer: string | null;
+};
+
+export type Handoff = {
+  readonly verdict:
+    | { readonly allowed: true; readonly handoff: HandoffPackage }
+    | { readonly allowed: false; readonly refusal: TargetRefused };
+  readonly warnings: PolicyCheck['warnings'];
+};
+
+export async function handOffBrowser(
+  deps: HandoffDeps,
+  { targetUrl, actions, returnUrl, idempotencyKey: key }: HandoffRequest,
+): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>> {
+  const missing = missingMembers(actions);
+  if (missing.length > 0) {
+    const message = 'An action lacks what its type needs: see details.';
+    const details = missing.map(({ path, message }) => ({ path: `/actions${path}`, message }));
+    return refused('invalid_handoff_actions', message, { details });
+  }
+  const page = readPage(deps, targetUrl, '/targetUrl');
+  if (isRefused(page)) return page;
+  const back = returnUrl === undefined ? null : readPage(deps, returnUrl, '/returnUrl');
+  if (back !== null && isRefused(back)) return back;
+  const notBack = back === null ? null : await judgePlace(deps, back.target);
+  if (notBack !== null && !mayPass(notBack)) return badReturn(notBack);
+  const idempotencyKey = key ?? null;
+  const warnings = handoffWarnings(actions, idempotencyKey);
+  const refusal = notBack ?? (await judgeRequest(deps, page.target, deps.payer));
+  if (refusal !== null) return { verdict: { allowed: false, refusal }, warnings };
+  const now = deps.clock.now();
+  const { url, pathname } = page;
+  const { origin, hostname } = page.target;
+  const facts = {
+    id: makeId('hnd', deps.entropy.bytes(16)),
+    createdAt: new Date(now).toISOString(),
+    expiresAt: new Date(now + LIMITS.handoff.validMs).toISOString(),
+    target: { url, origin, hostname, pathname },
+    returnUrl: back === null ? null : back.url,
+    idempotencyKey,
+  };
+  return { verdict: { allowed: true, handoff: makePackage(facts, actions) }, warnings };
+}
+
+/** `url`: what a browser is to open: the target's normalised address with the fragment, which no server gets. */
+type Page = { readonly target: Target; readonly url: string; readonly pathname: string };
+
+function readPage({ readers }: HandoffDeps, text: string, place: string): Page | Refused<'invalid_request'> {
+  const parts = readers.parse(text);
+  const target = readTarget(text, () => parts, place);
+  if (isRefused(target)) return target;
+  const [pathname = '/'] = target.path.split('?', 1);
+  return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
+}
+
+/** Nothing is wrong with the request: the same one may be good in a moment. */
+function mayPass({ refused: code, details }: TargetRefused): boolean {
+  if (code === 'too_many_in_flight') return true;
+  return (
+    typeof details === 'object' && details !== null && 'retryable' in details && details.retryable === true
+  );
+}
+
+/** A slip of the request, not of the target: there is no package to say it in. */
+function badReturn({ message }: TargetRefused): Refused<'invalid_request'> {
+  const details = [{ path: '/returnUrl', message }];
+  return refused('invalid_request', 'The returnUrl is not one that this service hands on: see details.', {
+    details,
+  });
+}

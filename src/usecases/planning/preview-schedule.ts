@@ -1,0 +1,73 @@
+// What a schedule would do: its next runs, and what an execution would make of its webhook. Nothing is scheduled, called
+// or kept.
+
+import {
+  type Preview,
+  previewOf,
+  type ScheduleFault,
+  type SchedulePreviewRequest,
+} from '#src/domain/planning/schedule.ts';
+import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import type { Calendar } from '#src/ports/calendar.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
+import { type JudgeDeps, readRequest } from '#src/usecases/decisions/judge-request.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
+
+/** `resolver`: the one for free look-ups. */
+export type PreviewDeps = JudgeDeps & {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly calendar: Calendar;
+  /** Whose quota of the target is looked at; null where it is not known who will pay. */
+  readonly payer: string | null;
+};
+
+export type SchedulePreview = Pick<Preview, 'schedule' | 'localTimes'> & {
+  /** RFC 3339, UTC, milliseconds; in order. */
+  readonly nextRuns: readonly string[];
+  readonly webhook: PolicyCheck;
+  readonly warnings: PolicyCheck['warnings'];
+};
+
+export async function previewSchedule(
+  deps: PreviewDeps,
+  { webhook, schedule }: SchedulePreviewRequest,
+): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
+  const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
+  if ('fault' in preview) {
+    return refuse(preview.fault, readRequest(deps, webhook, '/webhook'));
+  }
+  const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
+  if (isRefused(checked)) return checked;
+  return {
+    schedule: preview.schedule,
+    nextRuns: preview.runs.map((run) => new Date(run).toISOString()),
+    localTimes: preview.localTimes,
+    webhook: checked,
+    warnings: [...checked.warnings, ...warningsOf(preview, checked)],
+  };
+}
+
+/** What is wrong with the webhook is listed before it, under the code of its own. */
+function refuse(
+  { path, message }: ScheduleFault,
+  read: ReturnType<typeof readRequest>,
+): Refused<'invalid_request' | 'invalid_schedule'> {
+  const fault = { path: `/schedule${path}`, message };
+  if (isRefused(read) && Array.isArray(read.details)) return { ...read, details: [...read.details, fault] };
+  return refused('invalid_schedule', 'The schedule cannot be followed: see details.', { details: [fault] });
+}
+
+function warningsOf({ schedule, shifted }: Preview, { normalized }: PolicyCheck): PolicyCheck['warnings'] {
+  const warnings: { code: string; message: string }[] = [];
+  if (schedule.type === 'daily' && normalized.idempotencyKeyPresent) {
+    const message =
+      'With one idempotencyKey every later run is a replay of the first: give each run its own.';
+    warnings.push({ code: 'idempotency_key_shared_by_runs', message });
+  }
+  if (shifted) {
+    const message = 'On one of these days the clock skips the time of day: that run comes as much later.';
+    warnings.push({ code: 'run_shifted_by_clock_change', message });
+  }
+  return warnings;
+}

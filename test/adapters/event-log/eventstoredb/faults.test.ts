@@ -1,0 +1,355 @@
+// What the contract cannot ask of every log: a server that freezes, loses answers, goes away and comes back.
+import assert from 'node:assert/strict';
+import { connect, createServer, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { eventStoreConnection } from '#src/adapters/event-log/eventstoredb/connection.ts';
+import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
+import { liveRequest } from '#src/adapters/event-log/eventstoredb/messages.ts';
+import { eventStoreSettings } from '#src/adapters/event-log/eventstoredb/url.ts';
+import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
+import {
+  assertGlobalOrder,
+  assertWholeStreams,
+  follow,
+  freshId,
+  freshStream,
+  ids,
+  newEvents,
+  within,
+  wrongVersion,
+} from '#test/support/event-log-fixtures.ts';
+import { startProgram } from '#test/support/event-log-process.ts';
+import { waitFor } from '#test/support/service.ts';
+
+const OPTIONS = { timeout: 60_000 };
+/** For calls that are to run into their limit; others get the usual one, which only a hanging server meets. */
+const HASTY = { timeLimitMs: 150 };
+const CLOSER = new URL('../../../support/event-log-eventstoredb-close.ts', import.meta.url).href;
+
+/** Writers that repeat each call until they know, and how many events were acknowledged. */
+async function write(log: EventLog, prefix: string, appends: number): Promise<number> {
+  const counts = Array.from({ length: 16 }, async (_, w) => {
+    let next: bigint | 'no_stream' = 'no_stream';
+    for (let n = 0; n < appends; n++) {
+      const events = newEvents(2);
+      next = (await untilKnown(() => log.append(`${prefix}-${w}x`, next, events))).nextRevision;
+    }
+    return Number(next) + 1;
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+test('eventstoredb: every call on a frozen server is over within its limit', OPTIONS, () =>
+  withEventStore(async ({ server, log, handle }) => {
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    const hasty = handle(HASTY);
+    await untilKnown(() => hasty.head());
+    server.faults.freeze();
+    const calls: [string, () => Promise<unknown>][] = [
+      ['append', () => hasty.append(stream, 0n, newEvents(1))],
+      ['append any', () => hasty.append(stream, 'any', newEvents(1))],
+      ['readStream', () => hasty.readStream(stream)],
+      ['readAll', () => hasty.readAll({ after: null, max: 10 })],
+      ['head', () => hasty.head()],
+    ];
+    for (const [name, call] of calls) await assert.rejects(within(call(), name), EventLogUnavailable, name);
+    assert.deepEqual(await within(hasty.health(), 'health'), { ok: false });
+    await server.faults.thaw();
+    await untilKnown(() => hasty.readStream(stream));
+    await waitFor('health', async () => (await hasty.health()).ok);
+    assert.equal(await log.head(), (await log.readStream(stream)).at(-1)?.position);
+  }),
+);
+
+test('eventstoredb: an append of a frozen server is stored once, however late it lands', OPTIONS, () =>
+  withEventStore(async ({ server, log, handle }) => {
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    const hasty = handle(HASTY);
+    await untilKnown(() => hasty.head());
+    server.faults.freeze();
+    const mine = newEvents(2);
+    await assert.rejects(hasty.append(stream, 0n, mine), EventLogUnavailable);
+    await assert.rejects(hasty.append(stream, 0n, mine), EventLogUnavailable);
+    await server.faults.thaw();
+    const appended = await untilKnown(() => hasty.append(stream, 0n, mine));
+    assert.equal(appended.nextRevision, 2n);
+    assert.deepEqual(ids(await log.readStream(stream, { from: 1n })), ids(mine));
+  }),
+);
+
+for (const expected of ['no_stream', 'any'] as const) {
+  test(`eventstoredb: an answer that was lost: the repeat with ${expected} gets it`, OPTIONS, () =>
+    withEventStore(async ({ server, log, handle }) => {
+      const stream = freshStream();
+      const mine = newEvents(2);
+      server.faults.loseAnswers(1);
+      await assert.rejects(log.append(stream, expected, mine), EventLogUnavailable);
+      // The server forgets ids as it starts; what stands in the stream is known all the same.
+      await server.stop();
+      await server.start();
+      await handle().append(stream, 1n, newEvents(1));
+      const { nextRevision, position } = await untilKnown(() => log.append(stream, expected, mine));
+      const stored = await log.readStream(stream);
+      assert.deepEqual([nextRevision, position], [1n, stored[1]?.position]);
+      assert.equal(stored.length, 3);
+    }),
+  );
+}
+
+test(
+  'eventstoredb: an append that the server gave up is unavailable, and its repeat is stored',
+  OPTIONS,
+  () =>
+    withEventStore(async ({ server, log }) => {
+      const stream = freshStream();
+      const mine = newEvents(1);
+      server.faults.refuseAppends(1);
+      await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
+      assert.equal((await log.append(stream, 'no_stream', mine)).nextRevision, 0n);
+    }),
+);
+
+test('eventstoredb: a server that was away is used again without anybody’s help', OPTIONS, () =>
+  withEventStore(async ({ server, log }) => {
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    const follower = follow(log, { after: null });
+    await follower.until(() => follower.messages.length === 2, 'the event and caught_up');
+    await server.stop();
+    await assert.rejects(log.append(stream, 0n, newEvents(1)), EventLogUnavailable);
+    await assert.rejects(log.head(), EventLogUnavailable);
+    assert.deepEqual(await log.health(), { ok: false });
+    await server.start();
+    const mine = newEvents(1);
+    await within(
+      untilKnown(() => log.append(stream, 0n, mine)),
+      'an append',
+    );
+    await follower.until(() => follower.events().length === 2, 'the event after the outage');
+    await follower.stop();
+    assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
+    assert.equal(follower.messages.length, 3);
+  }),
+);
+
+test(
+  'eventstoredb: 16 writers and a tail lose, double and disorder nothing while connections and subscriptions break',
+  OPTIONS,
+  () =>
+    withEventStore(
+      async ({ server, log, handle }) => {
+        const prefix = `broken${freshId()}`;
+        const follower = follow(handle(), { after: null, filter: { streamPrefixes: [`${prefix}-`] } });
+        await follower.until(() => follower.messages.length > 0, 'caught_up');
+        server.faults.dropSubscriptionsAfter(20);
+        const writing = write(log, prefix, 40);
+        const reached = (count: number) =>
+          follower.until(() => follower.events().length >= count, `${count} events`);
+        await reached(100);
+        server.faults.drop();
+        await reached(300);
+        server.faults.dropSubscriptions();
+        await reached(500);
+        await server.stop();
+        await server.start();
+        await reached(800);
+        server.faults.freeze();
+        await server.faults.thaw();
+        const total = await within(writing, 'the writers');
+        await reached(total);
+        await follower.stop();
+        assert.equal(follower.events().length, 16 * 40 * 2);
+        assertGlobalOrder(follower.events());
+        assertWholeStreams(follower.events());
+        assert.equal(follower.messages.filter(({ kind }) => kind === 'caught_up').length, 1);
+      },
+      { timeLimitMs: 1000 },
+    ),
+);
+
+test('eventstoredb: a subscription on a server that freezes goes on when it thaws', OPTIONS, () =>
+  withEventStore(async ({ server, log, handle }) => {
+    const stream = freshStream();
+    const follower = follow(handle(HASTY), { after: null });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    await log.append(stream, 'no_stream', newEvents(1));
+    await follower.until(() => follower.events().length === 1, 'the first event');
+    server.faults.freeze();
+    const mine = newEvents(1);
+    await assert.rejects(handle(HASTY).append(stream, 0n, mine), EventLogUnavailable);
+    await server.faults.thaw();
+    await untilKnown(() => log.append(stream, 0n, mine));
+    await follower.until(() => follower.events().length === 2, 'the second event');
+    await follower.stop();
+    assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
+  }),
+);
+
+test('eventstoredb: an aborted subscription returns while the server is frozen', OPTIONS, () =>
+  withEventStore(
+    async ({ server, log, handle }) => {
+      const follower = follow(log, { after: null });
+      await follower.until(() => follower.messages.length > 0, 'caught_up');
+      server.faults.freeze();
+      // The one waits for events, the other for its first page.
+      const late = follow(handle(), { after: null });
+      await follower.stop();
+      await late.stop();
+      await server.faults.thaw();
+    },
+    { timeLimitMs: 600_000 },
+  ),
+);
+
+test(
+  'eventstoredb: close is over on a frozen server, and what was handed over is told its fate',
+  OPTIONS,
+  () =>
+    withEventStore(async ({ server, log, handle }) => {
+      const stream = freshStream();
+      await log.append(stream, 'no_stream', newEvents(1));
+      const hasty = handle(HASTY);
+      await untilKnown(() => hasty.head());
+      server.faults.freeze();
+      const handedOver = assert.rejects(hasty.append(stream, 0n, newEvents(1)), EventLogUnavailable);
+      await within(hasty.close(), 'close');
+      await handedOver;
+      await server.faults.thaw();
+    }),
+);
+
+test('eventstoredb: a closed log leaves no connection', OPTIONS, () =>
+  withEventStore(async ({ server, log }) => {
+    const follower = follow(log, { after: null });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    assert.equal(server.connections(), 1);
+    await Promise.all([log.close(), assert.rejects(follower.ended, EventLogUnavailable)]);
+    await waitFor('no connection', () => server.connections() === 0, { limitMs: 20_000 });
+  }),
+);
+
+test('eventstoredb: a process that closed its log ends', OPTIONS, () =>
+  withEventStore(async ({ server }) => {
+    const { ended, lines } = startProgram(CLOSER, [server.url]);
+    const { code, stderr } = await within(ended, 'the end of the process');
+    assert.deepEqual([code, [...lines]], [0, ['closed']], stderr);
+  }),
+);
+
+test('eventstoredb: an outage is told once, and its end too', OPTIONS, async () => {
+  const told: string[] = [];
+  const tell = (message: string) => told.push(message);
+  await withEventStore(
+    async ({ server, log }) => {
+      await log.head();
+      await server.stop();
+      for (let n = 0; n < 3; n++) await assert.rejects(log.head(), EventLogUnavailable);
+      await server.start();
+      await untilKnown(() => log.head());
+      await assert.rejects(log.append(freshStream(), 3n, newEvents(1)));
+      assert.deepEqual(told, ['the event log does not answer', 'the event log answers again']);
+    },
+    { logger: { info: tell, warn: tell, error: tell } },
+  );
+});
+
+test('eventstoredb: an endless read that we end ourselves is no outage', OPTIONS, () =>
+  withEventStore(async ({ server }) => {
+    const told: string[] = [];
+    const tell = (message: string) => told.push(message);
+    const logger = { info: tell, warn: tell, error: tell };
+    const connection = eventStoreConnection(eventStoreSettings(server.url), { timeLimitMs: 5000, logger });
+    await new Promise<void>((resolve) => {
+      const live = connection.listen(liveRequest(), () => live.cancel());
+      void live.ended.then(resolve);
+    });
+    await connection.close();
+    assert.deepEqual(told, []);
+  }),
+);
+
+test('eventstoredb: 20 racers on 4 handles at no_stream while answers are lost: one winner', OPTIONS, () =>
+  withEventStore(async ({ server, handle }) => {
+    const stream = freshStream('claim');
+    const logs = [handle(), handle(), handle(), handle()];
+    server.faults.loseAnswers(2);
+    const results = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, n) => {
+        const mine = newEvents(1);
+        return untilKnown(async () => logs[n % 4]?.append(stream, 'no_stream', mine));
+      }),
+    );
+    const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    assert.equal(lost.length, 19);
+    for (const error of lost) wrongVersion(stream, 'no_stream', 0n)(error);
+    assert.equal((await logs[0]?.readStream(stream))?.length, 1);
+  }),
+);
+
+test('eventstoredb: channels that went dumb are given back', OPTIONS, () =>
+  withEventStore(async ({ server, handle }) => {
+    const log = handle(HASTY);
+    await untilKnown(() => log.head());
+    server.faults.freeze();
+    for (let n = 0; n < 8; n++) await assert.rejects(log.head(), EventLogUnavailable);
+    await server.faults.thaw();
+    await untilKnown(() => log.head());
+    await waitFor('a single connection', () => server.connections() === 1, { limitMs: 20_000 });
+  }),
+);
+
+test('eventstoredb: a connection that went dumb, and stays open, is left for another one', OPTIONS, () =>
+  withEventStore(async ({ server, log }) => {
+    const relay = await startRelay(server.port);
+    // Without the pings of the transport, which would end it after a while.
+    const url = `esdb://127.0.0.1:${relay.port}?tls=false&keepAliveInterval=-1`;
+    const behind = eventStoreDbEventLog({ url, ...HASTY });
+    const follower = follow(behind, { after: null });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    const stream = freshStream();
+    const first = newEvents(1);
+    await untilKnown(() => behind.append(stream, 'no_stream', first));
+    await follower.until(() => follower.events().length === 1, 'the first event');
+    relay.muteAll();
+    const mine = newEvents(1);
+    await within(
+      untilKnown(() => behind.append(stream, 0n, mine)),
+      'an append by another connection',
+    );
+    await log.append(stream, 1n, newEvents(1));
+    await follower.until(() => follower.events().length === 3, 'what others appended meanwhile');
+    await follower.stop();
+    assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
+    await behind.close();
+    relay.end();
+  }),
+);
+
+/** Hands bytes on, until `muteAll`: from then on the connections of that moment say nothing more, and stay open. */
+async function startRelay(port: number) {
+  const sockets: Socket[] = [];
+  const relay = createServer((client) => {
+    const inner = connect(port, '127.0.0.1');
+    sockets.push(client, inner);
+    for (const socket of [client, inner]) socket.on('error', () => {});
+    client.pipe(inner);
+    inner.pipe(client);
+  });
+  await new Promise<void>((resolve) => {
+    relay.listen(0, '127.0.0.1', resolve);
+  });
+  const address = relay.address();
+  return {
+    port: typeof address === 'object' ? address?.port : 0,
+    muteAll() {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    end() {
+      for (const socket of sockets) socket.destroy();
+      relay.close();
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { eventStoreSettings, UnreadableConnectionString } from '#src/adapters/event-log/eventstoredb/url.ts';
+
+test('a connection string says where, how and as whom', () => {
+  const plain = eventStoreSettings('esdb://localhost?tls=false');
+  assert.deepEqual(plain.hosts, [{ address: 'localhost', port: 2113 }]);
+  assert.deepEqual([plain.discover, plain.tls, plain.credentials], [false, null, null]);
+
+  const secure = eventStoreSettings(
+    'kurrentdb+discover://ad%3Amin:p%40ss%2F@one.example:1,two.example/?ConnectionName=r%201',
+  );
+  assert.deepEqual(secure.hosts, [
+    { address: 'one.example', port: 1 },
+    { address: 'two.example', port: 2113 },
+  ]);
+  assert.deepEqual(secure.credentials, { username: 'ad:min', password: 'p@ss/' });
+  assert.deepEqual(secure.tls, { ca: null, user: null });
+  assert.deepEqual([secure.discover, secure.connectionName], [true, 'r 1']);
+});
+
+test('several hosts are a cluster, and one with +discover is too', () => {
+  const discovers = (url: string) => eventStoreSettings(url).discover;
+  assert.deepEqual(
+    ['esdb://a', 'esdb://a,b', 'esdb+discover://a', 'kdb://a', 'kurrent+discover://a'].map(discovers),
+    [false, true, true, false, true],
+  );
+});
+
+test('options are found whatever their case, and those of other clients have no effect', () => {
+  const { keepAliveMs, keepAliveTimeoutMs } = eventStoreSettings(
+    'esdb://a?keep-alive-interval=-1&KEEPALIVETIMEOUT=2500&nodePreference=follower&throwOnAppendFailure=false',
+  );
+  assert.deepEqual([keepAliveMs, keepAliveTimeoutMs], [-1, 2500]);
+});
+
+test('certificates are read from the files named', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'eventstoredb-url-'));
+  try {
+    const file = join(folder, 'a&b@c.crt');
+    writeFileSync(file, 'the CA');
+    const name = encodeURIComponent(file);
+    const { tls } = eventStoreSettings(`esdb://a?tlsCAFile=${name}&userCertFile=${name}&userKeyFile=${name}`);
+    assert.deepEqual([tls?.ca, tls?.user?.cert, tls?.user?.key].map(String), ['the CA', 'the CA', 'the CA']);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('what cannot be read is refused, and no message repeats a part of it', () => {
+  const refusals: [RegExp, string][] = [
+    [/has to look like/, ''],
+    [/has to look like/, 'https://canary:canary@canary'],
+    [/has to look like/, 'esdb://canary:can@ary@canary'],
+    [/has to look like/, 'esdb://canary:can/ary@canary'],
+    [/host or host:port/, 'esdb://canary:1:2'],
+    [/host or host:port/, 'esdb://canary:70000'],
+    [/host or host:port/, 'esdb://a,,canary'],
+    [/percent-encoded/, 'esdb://canary:%@canary'],
+    [/option that is not known/, 'esdb://a?canary=1'],
+    [/tls neither true nor false/, 'esdb://a?tls=canary'],
+    [/name the CA in tlsCAFile/, 'esdb://a?tlsVerifyCert=false'],
+    [/tlsCAFile that cannot be read/, 'esdb://a?tlsCAFile=/canary/ca.crt'],
+    [/userCertFile and userKeyFile together/, `esdb://a?userCertFile=${import.meta.filename}`],
+    [/IP address where TLS needs the name/, 'esdb://127.0.0.1'],
+    [/IP address where TLS needs the name/, 'esdb://a,[::1]:2113'],
+    [/keepAliveInterval that is neither/, 'esdb://a?keepAliveInterval=canary'],
+    [/keepAliveTimeout that is neither/, 'esdb://a?keepAliveTimeout=0'],
+  ];
+  for (const [message, url] of refusals) {
+    assert.throws(
+      () => eventStoreSettings(url),
+      (error: unknown) => {
+        assert.ok(error instanceof UnreadableConnectionString, url);
+        assert.match(error.message, message);
+        return !error.message.includes('canary');
+      },
+      url,
+    );
+  }
+});

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { freshStream, newEvents } from '#test/support/event-log-fixtures.ts';
+import { logDirectory } from '#test/support/event-log-sqlite.ts';
+
+const OPTIONS = { timeout: 60_000 };
+
+async function inDirectory(body: (file: string) => Promise<void>): Promise<void> {
+  const { file, remove } = logDirectory();
+  try {
+    await body(file);
+  } finally {
+    remove();
+  }
+}
+
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+test('sqlite: the directory, the file and its side files are the owner’s alone', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file });
+    await log.append(freshStream(), 'no_stream', newEvents(1));
+    assert.equal(modeOf(dirname(file)), 0o700);
+    for (const path of [file, `${file}-wal`, `${file}-shm`]) assert.equal(modeOf(path), 0o600, path);
+    await log.close();
+  }),
+);
+
+test('sqlite: an empty log has no head; `created` is the clock’s time', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file, now: () => Date.UTC(2031, 4, 6, 7, 8, 9, 10) });
+    assert.equal(await log.head(), null);
+    assert.deepEqual(await log.readAll({ after: null, max: 10 }), []);
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    assert.equal((await log.readStream(stream))[0]?.created, '2031-05-06T07:08:09.010Z');
+    await log.close();
+  }),
+);
+
+test(
+  'sqlite: an event whose row holds no JSON object stops every reader, who says at which position',
+  OPTIONS,
+  () =>
+    inDirectory(async (file) => {
+      const log = await sqliteEventLog({ file });
+      await log.append(freshStream(), 'no_stream', newEvents(1));
+      const foreign = new DatabaseSync(file);
+      const columns = '(position, stream, revision, id, type, created, data, metadata)';
+      for (const [position, data, metadata] of [
+        [2, '{"half":', '{}'],
+        [3, '{}', 'null'],
+        [4, '[]', '{}'],
+      ]) {
+        const stream = `other-${position}`;
+        foreign.exec(
+          `INSERT INTO events ${columns} VALUES (${position}, '${stream}', 0, '${stream}', 't', 0, '${data}', '${metadata}')`,
+        );
+        const stopped = (error: unknown) =>
+          error instanceof EventLogUnavailable && error.message.includes(` 0000000000000000000${position} `);
+        await assert.rejects(log.readStream(stream), stopped);
+        await assert.rejects(
+          log.readAll({ after: `0000000000000000000${Number(position) - 1}`, max: 9 }),
+          stopped,
+        );
+      }
+      foreign.close();
+      assert.equal((await log.readAll({ after: null, max: 1 })).length, 1);
+      await log.close();
+    }),
+);
+
+test('sqlite: no statement changes, deletes or replaces a stored event', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file });
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(2));
+    const before = await log.readAll({ after: null, max: 10 });
+    const foreign = new DatabaseSync(file);
+    const columns = '(position, stream, revision, id, type, created, data, metadata)';
+    for (const sql of [
+      `UPDATE events SET data = '{}'`,
+      'UPDATE events SET position = 9 WHERE position = 1',
+      'DELETE FROM events WHERE position = 2',
+      'DELETE FROM events',
+      `INSERT OR REPLACE INTO events ${columns} VALUES (1, 'other-1', 0, 'i', 't', 0, '{}', '{}')`,
+      `INSERT OR REPLACE INTO events ${columns} VALUES (NULL, '${stream}', 1, 'i', 't', 0, '{}', '{}')`,
+      `INSERT INTO events ${columns} VALUES (1, 'other-1', 0, 'i', 't', 0, '{}', '{}')
+        ON CONFLICT (position) DO UPDATE SET data = '{}'`,
+    ]) {
+      assert.throws(() => foreign.exec(sql), /append-only/, sql);
+    }
+    foreign.close();
+    assert.deepEqual(await log.readAll({ after: null, max: 10 }), before);
+    await log.close();
+  }),
+);
+
+test('sqlite: a file of a newer schema is refused, and says so', OPTIONS, () =>
+  inDirectory(async (file) => {
+    await (await sqliteEventLog({ file })).close();
+    const foreign = new DatabaseSync(file);
+    foreign.exec('PRAGMA user_version = 2');
+    await assert.rejects(sqliteEventLog({ file }), /schema version 2; this program knows up to 1/);
+    foreign.exec('PRAGMA user_version = 1');
+    foreign.close();
+    await (await sqliteEventLog({ file })).close();
+  }),
+);
+
+test(
+  'sqlite: another application’s database, and what is no database, are refused and left alone',
+  OPTIONS,
+  () =>
+    inDirectory(async (file) => {
+      mkdirSync(dirname(file));
+      const foreign = new DatabaseSync(file);
+      foreign.exec('CREATE TABLE recipes (name TEXT)');
+      await assert.rejects(sqliteEventLog({ file }), /is a database, but not an event log/);
+      const tables = foreign.prepare('SELECT name FROM sqlite_schema').all();
+      assert.deepEqual(
+        tables.map((row) => row.name),
+        ['recipes'],
+      );
+      foreign.close();
+      const text = `${file}.txt`;
+      writeFileSync(text, 'not a database, only some text that is long enough to be looked at. '.repeat(20));
+      await assert.rejects(sqliteEventLog({ file: text }), /not a database/);
+    }),
+);
+
+test('sqlite: a file that stays locked at the start is unavailable, not a fault of the file', OPTIONS, () =>
+  inDirectory(async (file) => {
+    mkdirSync(dirname(file));
+    const foreign = new DatabaseSync(file);
+    foreign.exec('BEGIN EXCLUSIVE');
+    await assert.rejects(sqliteEventLog({ file, lockTimeoutMs: 20 }), EventLogUnavailable);
+    const opening = sqliteEventLog({ file });
+    foreign.exec('COMMIT');
+    foreign.close();
+    const log = await opening;
+    assert.deepEqual(await log.health(), { ok: true });
+    await log.close();
+  }),
+);
+
+test('sqlite: ten handles open a new file at once, and each can write', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const logs = await Promise.all(Array.from({ length: 10 }, () => sqliteEventLog({ file })));
+    await Promise.all(logs.map((log, n) => log.append(`note-${n}x`, 'no_stream', newEvents(1))));
+    for (const log of logs) assert.equal((await log.readAll({ after: null, max: 20 })).length, 10);
+    await Promise.all(logs.map((log) => log.close()));
+  }),
+);
+
+test('sqlite: a position of another log is the caller’s fault', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file });
+    await assert.rejects(log.readAll({ after: 'C:12/P:12', max: 1 }), RangeError);
+    const subscription = log.subscribeAll({ after: '12', signal: new AbortController().signal });
+    await assert.rejects(subscription[Symbol.asyncIterator]().next(), RangeError);
+    await log.close();
+  }),
+);

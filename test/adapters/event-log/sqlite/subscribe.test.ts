@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { commitWatch } from '#src/adapters/event-log/sqlite/commit-watch.ts';
+import { openLogFile } from '#src/adapters/event-log/sqlite/file.ts';
+import { type LogReader, logReader } from '#src/adapters/event-log/sqlite/read.ts';
+import { sqliteSubscription } from '#src/adapters/event-log/sqlite/subscribe.ts';
+import { within } from '#test/support/event-log-fixtures.ts';
+import { logDirectory } from '#test/support/event-log-sqlite.ts';
+
+type Bench = {
+  readonly reader: LogReader;
+  /** Another connection stores the next event of one stream. */
+  store(): void;
+  /** Subscribes by way of `reader` until that many events came: what came. */
+  take(count: number, reader: LogReader): Promise<string[]>;
+};
+
+async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
+  const { file, remove } = logDirectory();
+  const db = openLogFile(file);
+  const foreign = new DatabaseSync(file);
+  const watch = commitWatch(db);
+  const insert = foreign.prepare(
+    `INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES ('a-1', ?, ?, 'Noted', 0, '{}', '{}')`,
+  );
+  let stored = 0;
+  const store = () => {
+    insert.run(stored, `event ${stored}`);
+    stored++;
+  };
+  const take = async (count: number, reader: LogReader) => {
+    const abort = new AbortController();
+    const taken: string[] = [];
+    const dependencies = { reader, watch, assertOpen: () => {} };
+    for await (const message of sqliteSubscription(dependencies, { after: null, signal: abort.signal })) {
+      taken.push(message.kind === 'event' ? message.event.id : message.kind);
+      if (taken.filter((one) => one !== 'caught_up').length === count) abort.abort();
+    }
+    return taken;
+  };
+  try {
+    await body({ reader: logReader(db), store, take: (...args) => within(take(...args), 'the events') });
+  } finally {
+    watch.stop();
+    foreign.close();
+    db.close();
+    remove();
+  }
+}
+
+test(
+  'sqlite: a commit of another connection just after a page was read is not slept over',
+  { timeout: 60_000 },
+  () =>
+    withBench(async ({ reader, store, take }) => {
+      store();
+      let pages = 0;
+      const unlucky: LogReader = {
+        ...reader,
+        page(...args) {
+          const page = reader.page(...args);
+          if (pages++ < 3) store();
+          return page;
+        },
+      };
+      assert.deepEqual(await take(4, unlucky), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
+    }),
+);
+
+test('sqlite: a subscription goes on from its position after reads that fail', { timeout: 60_000 }, () =>
+  withBench(async ({ reader, store, take }) => {
+    store();
+    let pages = 0;
+    const failing: LogReader = {
+      ...reader,
+      page(...args) {
+        const number = pages++;
+        if (number % 2 === 0) throw new Error('disk I/O error');
+        const page = reader.page(...args);
+        if (number < 6) store();
+        return page;
+      },
+    };
+    assert.deepEqual(await take(4, failing), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
+  }),
+);
+
+test('sqlite: an abort ends a subscription that waits for a failing log at once', { timeout: 60_000 }, () =>
+  withBench(async ({ reader }) => {
+    const broken: LogReader = {
+      ...reader,
+      page() {
+        throw new Error('disk I/O error');
+      },
+    };
+    const listening = new Set<() => void>();
+    // Aborts as soon as somebody listens, which is in the pause after the failed read.
+    const signal = {
+      aborted: false,
+      addEventListener(_type: 'abort', listener: () => void) {
+        listening.add(listener);
+        this.aborted = true;
+        queueMicrotask(listener);
+      },
+      removeEventListener: (_type: 'abort', listener: () => void) => void listening.delete(listener),
+    };
+    const watch = { count: () => 0, announce() {}, changed: async () => {}, stop() {} };
+    const subscription = sqliteSubscription(
+      { reader: broken, watch, assertOpen() {} },
+      { after: null, signal },
+    );
+    assert.deepEqual(await within(subscription.next(), 'the end'), { done: true, value: undefined });
+    assert.equal(listening.size, 0);
+  }),
+);

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { test } from 'node:test';
+import { httpExchange } from '#src/adapters/payments/exchange.ts';
+
+/** Answers its first request and keeps that connection; from then on it closes without an answer. Counts requests. */
+async function fickleServer() {
+  let requests = 0;
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    let text = '';
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      const head = text.indexOf('\r\n\r\n');
+      if (head < 0) return;
+      const length = Number(/content-length: (\d+)/i.exec(text.slice(0, head))?.[1] ?? 0);
+      if (text.length < head + 4 + length) return;
+      text = text.slice(head + 4 + length);
+      requests++;
+      if (requests > 1) socket.destroy();
+      else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\n{}');
+    });
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  return {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/settle`,
+    count: () => requests,
+    close: () =>
+      new Promise<void>((closed) => {
+        for (const socket of sockets) socket.destroy();
+        server.close(() => closed());
+      }),
+  };
+}
+
+test('a POST goes out once, also where a kept connection closes without an answer', async () => {
+  const server = await fickleServer();
+  try {
+    const ask = { url: server.url, body: { n: 1 }, timeoutMs: 5000 };
+    assert.deepEqual(await httpExchange(ask), { status: 200, dateMs: null, json: {} });
+    assert.deepEqual(await httpExchange(ask), { code: 'unreachable' });
+    assert.equal(server.count(), 2);
+  } finally {
+    await server.close();
+  }
+});
+
+test('an answer that drips is ended by the one time limit', async () => {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{');
+    const drip = setInterval(() => socket.write(' '), 20);
+    socket.on('close', () => clearInterval(drip));
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const url = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/`;
+  try {
+    assert.deepEqual(await httpExchange({ url, timeoutMs: 300 }), { code: 'timeout' });
+  } finally {
+    await new Promise<void>((closed) => server.close(() => closed()));
+  }
+});

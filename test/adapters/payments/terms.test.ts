@@ -1,0 +1,84 @@
+// What is asked, made of the settings: which network, asset and price can be asked for, and what is taken for granted.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  paymentTerms,
+  requirementsOf,
+  UnusableTerms,
+  type X402Settings,
+} from '#src/adapters/payments/terms.ts';
+import { ACCEPTED, challenged, lab, NOBODY, PAY_TO, USDC } from './lab.ts';
+
+const OTHER = '0x2222222222222222222222222222222222222222';
+const BASE: X402Settings = {
+  payTo: PAY_TO,
+  facilitatorUrl: NOBODY,
+  network: 'eip155:8453',
+  priceUsd: '0.003',
+  asset: null,
+  rpcUrl: null,
+  facilitatorTimeoutMs: 5000,
+};
+
+test('the price in units of the network’s own USDC, in its own words', () => {
+  assert.deepEqual(paymentTerms(BASE).requirements, ACCEPTED);
+  const sepolia = paymentTerms({ ...BASE, network: 'eip155:84532', priceUsd: '1' });
+  assert.deepEqual(sepolia.requirements.extra, { name: 'USDC', version: '2', paymentFlow: 'upfront' });
+  assert.deepEqual([sepolia.amount, sepolia.networkV1, sepolia.chainId], ['1000000', 'base-sepolia', 84532]);
+  assert.equal(paymentTerms({ ...BASE, asset: USDC }).assetIsKnown, true);
+});
+
+test('terms that ask for nothing are refused, naming the setting', () => {
+  const cases: readonly [Partial<X402Settings>, UnusableTerms['setting'], RegExp][] = [
+    [{ network: 'eip155:31337' }, 'network', /X402_ASSET/],
+    // its own asset takes no EIP-3009 authorizations
+    [{ network: 'eip155:4326' }, 'network', /EIP-3009/],
+    [{ network: 'eip155:4326', asset: '0xFAfDdbb3FC7688494971a79cc65DCa3EF82079E7' }, 'asset', /EIP-3009/],
+    [{ priceUsd: '0.0000001' }, 'priceUsd', /6 decimals/],
+    [{ priceUsd: '0.0030001' }, 'priceUsd', /6 decimals/],
+    [{ priceUsd: '0.0000001', asset: OTHER }, 'priceUsd', /6 decimals/],
+    [{ priceUsd: '0' }, 'priceUsd', /6 decimals/],
+  ];
+  for (const [change, setting, words] of cases) {
+    assert.throws(
+      () => paymentTerms({ ...BASE, ...change }),
+      (error) => error instanceof UnusableTerms && error.setting === setting && words.test(error.message),
+      JSON.stringify(change),
+    );
+  }
+  assert.equal(paymentTerms({ ...BASE, priceUsd: '0.00300000' }).amount, '3000');
+  assert.equal(paymentTerms({ ...BASE, priceUsd: '10' }).amount, '10000000');
+});
+
+test('an asset that nobody knows is taken for USDC, and the operator is told so at the start', async () => {
+  const odd = await lab({ x402: { network: 'eip155:31337', asset: OTHER } });
+  const { required } = await challenged(odd);
+  const [asked] = required.accepts;
+  assert.deepEqual(asked, { ...ACCEPTED, network: 'eip155:31337', asset: OTHER });
+  const told = ({ lines }: typeof odd) => lines.filter(({ message }) => message.includes('X402_ASSET'));
+  assert.deepEqual(
+    told(odd).map(({ level }) => level),
+    ['warn'],
+  );
+  assert.match(told(odd)[0]?.message ?? '', /6 decimals.*"USD Coin".*"2"/);
+  const sepolia = await lab({ x402: { network: 'eip155:84532', asset: OTHER } });
+  assert.match(told(sepolia)[0]?.message ?? '', /6 decimals.*"USDC".*"2"/);
+  assert.deepEqual(told(await lab({ x402: { asset: USDC } })), []);
+  assert.deepEqual(told(await lab()), []);
+});
+
+test('without a way to the chain the operator is told what then counts as paid, and what is left to it', async () => {
+  const [line] = (await lab()).lines;
+  assert.equal(line?.level, 'warn');
+  assert.match(line?.message ?? '', /X402_RPC_URL.*counts as paid.*relay payments resolve/);
+  assert.deepEqual((await lab({ x402: { rpcUrl: NOBODY } })).lines, []);
+});
+
+test('requirements of a payment: its own amount and payee, ours in the configured spelling', () => {
+  const payTo = '0x52908400098527886E0F7030069857D2E4169EE7';
+  const terms = paymentTerms({ ...BASE, payTo });
+  const ours = { amount: '3000', payTo: payTo.toLowerCase() };
+  assert.deepEqual(requirementsOf(terms, ours), terms.requirements);
+  const before = { amount: '2500', payTo: OTHER };
+  assert.deepEqual(requirementsOf(terms, before), { ...terms.requirements, ...before });
+});

@@ -1,0 +1,124 @@
+// Our own host as the configuration wires it: of all our addresses the canary's alone is called, whatever DNS says of us.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memoryQuota } from '#src/adapters/quota/memory.ts';
+import { wireTargets } from '#src/app/targets.ts';
+import { readConfig } from '#src/config.ts';
+import { readTarget } from '#src/domain/destination/url.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { judgeRequest } from '#src/usecases/decisions/judge-request.ts';
+import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
+import { manualClock } from '#test/support/fakes.ts';
+import { waitFor } from '#test/support/service.ts';
+
+const BASE = 'https://relay.test';
+const CANARY = `${BASE}/api/canary/echo`;
+/** Public, and never dialled: nothing here makes a call. */
+const [OURS, MOVED, THEIRS] = ['93.184.216.40', '93.184.216.41', '93.184.216.50'];
+const ALLOWED = 'allowed';
+const NO_ADDRESS = 'target_unresolvable: The target host has no public address.';
+const UNSAFE = 'unsafe_target: The target is not a public HTTPS endpoint that this service calls.';
+
+type Relay = {
+  readonly dns: DnsServer;
+  /** The words of the verdict, the same before an execution as in a free check. */
+  verdict(url: string): Promise<string>;
+  /** Moves time until our own name has been looked up again. */
+  lookAgain(): Promise<void>;
+};
+
+async function withRelay(
+  answers: Readonly<Record<string, DnsAnswers>>,
+  use: (relay: Relay) => Promise<void>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const dns = await startDnsServer({ answers });
+  const clock = manualClock();
+  const ending = new AbortController();
+  try {
+    const config = readConfig({ PUBLIC_BASE_URL: BASE, EGRESS_DNS_SERVERS: dns.address, ...env });
+    const { rules, readers, resolver, freeResolver } = await wireTargets(
+      config,
+      config.publicBaseUrl ?? assert.fail(),
+      clock,
+      ending.signal,
+    );
+    const deps = { rules, readers, quota: memoryQuota(), targetQuotaPerMinute: 1 };
+    await use({
+      dns,
+      async verdict(url) {
+        const target = readTarget(url, readers.parse);
+        assert.ok(!isRefused(target));
+        const [before, free] = await Promise.all(
+          [resolver, freeResolver].map((each) => judgeRequest({ ...deps, resolver: each }, target, null)),
+        );
+        assert.deepEqual(before, free);
+        return free == null ? ALLOWED : `${free.refused}: ${free.message}`;
+      },
+      async lookAgain() {
+        const looks = clock.slept.length;
+        await waitFor('our name is waited for', () => clock.advanceToNext());
+        await waitFor('our name was looked up again', () => clock.slept.length > looks);
+      },
+    });
+  } finally {
+    ending.abort();
+    await dns.close();
+  }
+}
+
+test('the canary may be called at our own public address, and nothing else there by any name', () =>
+  withRelay({ 'relay.test': [OURS], 'alias.test': [OURS], 'other.test': [THEIRS] }, async (relay) => {
+    for (let i = 0; i < 2; i++) assert.equal(await relay.verdict(CANARY), ALLOWED);
+    for (const path of [
+      '/',
+      '/api/jobs',
+      '/api/canary/echo?more',
+      '/api/canary/echo/',
+      ':8443/api/canary/echo',
+    ])
+      assert.equal(await relay.verdict(BASE + path), UNSAFE, path);
+    for (const path of ['/', '/api/canary/echo'])
+      assert.equal(await relay.verdict(`https://alias.test${path}`), NO_ADDRESS, path);
+    assert.equal(await relay.verdict('https://nobody.test/'), NO_ADDRESS);
+    assert.equal(await relay.verdict(`https://${OURS}/api/canary/echo`), UNSAFE);
+    assert.equal(await relay.verdict('https://other.test/'), ALLOWED);
+  }));
+
+test('an alias of ours is asked for once, as a name without an address is; the canary each time', () =>
+  withRelay({ 'relay.test': [OURS], 'alias.test': [OURS] }, async (relay) => {
+    const before = relay.dns.asked('relay.test');
+    for (let i = 0; i < 3; i++) {
+      await relay.verdict('https://alias.test/');
+      await relay.verdict(CANARY);
+    }
+    // Twice a round: before an execution, and free.
+    assert.deepEqual([relay.dns.asked('alias.test'), relay.dns.asked('relay.test') - before], [2, 6]);
+  }));
+
+test('our name moves: the canary stays, aliases of the new address are refused, those of the old no more', () =>
+  withRelay({ 'relay.test': [OURS], 'alias.test': [MOVED], 'past.test': [OURS] }, async (relay) => {
+    assert.equal(await relay.verdict('https://past.test/'), NO_ADDRESS);
+    relay.dns.set('relay.test', [MOVED]);
+    assert.equal(await relay.verdict(CANARY), ALLOWED);
+    await relay.lookAgain();
+    assert.equal(await relay.verdict(CANARY), ALLOWED);
+    assert.equal(await relay.verdict('https://alias.test/'), NO_ADDRESS);
+    assert.equal(await relay.verdict('https://past.test/'), ALLOWED);
+  }));
+
+test('the first look-up of our name fails: after the next one the same holds', () =>
+  withRelay({ 'relay.test': { rcode: 'SERVFAIL' }, 'alias.test': [OURS] }, async (relay) => {
+    relay.dns.set('relay.test', [OURS]);
+    assert.equal(await relay.verdict(CANARY), ALLOWED);
+    await relay.lookAgain();
+    assert.equal(await relay.verdict(CANARY), ALLOWED);
+    assert.equal(await relay.verdict('https://alias.test/'), NO_ADDRESS);
+    assert.equal(await relay.verdict(`${BASE}/`), UNSAFE);
+  }));
+
+test('EGRESS_DENY_CIDRS and a non-public address win over the canary', async () => {
+  const refusing = async (relay: Relay) => assert.equal(await relay.verdict(CANARY), NO_ADDRESS);
+  await withRelay({ 'relay.test': [OURS] }, refusing, { EGRESS_DENY_CIDRS: `${OURS}/32` });
+  await withRelay({ 'relay.test': [OURS, '10.0.0.1'] }, refusing);
+});

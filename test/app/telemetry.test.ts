@@ -1,0 +1,97 @@
+// What is counted of the log, and how the parts are looked at for a scrape.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
+import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
+import { countedLog, stateLook } from '#src/app/telemetry.ts';
+import { EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
+import { appendUntilKnown } from '#src/usecases/event-streams.ts';
+import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
+import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { readFigures } from '#test/support/figures.ts';
+
+const rest = () => ({ storage: 's', executionsInFlight: 0, lag: { lagEvents: 0, lagMs: 0 } });
+const state = { ...rest(), eventLogUp: true, readModelsUp: true };
+
+function world() {
+  const clock = manualClock();
+  const figures = prometheusFigures({ version: '0', runtime: 'r' });
+  const inner = faultyLog();
+  const log = countedLog(inner, figures, clock);
+  const deps = { log, clock, entropy: systemEntropy(), logger: collectingLogger() };
+  const completed = (): NewEvent[] => [
+    { id: deps.entropy.uuid(), type: 'JobCompleted', data: { status: 'succeeded' }, metadata: {} },
+  ];
+  return {
+    inner,
+    log,
+    completed,
+    append: (stream: string) => letPass(clock, appendUntilKnown(deps, stream, 'no_stream', completed())),
+    read: async () => {
+      const seen = readFigures((await figures.exposition(state)).text);
+      const appends = (outcome: string) => seen.of('relay_event_log_append_seconds_count', { outcome });
+      return {
+        jobs: seen.of('relay_jobs_total', { status: 'succeeded' }),
+        appends: ['stored', 'conflict', 'unknown', 'failed'].map(appends),
+      };
+    },
+  };
+}
+
+test('counted: an append that is stored at once counts once', async () => {
+  const { append, read } = world();
+  await append('job-a');
+  assert.deepEqual(await read(), { jobs: 1, appends: [1, 0, 0, 0] });
+});
+
+test('counted: an append whose answers were lost counts once, however often it was repeated', async () => {
+  const { inner, append, read } = world();
+  inner.onNext('JobCompleted', lostAnswer);
+  inner.onNext('JobCompleted', unavailable);
+  inner.onNext('JobCompleted', lostAnswer);
+  await append('job-a');
+  assert.deepEqual(await read(), { jobs: 1, appends: [1, 0, 3, 0] });
+});
+
+test('counted: what was not stored counts for nothing', async () => {
+  const { inner, log, append, completed, read } = world();
+  await append('job-a');
+  await assert.rejects(append('job-a'), { name: 'WrongExpectedVersion' });
+  inner.onNext('JobCompleted', async () => {
+    throw new TypeError('a fault');
+  });
+  await assert.rejects(log.append('job-b', 'no_stream', completed()), TypeError);
+  assert.deepEqual(await read(), { jobs: 1, appends: [1, 1, 0, 1] });
+});
+
+test('looked at: parts that are away, that throw and that hang are down, and the scrape goes on', async () => {
+  const clock = manualClock();
+  const look = (eventLog: () => Promise<{ ok: boolean }>, readModels = eventLog) =>
+    letPass(clock, stateLook({ clock, eventLog, readModels, rest })());
+  const up = async () => ({ ok: true });
+  const shown = ({ eventLogUp, readModelsUp }: Awaited<ReturnType<typeof look>>) => [
+    eventLogUp,
+    readModelsUp,
+  ];
+  assert.deepEqual(shown(await look(up)), [true, true]);
+  assert.deepEqual(shown(await look(async () => ({ ok: false }), up)), [false, true]);
+  assert.deepEqual(shown(await look(up, () => Promise.reject(new EventLogUnavailable()))), [true, false]);
+  assert.deepEqual(shown(await look(() => new Promise(() => undefined), up)), [false, true]);
+  assert.deepEqual(await look(up), { ...rest(), eventLogUp: true, readModelsUp: true });
+});
+
+test('looked at: once for all who ask at the same time', async () => {
+  let looks = 0;
+  const answered = Promise.withResolvers<{ ok: boolean }>();
+  const part = () => {
+    looks += 1;
+    return answered.promise;
+  };
+  const look = stateLook({ clock: systemClock(), eventLog: part, readModels: part, rest });
+  const asked = Array.from({ length: 50 }, look);
+  answered.resolve({ ok: true });
+  assert.equal((await Promise.all(asked)).filter(({ eventLogUp }) => eventLogUp).length, 50);
+  assert.equal(looks, 2);
+  await look();
+  assert.equal(looks, 4);
+});

@@ -1,0 +1,116 @@
+// relay demo --paid: a real chain, a real payment, and a story whose every fact was compared with what happened.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { CannotRun, EXIT, exitOf } from '#src/cli/exit.ts';
+import { startPaidWorld } from '#src/demo/paid.ts';
+import { runCli } from '#test/support/cli.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { runtimeName } from '#test/support/runtime.ts';
+
+const needs = needsAnvil();
+const TMPDIR = mkdtempSync(join(tmpdir(), 'relay-demo-paid-test-'));
+after(() => rmSync(TMPDIR, { recursive: true, force: true }));
+
+/** The chain is started by it. */
+const SHELL = { env: { TMPDIR }, mayRun: '/bin/sh' };
+
+const FACTS = [
+  'offer_allowed',
+  'charged_once',
+  'job_succeeded',
+  'called_once',
+  'request_as_sent',
+  'webhook_id_is_job',
+  'webhook_signature_valid',
+  'saved_receipt_verified',
+  'receipt_verified_offline',
+  'receipt_names_payment',
+  'payment_settled',
+  'receipt_binds_request',
+  'payment_receipt_signed',
+  'receipt_logged',
+  'replayed',
+  'replay_same_receipt',
+  'replay_not_sent',
+  'replay_not_charged',
+  'links_work',
+];
+
+describe('relay demo --paid', () => {
+  test(
+    '--once --json: one charge of 3000 units, one call, a receipt that names the payment',
+    needs,
+    async () => {
+      const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], SHELL);
+      assert.deepEqual([code, stderr], [0, '']);
+      const story = JSON.parse(stdout);
+      assert.deepEqual(
+        story.facts.map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]),
+        FACTS.map((name) => [name, true]),
+      );
+      assert.equal(story.ok, true);
+      assert.deepEqual(story.balances, {
+        buyer: { before: '9000', after: '6000', afterReplay: '6000' },
+        payee: { before: '0', after: '3000', afterReplay: '3000' },
+      });
+      const { payment, terms, replay, verification } = story;
+      // One spelling in all that is recorded: lower case.
+      const payTo = terms.payTo.toLowerCase();
+      assert.deepEqual([payment.amount, payment.payTo, payment.network], ['3000', payTo, 'eip155:8453']);
+      assert.match(payment.transaction, /^0x[0-9a-f]{64}$/);
+      assert.deepEqual([replay.idempotentReplay, replay.requestsAtTarget], [true, 1]);
+      assert.deepEqual([verification.ok, verification.receiptId], [true, story.receipt.id]);
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    },
+  );
+
+  test('a proxy in the way of the chain: a clear end, and no chain left behind', needs, async () => {
+    const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
+    const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
+    assert.equal(code, EXIT.couldNotRun);
+    assert.match(stderr, /the local chain does not answer/);
+    assert.deepEqual(readdirSync(TMPDIR), []);
+  });
+
+  test('--once: tells it in words, every mark good', needs, async () => {
+    const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once'], SHELL);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
+    assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
+    assert.match(
+      stdout,
+      /\n {2}buyer +9000 units before, 6000 after\n {2}payee +0 units before, 3000 after\n/,
+    );
+    assert.match(stdout, /All is as it should be\.\n$/);
+  });
+
+  test(
+    'where the runtime asks for a permission to start a program and has none: exit 2, and it says which',
+    needs,
+    async () => {
+      const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], {
+        env: { TMPDIR },
+      });
+      const asks = runtimeName === 'deno';
+      assert.equal(code, asks ? EXIT.couldNotRun : EXIT.good);
+      assert.equal(stdout === '', asks);
+      assert.match(stderr, asks ? /^relay: [^\n]*--allow-run[^\n]*\n$/ : /^$/);
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    },
+  );
+
+  test('without a chain for this platform it cannot run, says so, and has started nothing', async () => {
+    const undo: (() => Promise<void>)[] = [];
+    await assert.rejects(
+      startPaidWorld(undo, () => null),
+      (error: unknown) =>
+        error instanceof CannotRun &&
+        exitOf(error) === EXIT.couldNotRun &&
+        /needs a local chain, and @foundry-rs\/anvil is not installed for \w+ \w+$/.test(error.message),
+    );
+    assert.deepEqual(undo, []);
+  });
+});

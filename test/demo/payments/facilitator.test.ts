@@ -1,0 +1,145 @@
+// The local chain and facilitator together, as stock clients meet them.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { x402HTTPClient } from '@x402/core/client';
+import { HTTPFacilitatorClient } from '@x402/core/http';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { type PaymentPayload, type PaymentRequirements, x402Client } from '@x402/fetch';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
+import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+
+const needs = needsAnvil();
+const newPayer = () => privateKeyToAccount(generatePrivateKey());
+type Payer = ReturnType<typeof newPayer>;
+
+const requirements = (changes: Partial<PaymentRequirements> = {}): PaymentRequirements => ({
+  scheme: 'exact',
+  network: 'eip155:8453',
+  amount: '3000',
+  asset: TOKEN,
+  payTo: newPayer().address,
+  maxTimeoutSeconds: 120,
+  extra: { name: 'USD Coin', version: '2' },
+  ...changes,
+});
+
+/** By the stock client, from a challenge as it stands in the header. */
+function pay(payer: Payer, asked: PaymentRequirements): Promise<PaymentPayload> {
+  const client = new x402HTTPClient(registerExactEvmScheme(new x402Client(), { signer: payer }));
+  const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
+  return client.createPaymentPayload({ x402Version: 2, resource, accepts: [asked] });
+}
+
+describe('the local chain and facilitator', () => {
+  let chain: LocalChain;
+  let local: LocalFacilitator;
+  let facilitator: HTTPFacilitatorClient;
+  const payers = Array.from({ length: 200 }, newPayer);
+  const poor = newPayer();
+  const [rich] = payers;
+
+  before(async () => {
+    if (needs.skip) return;
+    chain = await startLocalChain();
+    local = await startLocalFacilitator({ rpcUrl: chain.url });
+    facilitator = new HTTPFacilitatorClient({ url: local.url });
+    await chain.mint(
+      payers.map(({ address }) => address),
+      30_000n,
+    );
+  });
+  after(async () => {
+    if (needs.skip) return;
+    await local.stop();
+    await chain.stop();
+  });
+
+  test('200 settled at once: all land, each moves its amount once', needs, async () => {
+    const asked = requirements();
+    const payments = await Promise.all(payers.map((payer) => pay(payer, asked)));
+    const answers = await Promise.all(payments.map((payment) => facilitator.settle(payment, asked)));
+    assert.deepEqual(
+      answers.filter(({ success }) => !success),
+      [],
+    );
+    assert.equal(new Set(answers.map(({ transaction }) => transaction)).size, 200);
+    const to = asked.payTo as Payer['address'];
+    assert.equal(await chain.balanceOf(to), 600_000n);
+    for (const { address } of payers) assert.equal(await chain.balanceOf(address), 27_000n);
+  });
+
+  test('settled one shortly after the other, on a chain that has seen none: all land', needs, async () => {
+    for (let round = 0; round < 5; round++) {
+      const fresh = await startLocalChain();
+      const own = await startLocalFacilitator({ rpcUrl: fresh.url });
+      const asked = requirements();
+      const some = payers.slice(0, 20);
+      await fresh.mint(
+        some.map(({ address }) => address),
+        3000n,
+      );
+      const settling = some.map(async (payer, n) => {
+        const payment = await pay(payer, asked);
+        // At once they would share one question for the next number.
+        await new Promise((resolve) => setTimeout(resolve, n * 3 * round));
+        return new HTTPFacilitatorClient({ url: own.url }).settle(payment, asked);
+      });
+      const failed = (await Promise.all(settling)).filter(({ success }) => !success);
+      assert.deepEqual(failed, []);
+      await own.stop();
+      await fresh.stop();
+    }
+  });
+
+  test('a good payment is valid, settles, and is used from then on', needs, async () => {
+    assert.ok(rich);
+    const asked = requirements();
+    const payment = await pay(rich, asked);
+    const { nonce } = (payment.payload as { authorization: { nonce: `0x${string}` } }).authorization;
+    assert.equal((await facilitator.verify(payment, asked)).isValid, true);
+    assert.equal(await chain.isSpent(rich.address, nonce), false);
+    const settled = await facilitator.settle(payment, asked);
+    assert.deepEqual([settled.success, settled.payer, settled.network], [true, rich.address, 'eip155:8453']);
+    assert.match(settled.transaction, /^0x[0-9a-f]{64}$/);
+    assert.equal(await chain.isSpent(rich.address, nonce), true);
+    const again = await facilitator.verify(payment, asked);
+    assert.deepEqual([again.isValid, again.invalidReason], [false, 'invalid_exact_evm_nonce_already_used']);
+    const repeated = await facilitator.settle(payment, asked);
+    assert.deepEqual(
+      [repeated.success, repeated.errorReason],
+      [false, 'invalid_exact_evm_nonce_already_used'],
+    );
+    assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 3000n);
+  });
+
+  test(
+    'what it refuses, by code: another payee, another amount, no money, a wrong domain',
+    needs,
+    async () => {
+      assert.ok(rich);
+      const asked = requirements();
+      const payment = await pay(rich, asked);
+      const refusal = async (paid: PaymentPayload, changes: Partial<PaymentRequirements> = {}) =>
+        (await facilitator.verify(paid, { ...asked, ...changes })).invalidReason;
+      assert.deepEqual(
+        [
+          await refusal(payment, { payTo: poor.address }),
+          await refusal(payment, { amount: '3001' }),
+          await refusal(await pay(poor, asked)),
+          await refusal(await pay(rich, { ...asked, extra: { name: 'USD Coin', version: '1' } })),
+          await refusal(await pay(rich, { ...asked, maxTimeoutSeconds: 1 })),
+        ],
+        [
+          'invalid_exact_evm_recipient_mismatch',
+          'invalid_exact_evm_payload_authorization_value_mismatch',
+          'invalid_exact_evm_insufficient_balance',
+          'invalid_exact_evm_signature',
+          'invalid_exact_evm_payload_authorization_valid_before',
+        ],
+      );
+      assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 0n);
+    },
+  );
+});

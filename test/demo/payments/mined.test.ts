@@ -1,0 +1,114 @@
+// Whoever sent a transaction learns that it was mined, whenever its block comes.
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { HTTPFacilitatorClient } from '@x402/core/http';
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } from 'viem';
+import { httpExchange } from '#src/adapters/payments/exchange.ts';
+import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
+import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { mined } from '#src/demo/payments/mined.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { makePayment, newPayer } from '#test/support/payer.ts';
+import { waitFor } from '#test/support/service.ts';
+
+const needs = needsAnvil();
+const hash: Hex = `0x${'ab'.repeat(32)}`;
+
+test('asks until the receipt is there', async () => {
+  const receipt = { status: 'success' } as TransactionReceipt;
+  let asked = 0;
+  const getTransactionReceipt = async () => {
+    asked += 1;
+    if (asked < 3) throw new TransactionReceiptNotFoundError({ hash });
+    return receipt;
+  };
+  assert.equal(await mined({ getTransactionReceipt }, hash), receipt);
+  assert.equal(asked, 3);
+});
+
+test('a chain that cannot be asked is not asked again', async () => {
+  let asked = 0;
+  const getTransactionReceipt = async () => {
+    asked += 1;
+    throw new Error('away');
+  };
+  await assert.rejects(mined({ getTransactionReceipt }, hash), /away/);
+  assert.equal(asked, 1);
+});
+
+describe('the local facilitator', () => {
+  let chain: LocalChain;
+  let front: Server;
+  let local: LocalFacilitator;
+  /** What it asks of the chain; the answer waits for `heard`. */
+  let heard: (method: string, params: readonly unknown[]) => Promise<void> | undefined = () => undefined;
+
+  before(async () => {
+    if (needs.skip) return;
+    chain = await startLocalChain();
+    front = createServer(async (request, response) => {
+      let text = '';
+      for await (const chunk of request) text += String(chunk);
+      const body = JSON.parse(text);
+      const answer = await httpExchange({ url: chain.url, body, timeoutMs: 30_000 });
+      await heard(body.method, body.params ?? []);
+      if ('code' in answer) response.destroy();
+      else response.writeHead(answer.status).end(JSON.stringify(answer.json));
+    });
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    const { port } = front.address() as AddressInfo;
+    local = await startLocalFacilitator({ rpcUrl: `http://127.0.0.1:${port}` });
+  });
+  after(async () => {
+    if (needs.skip) return;
+    await local.stop();
+    front.closeAllConnections();
+    front.close();
+    await chain.stop();
+  });
+
+  test(
+    'notices the last block of all, also where it comes while it looks at the one before',
+    needs,
+    async () => {
+      const payer = newPayer();
+      await chain.mint([payer.address], 3000n);
+      const terms: PaymentRequirements = {
+        scheme: 'exact',
+        network: 'eip155:8453',
+        amount: '3000',
+        asset: TOKEN,
+        payTo: newPayer().address,
+        maxTimeoutSeconds: 120,
+        extra: { name: 'USD Coin', version: '2' },
+      };
+      const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
+      const asked: PaymentRequired = { x402Version: 2, resource, accepts: [terms] };
+      const { payload } = await makePayment(payer, asked);
+
+      const seen = { receipts: 0, numbers: 0, held: false, settled: false };
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      heard = (method, params) => {
+        if (method === 'eth_getTransactionReceipt') seen.receipts += 1;
+        if (method === 'eth_blockNumber') seen.numbers += 1;
+        if (method !== 'eth_getBlockByNumber' || params[1] !== true) return undefined;
+        seen.held = true;
+        return released;
+      };
+      await chain.automine(false);
+      const settling = new HTTPFacilitatorClient({ url: local.url }).settle(payload, terms).finally(() => {
+        seen.settled = true;
+      });
+      await waitFor('it looks', () => seen.held || seen.receipts >= 3);
+      const { numbers } = seen;
+      await chain.mine();
+      await waitFor('it has seen the block', () => seen.settled || seen.numbers >= numbers + 3);
+      release();
+      const { success, errorReason } = await settling;
+      assert.deepEqual([success, errorReason], [true, undefined]);
+    },
+  );
+});

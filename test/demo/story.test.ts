@@ -1,0 +1,214 @@
+// The demo's story against relays that lie: each lie is found and named, so that a good story means something.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { FoundWrong } from '#src/cli/exit.ts';
+import { runStory, type Story } from '#src/demo/story.ts';
+import type { DemoTarget, Received } from '#src/demo/target.ts';
+import { toJwk } from '#src/domain/signing-keys/keys.ts';
+import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
+import { payloadOf, signed } from '#test/support/given-receipt.ts';
+import { primitives, sha256, testKey } from '#test/support/primitives.ts';
+import { smallLog } from '#test/support/small-log.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'relay-story-test-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const key = testKey();
+const payload = await payloadOf();
+const jws = await signed(payload, key);
+const log = smallLog();
+for (const data of [sha256('another'), await receiptLeafData(jws, sha256)]) await log.append(data);
+const proof = await log.proof(1);
+const proofOfAnother = await log.proof(0);
+/** As truly signed, of another second. */
+const other = await signed({ ...payload, iat: payload.iat + 1 }, key);
+
+type Call = { readonly headers: Record<string, string>; readonly body: unknown };
+type Told = ReturnType<typeof execution>;
+
+/** What a relay may get wrong; each absent part is honest. */
+type Lies = {
+  readonly status?: number;
+  /** What reaches the target at the first call and at the repeat. */
+  readonly send?: (honest: Received, call: 1 | 2) => readonly Received[];
+  readonly tell?: (honest: Told, call: 1 | 2) => object;
+  readonly storedJws?: string;
+  readonly proof?: string;
+  readonly paths?: Readonly<Record<string, number>>;
+};
+
+function execution(origin: string, replay: boolean) {
+  const { jobId, receiptId } = payload;
+  return {
+    mode: 'demo',
+    idempotentReplay: replay,
+    job: { id: jobId, status: 'succeeded', attempts: 1, responseStatus: 200 },
+    receipt: { id: receiptId, keyId: key.keyId, jws, replay },
+    links: { job: `${origin}/job`, receipt: `${origin}/receipt`, proof: `${origin}/proof` },
+  };
+}
+
+async function delivery({ headers, body }: Call): Promise<Received> {
+  const bytes = Buffer.from(JSON.stringify(body));
+  const signature = await key.sign(Buffer.concat([Buffer.from(`${payload.jobId}.1767323045.`), bytes]));
+  const trio = {
+    'webhook-id': payload.jobId,
+    'webhook-timestamp': '1767323045',
+    'webhook-signature': `v1a,${Buffer.from(signature).toString('base64')}`,
+  };
+  return { method: 'POST', path: '/hook', headers: { ...headers, ...trio }, body: bytes };
+}
+
+async function told(lies: Lies): Promise<Story> {
+  const received: Received[] = [];
+  let calls = 0;
+  const server = createServer((request, response) => {
+    const { host } = request.headers;
+    const chunks: Uint8Array[] = [];
+    const answer = (status: number, body: unknown) => response.writeHead(status).end(JSON.stringify(body));
+    request.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+    request.on('end', async () => {
+      const url = request.url ?? '';
+      if (url in (lies.paths ?? {})) return answer(lies.paths?.[url] ?? 0, {});
+      if (url === '/.well-known/jwks.json')
+        return answer(200, { keys: [key, log.key].map(({ record }) => toJwk(record)) });
+      if (url === `/log/proof/${payload.receiptId}`) return response.writeHead(200).end(lies.proof ?? proof);
+      if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: lies.storedJws ?? jws });
+      if (request.method === 'GET') return answer(200, {});
+      calls += 1;
+      const call = calls === 1 ? 1 : 2;
+      const honest = await delivery(JSON.parse(Buffer.concat(chunks).toString()));
+      const send = lies.send ?? ((one) => (call === 1 ? [one] : []));
+      received.push(...send(honest, call));
+      const honestly = execution(`http://${host}`, call === 2);
+      return answer(lies.status ?? 200, lies.tell?.(honestly, call) ?? honestly);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const target: DemoTarget = {
+    url: 'https://127.0.0.1:9/hook',
+    caPem: '',
+    received,
+    close: async () => undefined,
+  };
+  try {
+    return await runStory({ baseUrl, target, folder, primitives });
+  } finally {
+    server.closeAllConnections();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+}
+
+const first =
+  (change: (honest: Received) => Received): NonNullable<Lies['send']> =>
+  (honest, call) =>
+    call === 1 ? [change(honest)] : [];
+const withHeader = (name: string, value: string) =>
+  first((honest) => ({ ...honest, headers: { ...honest.headers, [name]: value } }));
+
+describe('the story of a relay', () => {
+  test('that is honest is good', async () => {
+    const story = await told({});
+    assert.deepEqual(
+      story.facts.filter(({ ok }) => !ok),
+      [],
+    );
+    assert.equal(story.ok, true);
+  });
+
+  const cases: readonly (readonly [string, Lies, readonly string[]])[] = [
+    [
+      'whose job failed',
+      {
+        status: 502,
+        tell: (told) => ({ ...told, job: { ...told.job, status: 'failed', responseStatus: 500 } }),
+      },
+      ['job_succeeded'],
+    ],
+    ['that sends twice at once', { send: (one, call) => (call === 1 ? [one, one] : []) }, ['called_once']],
+    ['that sends again at the repeat', { send: (one) => [one] }, ['replay_not_sent']],
+    [
+      'that counts two attempts',
+      { tell: (told) => ({ ...told, job: { ...told.job, attempts: 2 } }) },
+      ['called_once'],
+    ],
+    [
+      'that changes the method',
+      { send: first((honest) => ({ ...honest, method: 'PUT' })) },
+      ['request_as_sent'],
+    ],
+    [
+      'that changes the body',
+      { send: first((honest) => ({ ...honest, body: Buffer.from('{}') })) },
+      ['request_as_sent', 'webhook_signature_valid'],
+    ],
+    ['that drops a header', { send: withHeader('x-order-source', '') }, ['request_as_sent']],
+    [
+      'that names another job',
+      { send: withHeader('webhook-id', 'job_other') },
+      ['webhook_id_is_job', 'webhook_signature_valid'],
+    ],
+    [
+      'that shifts the time',
+      { send: withHeader('webhook-timestamp', '1767323046') },
+      ['webhook_signature_valid'],
+    ],
+    [
+      'that names another signature scheme',
+      {
+        send: first((honest) => {
+          const signature = honest.headers['webhook-signature']?.replace('v1a,', 'v1,') ?? '';
+          return { ...honest, headers: { ...honest.headers, 'webhook-signature': signature } };
+        }),
+      },
+      ['webhook_signature_valid'],
+    ],
+    ['that does not sign', { send: withHeader('webhook-signature', '') }, ['webhook_signature_valid']],
+    [
+      'that stores another receipt',
+      { storedJws: `${other.slice(0, -20)}${jws.slice(-20)}` },
+      ['receipt_verified_offline', 'receipt_logged'],
+    ],
+    ['that proves another leaf', { proof: proofOfAnother }, ['receipt_verified_offline', 'receipt_logged']],
+    ['that calls the repeat new', { tell: (told) => ({ ...told, idempotentReplay: false }) }, ['replayed']],
+    [
+      'that calls the first a replay',
+      { tell: (told) => ({ ...told, idempotentReplay: true }) },
+      ['replayed'],
+    ],
+    [
+      'that signs the repeat anew',
+      { tell: (told, call) => (call === 1 ? told : { ...told, receipt: { ...told.receipt, jws: other } }) },
+      ['replay_same_receipt'],
+    ],
+    ['with a dead link', { paths: { '/proof': 404 } }, ['links_work']],
+  ];
+  for (const [title, lies, broken] of cases) {
+    test(`${title} is not: ${broken.join(', ')}`, async () => {
+      const story = await told(lies);
+      assert.deepEqual(
+        story.facts.filter(({ ok }) => !ok).map(({ name }) => name),
+        broken,
+      );
+      assert.equal(story.ok, false);
+    });
+  }
+
+  test('that refuses, or calls nobody, or hides its receipt or keys ends there', async () => {
+    const ends: readonly (readonly [Lies, RegExp])[] = [
+      [{ status: 429 }, /answered 429/],
+      [{ send: () => [] }, /nothing came there/],
+      [{ paths: { '/receipt': 503 } }, /receipt answered 503/],
+      [{ paths: { '/.well-known/jwks.json': 404 } }, /jwks\.json answered 404/],
+    ];
+    for (const [lies, message] of ends) {
+      await assert.rejects(told(lies), (error) => error instanceof FoundWrong && message.test(error.message));
+    }
+  });
+});

@@ -1,0 +1,147 @@
+// What holds for every snippet before it is run: that is the journey's.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { test } from 'node:test';
+import { type Snippet, snippet, snippetGroups } from '#src/discovery/documents/snippets.ts';
+import type { Facts } from '#src/discovery/facts.ts';
+import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+import { snippetFolder } from '#test/support/run-snippet.ts';
+import { rootPath, runtimeName } from '#test/support/runtime.ts';
+
+const PAY_TO = '0x2222222222222222222222222222222222222222';
+const ASSET = '0x3333333333333333333333333333333333333333';
+
+const demo: Facts = documentFacts(fakeWorld());
+const asked = {
+  resource: `${BASE}/api/execute/webhook`,
+  accepts: [{ scheme: 'exact', network: 'eip155:8453', asset: ASSET, payTo: PAY_TO, amount: '3000' }],
+  extensions: {},
+};
+const charged: Facts = {
+  ...demo,
+  mode: 'x402',
+  askedFor: { 'execute/webhook': asked, 'execute/guided-webhook': asked },
+};
+
+const all = (facts: Facts): readonly Snippet[] => snippetGroups(facts).flatMap(({ snippets }) => snippets);
+const pays = ({ code }: Snippet) => code.includes('BUYER_PRIVATE_KEY');
+
+test('snippets: the groups of the specification, in its order, none empty', () => {
+  const groups = snippetGroups(charged);
+  assert.deepEqual(
+    groups.map(({ id }) => id),
+    ['discovery', 'paid-call', 'decision-first', 'verification', 'advanced-surfaces', 'buyer-policy'],
+  );
+  for (const { id, snippets } of groups) assert.ok(snippets.length > 0, id);
+});
+
+test('snippets: an id names one, and one that names none is a fault', () => {
+  const ids = all(charged).map(({ id }) => id);
+  assert.equal(new Set(ids).size, ids.length);
+  for (const id of ids) assert.equal(snippet(charged, id).id, id);
+  assert.throws(() => snippet(charged, 'nothing'), /there is no snippet nothing/);
+});
+
+test('snippets: every address in them is the deployment’s own or of example.com', () => {
+  for (const { id, code } of all({ ...charged, baseUrl: BASE })) {
+    const addresses = code.match(/https?:\/\/[^\s'")]+/g) ?? [];
+    for (const address of addresses) {
+      const { origin } = new URL(address);
+      assert.ok([BASE, 'https://example.com'].includes(origin), `${id}: ${address}`);
+    }
+    assert.ok(addresses.length > 0 || code.includes(BASE), id);
+  }
+});
+
+test('snippets: those that pay take the key from the environment and tell of both modes', () => {
+  for (const facts of [demo, charged]) {
+    const paying = all(facts).filter(pays);
+    assert.ok(paying.length >= 4, String(paying.length));
+    for (const { id, code, description } of paying) {
+      assert.match(description, /demo mode.*without payment/, id);
+      assert.ok(description.includes('$0.003'), id);
+      assert.doesNotMatch(code, /0x[0-9a-fA-F]{64}/, id);
+    }
+  }
+});
+
+test('snippets: in demo mode each that executes with the key of all examples says so', () => {
+  const told = (facts: Facts) =>
+    all(facts)
+      .filter(({ description }) =>
+        /all callers are one payer.*order-17.*409 idempotency_conflict/.test(description),
+      )
+      .map(({ id }) => id);
+  assert.deepEqual(told(demo), [
+    'curl-execute',
+    'typescript-execute',
+    'mcp-execute',
+    'typescript-buyer-policy',
+  ]);
+  assert.deepEqual(told(charged), []);
+  // The one other that executes draws a key.
+  assert.doesNotMatch(snippet(demo, 'typescript-guided').code, /order-17/);
+});
+
+test('snippets: those of buyer policy hold a 402 against the terms of this deployment', () => {
+  const { snippets } = snippetGroups(charged).find(({ id }) => id === 'buyer-policy') ?? {};
+  const checking = (snippets ?? []).filter(({ language }) => language !== 'shell');
+  assert.equal(checking.length, 2);
+  for (const { id, code } of checking) {
+    for (const term of [PAY_TO, ASSET, 'eip155:8453', '3000', asked.resource]) {
+      assert.ok(code.includes(term), `${id}: ${term}`);
+    }
+  }
+});
+
+test('snippets: the document fits its schema and says whether payment is enforced', async () => {
+  const { status, body } = await clientOf(fakeWorld()).get('/api/snippets');
+  assert.equal(status, 200);
+  const { payment, groups } = body as { payment: unknown; groups: unknown };
+  assert.deepEqual(payment, {
+    required: false,
+    route: '/api/execute/webhook',
+    price: '$0.003',
+    network: 'eip155:8453',
+    networkName: 'Base',
+    scheme: 'exact',
+  });
+  assert.deepEqual(groups, snippetGroups(demo));
+});
+
+test('snippets: those in TypeScript pass its compiler at its strictest, in both modes', () => {
+  const parent = mkdtempSync(join(tmpdir(), 'relay-snippets-'));
+  const folder = snippetFolder(parent);
+  let files = 0;
+  for (const [mode, facts] of Object.entries({ demo, charged })) {
+    for (const { id, language, code } of all(facts)) {
+      if (language !== 'typescript') continue;
+      files += 1;
+      writeFileSync(join(folder, `${mode}-${id}.ts`), code);
+    }
+  }
+  const compilerOptions = {
+    target: 'ES2023',
+    module: 'NodeNext',
+    noEmit: true,
+    strict: true,
+    skipLibCheck: true,
+    types: ['node'],
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+  const tsc = join(rootPath, 'node_modules/typescript/lib/tsc.js');
+  const args = [...(runtimeName === 'deno' ? ['run', '--allow-all', '--no-lock'] : []), tsc, '-p', folder];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...args, '--listFiles'], {
+    encoding: 'utf8',
+  });
+  rmSync(parent, { recursive: true });
+  assert.equal(status, 0, stdout + stderr);
+  assert.equal(stdout.match(/\/(demo|charged)-[a-z-]+\.ts$/gm)?.length, files);
+  assert.ok(files >= 10, String(files));
+});

@@ -1,0 +1,175 @@
+// The URL judge: what a target is, and how a URL is refused. The many single cases are in the SSRF fixtures.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { ownHostOf, readTarget, type UrlParts, type UrlRules } from '#src/domain/destination/url.ts';
+import { judgeUrlText } from '#test/support/judge-text.ts';
+
+const rules: UrlRules = {
+  ports: null,
+  own: { hostname: 'relay.example.com', canary: 'https://relay.example.com/api/canary/echo' },
+};
+
+function parsed(text: string): UrlParts {
+  const parts = parseUrl(text);
+  assert.ok(parts);
+  return parts;
+}
+
+test('a target is normalised: lower case, no fragment, no trailing dot, no default port', () => {
+  assert.deepEqual(judgeUrlText('HTTPS://Hooks.Example.COM.:443/a/../B?c=%7e#frag', parseUrl, rules), {
+    href: 'https://hooks.example.com/B?c=%7e',
+    origin: 'https://hooks.example.com',
+    hostname: 'hooks.example.com',
+    port: 443,
+    path: '/B?c=%7e',
+    literal: false,
+    plain: true,
+  });
+});
+
+test('an IPv6 literal keeps its brackets in the URL only', () => {
+  assert.deepEqual(judgeUrlText('https://[2606:4700:0::1111]:8443/x', parseUrl, rules), {
+    href: 'https://[2606:4700::1111]:8443/x',
+    origin: 'https://[2606:4700::1111]:8443',
+    hostname: '2606:4700::1111',
+    port: 8443,
+    path: '/x',
+    literal: true,
+    plain: true,
+  });
+});
+
+test('the parser is called once, and only what it gave is used', () => {
+  const texts: string[] = [];
+  const target = judgeUrlText(
+    'https://one.example.com/',
+    (text) => {
+      texts.push(text);
+      return parsed('https://two.example.com/');
+    },
+    rules,
+  );
+  assert.deepEqual(texts, ['https://one.example.com/']);
+  assert.ok('hostname' in target && target.hostname === 'two.example.com');
+});
+
+test('unsafe_target: userinfo, even where only the parser sees it', () => {
+  for (const over of [{ username: 'u' }, { password: 'p' }]) {
+    const parse = () => ({ ...parsed('https://example.com/'), ...over });
+    const target = judgeUrlText('https://example.com/', parse, rules);
+    assert.ok('refused' in target && target.refused === 'unsafe_target');
+  }
+});
+
+test('invalid_request names the field, unsafe_target tells nothing of the reason', () => {
+  const invalid = judgeUrlText('http://example.com/', parseUrl, rules);
+  assert.ok('refused' in invalid && invalid.refused === 'invalid_request');
+  assert.deepEqual(invalid.details, [{ path: '/url', message: invalid.message }]);
+  const refusals = [
+    'https://u@example.com/',
+    'https://example.com:22/',
+    'https://a.local/',
+    'https://example.com\\',
+  ];
+  const texts = refusals.map((url) => JSON.stringify(judgeUrlText(url, parseUrl, rules)));
+  assert.equal(new Set(texts).size, 1);
+  assert.match(texts[0] ?? '', /"refused":"unsafe_target"/);
+});
+
+test('EGRESS_PORTS narrows the ports, and never opens a bad one', () => {
+  const narrow = { ...rules, ports: [443, 22] };
+  assert.ok('href' in judgeUrlText('https://example.com/', parseUrl, narrow));
+  for (const port of [8443, 22]) {
+    const refusal = judgeUrlText(`https://example.com:${port}/`, parseUrl, narrow);
+    assert.ok('refused' in refusal && refusal.refused === 'unsafe_target');
+  }
+});
+
+test('our own host comes from PUBLIC_BASE_URL, the canary is its one exception', () => {
+  assert.deepEqual(ownHostOf(parsed('https://Relay.example.com.:8443/')), {
+    hostname: 'relay.example.com',
+    canary: 'https://relay.example.com:8443/api/canary/echo',
+  });
+  assert.deepEqual(ownHostOf(parsed('http://127.0.0.1:3402')), {
+    hostname: null,
+    canary: 'http://127.0.0.1:3402/api/canary/echo',
+  });
+  const own = ownHostOf(parsed('https://relay.example.com/'));
+  assert.ok(
+    'href' in judgeUrlText('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }),
+  );
+  assert.ok(
+    'refused' in judgeUrlText('https://relay.example.com/api/canary/echoo', parseUrl, { ports: null, own }),
+  );
+});
+
+test('of a base served over http nothing may be called', () => {
+  const own = ownHostOf(parsed('http://relay.example.com'));
+  assert.ok(
+    'refused' in judgeUrlText('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }),
+  );
+});
+
+test('whatever is accepted is already in its normal form, and judged the same again', () => {
+  const text = fc.oneof(
+    fc.webUrl({ validSchemes: ['https'], withQueryParameters: true, withFragments: true }),
+    fc
+      .tuple(fc.constantFrom('https://', 'https:/', 'https:\\\\', 'HTTPS://', 'https:'), fc.string())
+      .map((p) => p.join('')),
+    fc.tuple(fc.domain(), fc.string({ unit: 'binary' })).map(([host, tail]) => `https://${host}/${tail}`),
+  );
+  let accepted = 0;
+  fc.assert(
+    fc.property(text, (url) => {
+      const target = judgeUrlText(url, parseUrl, rules);
+      if ('refused' in target) return;
+      accepted++;
+      assert.deepEqual(judgeUrlText(target.href, parseUrl, rules), target);
+      const again = parsed(target.href);
+      assert.equal(again.href, target.href);
+      assert.equal(again.username + again.password + again.hash, '');
+      assert.match(target.href, /^https:\/\/[a-z0-9.[\]:_-]+\/[\x21-\x7e]*$/);
+      assert.equal(target.origin + target.path, target.href);
+    }),
+    { numRuns: 500 },
+  );
+  assert.ok(accepted > 100, `${accepted} accepted`);
+});
+
+test('no text with a blank, a control character or a backslash is ever accepted', () => {
+  const bad = fc.constantFrom(
+    ' ',
+    '\t',
+    '\n',
+    '\r',
+    '\0',
+    '\x7f',
+    '\\',
+    '\u00a0',
+    '\u2003',
+    '\u3000',
+    '\ufeff',
+    '\u0085',
+  );
+  fc.assert(
+    fc.property(fc.nat(30), bad, (at, character) => {
+      const url = 'https://hooks.example.com/path?q=1#f';
+      const target = judgeUrlText(url.slice(0, at) + character + url.slice(at), parseUrl, rules);
+      assert.ok('refused' in target);
+    }),
+  );
+});
+
+test('a user in the text makes another target: a repeat with one is not the same request', () => {
+  const read = (text: string) => {
+    const target = readTarget(text, parseUrl);
+    assert.ok('href' in target);
+    return target;
+  };
+  const named = read('https://user:pw@example.com/');
+  assert.deepEqual([named.href, named.plain], ['https://user:pw@example.com/', false]);
+  assert.equal(named.origin, 'https://example.com');
+  assert.deepEqual(read('https:/\\example.com/').plain, false);
+});

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type TrustFacts, trustScore, trustSignals } from '#src/domain/monitoring/trust.ts';
+
+/** As configured, not as by default. */
+const OFFER = { scheme: 'exact', network: 'eip155:84532', price: '$0.01' };
+
+const fresh: TrustFacts = {
+  paymentEnforced: true,
+  storage: { driver: 'sqlite+pglite', durable: true },
+  recentSucceeded: 0,
+  recentFailed: 0,
+  windowMs: 86_400_000,
+  receipts: 0,
+  receiptsVerified: 0,
+  checkpoint: null,
+};
+
+const names = (facts: TrustFacts) => trustScore(facts).components.map(({ name }) => name);
+
+test('trust: a new service is scored on what can be measured, and the weights are shared out anew', () => {
+  assert.deepEqual(trustScore(fresh), {
+    score: 100,
+    components: [
+      { name: 'payment_enforced', value: true, weight: 15 / 40, score: 100 },
+      { name: 'durable_storage', value: true, weight: 25 / 40, score: 100 },
+    ],
+  });
+  assert.equal(trustScore({ ...fresh, paymentEnforced: false }).score, 63);
+});
+
+test('trust: every component is its measured share', () => {
+  const facts: TrustFacts = {
+    ...fresh,
+    recentSucceeded: 3,
+    recentFailed: 1,
+    receipts: 10,
+    receiptsVerified: 9,
+    checkpoint: { ageMs: 5000, maxAgeMs: 5000, consistent: true },
+  };
+  assert.deepEqual(trustScore(facts), {
+    // 15 + 25 + 25 × 0.75 + 25 × 0.9 + 10 = 91.25
+    score: 91,
+    components: [
+      { name: 'payment_enforced', value: true, weight: 0.15, score: 100 },
+      { name: 'durable_storage', value: true, weight: 0.25, score: 100 },
+      { name: 'recent_success_rate', value: 0.75, weight: 0.25, score: 75 },
+      { name: 'receipts_verified', value: 0.9, weight: 0.25, score: 90 },
+      { name: 'log_checkpoint', value: true, weight: 0.1, score: 100 },
+    ],
+  });
+});
+
+test('trust: a stale or inconsistent checkpoint scores nothing', () => {
+  const of = (ageMs: number, consistent: boolean) =>
+    trustScore({ ...fresh, checkpoint: { ageMs, maxAgeMs: 5000, consistent } }).components.at(-1)?.score;
+  assert.equal(of(5000, true), 100);
+  assert.equal(of(5001, true), 0);
+  assert.equal(of(0, false), 0);
+});
+
+test('trust: what has no data is left out', () => {
+  assert.deepEqual(names({ ...fresh, recentFailed: 1 }), [
+    'payment_enforced',
+    'durable_storage',
+    'recent_success_rate',
+  ]);
+  assert.deepEqual(names({ ...fresh, receipts: 1 }), [
+    'payment_enforced',
+    'durable_storage',
+    'receipts_verified',
+  ]);
+});
+
+test('trust: no constant points: where every fact is bad the score is 0, where every fact is good it is 100', () => {
+  const good: TrustFacts = {
+    ...fresh,
+    recentSucceeded: 5,
+    receipts: 5,
+    receiptsVerified: 5,
+    checkpoint: { ageMs: 0, maxAgeMs: 1, consistent: true },
+  };
+  const bad: TrustFacts = {
+    ...good,
+    paymentEnforced: false,
+    storage: { driver: 'sqlite+pglite', durable: false },
+    recentSucceeded: 0,
+    recentFailed: 5,
+    receiptsVerified: 0,
+    checkpoint: { ageMs: 2, maxAgeMs: 1, consistent: true },
+  };
+  assert.equal(trustScore(good).score, 100);
+  assert.equal(trustScore(bad).score, 0);
+});
+
+test('trust: for any facts the score is whole and from 0 to 100, and the weights add up to 1', () => {
+  const facts = fc
+    .record({
+      paymentEnforced: fc.boolean(),
+      durable: fc.boolean(),
+      recentSucceeded: fc.nat(),
+      recentFailed: fc.nat(),
+      receiptsVerified: fc.nat(),
+      unverified: fc.nat(),
+      checkpoint: fc.option(fc.record({ ageMs: fc.nat(), maxAgeMs: fc.nat(), consistent: fc.boolean() })),
+    })
+    .map(
+      ({ durable, unverified, ...rest }): TrustFacts => ({
+        ...fresh,
+        ...rest,
+        storage: { driver: 'sqlite+pglite', durable },
+        receipts: rest.receiptsVerified + unverified,
+      }),
+    );
+  fc.assert(
+    fc.property(facts, (given) => {
+      const { score, components } = trustScore(given);
+      assert.ok(Number.isInteger(score) && score >= 0 && score <= 100);
+      const sum = components.reduce((total, { weight }) => total + weight, 0);
+      assert.ok(Math.abs(sum - 1) < 1e-9);
+      assert.ok(components.every((one) => one.score >= 0 && one.score <= 100));
+    }),
+  );
+});
+
+test('trust signals: sentences from the same facts', () => {
+  assert.deepEqual(trustSignals(fresh, OFFER), [
+    'Payment is enforced: $0.01 a call by x402 (exact, eip155:84532).',
+    'Every event is durable before it is acknowledged (sqlite+pglite).',
+    'No job has finished within the last 24 hours.',
+    'No receipt has been signed yet.',
+    'There is no transparency log yet.',
+  ]);
+  const worse: TrustFacts = {
+    ...fresh,
+    paymentEnforced: false,
+    recentSucceeded: 1999,
+    recentFailed: 1,
+    windowMs: 90 * 60_000,
+    receipts: 12,
+    receiptsVerified: 10,
+    checkpoint: { ageMs: 9, maxAgeMs: 5, consistent: true },
+  };
+  assert.deepEqual(trustSignals(worse, OFFER), [
+    'Payment is not enforced: the service runs in demo mode.',
+    'Every event is durable before it is acknowledged (sqlite+pglite).',
+    // Cut, not rounded: one failure must not read as 100 %.
+    '1999 of 2000 jobs finished within the last 90 minutes succeeded (99.9 %).',
+    '2 of 12 receipts signed so far do not verify.',
+    'The newest checkpoint of the transparency log is overdue. It is unwitnessed: no witness cosigns it.',
+  ]);
+  assert.equal(
+    trustSignals({ ...fresh, receipts: 3, receiptsVerified: 3 }, OFFER)[3],
+    'All receipts signed so far verify (3).',
+  );
+  for (const [consistent, standing] of [
+    [true, 'is fresh and consistent with the log'],
+    [false, 'does not fit the log'],
+  ] as const)
+    assert.equal(
+      trustSignals({ ...worse, checkpoint: { ageMs: 0, maxAgeMs: 5, consistent } }, OFFER)[4],
+      `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`,
+    );
+});

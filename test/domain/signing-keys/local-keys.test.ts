@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KeyEvent } from '#src/domain/events.ts';
+import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import { keyValidAt } from '#src/domain/signing-keys/keys.ts';
+import { type HeldKey, keyThatSigns, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
+import { givenKeys } from '#test/support/given.ts';
+import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
+
+const held = (name: string, changes: Partial<HeldKey> = {}): HeldKey => ({
+  keyId: commitment(name),
+  purpose: 'receipt',
+  status: 'active',
+  x: commitment('x'),
+  ...changes,
+});
+const activated = (name: string, ms = -60_000) =>
+  keyActivated({ keyId: commitment(name), activatedAt: at(ms) });
+const retired = (name: string, ms: number) =>
+  keyRetired({ keyId: commitment(name), effectiveAt: at(ms), retiredAt: at(ms - 600_000) });
+const compromised = (name: string, ms: number) =>
+  keyRetired({
+    keyId: commitment(name),
+    reason: 'compromised',
+    compromisedAt: at(ms),
+    effectiveAt: at(600_000),
+  });
+
+/** The first letter of the key that signs `ms` after T0. */
+function signs(
+  keys: readonly HeldKey[],
+  events: readonly KeyEvent[],
+  ms = 0,
+  purpose: KeyPurpose = 'receipt',
+) {
+  return keyThatSigns(keys, givenKeys(...events).state, purpose, T0 + ms)?.keyId[0] ?? null;
+}
+
+test('the first active key of the file signs', () => {
+  const events = [activated('a'), activated('b')];
+  assert.equal(signs([held('a'), held('b')], events), 'a');
+  assert.equal(signs([held('b'), held('a')], events), 'b');
+  assert.equal(signs([held('a', { status: 'retired' }), held('b')], events), 'b');
+});
+
+test('a key whose activation was not read signs nothing, nor does a namesake with other bytes', () => {
+  assert.equal(signs([held('n'), held('a')], [activated('a')]), 'a');
+  assert.equal(signs([held('n')], [activated('a')]), null);
+  assert.equal(signs([held('a', { x: commitment('y') })], [activated('a')]), null);
+});
+
+test('each purpose has its own keys', () => {
+  const events = [activated('a'), keyActivated({ keyId: commitment('c'), purpose: 'checkpoint' })];
+  const keys = [held('c', { purpose: 'checkpoint' }), held('a')];
+  assert.equal(signs(keys, events, 10_000), 'a');
+  assert.equal(signs(keys, events, 10_000, 'checkpoint'), 'c');
+  assert.equal(signs([held('a', { purpose: 'checkpoint' })], events, 0, 'checkpoint'), null);
+  assert.equal(signs([held('c')], events), null);
+});
+
+test('a key signs from the second of its activation to the second of its end, by the clock of this process', () => {
+  const events = [activated('a', 0), retired('a', 90_000)];
+  const answers = [-1, 0, 90_999, 91_000].map((ms) => signs([held('a')], events, ms));
+  assert.deepEqual(answers, [null, 'a', 'a', null]);
+});
+
+test('a compromised key signs nothing from the second of the compromise on', () => {
+  const events = [activated('a'), compromised('a', 5000)];
+  assert.deepEqual(
+    [4999, 5000].map((ms) => signs([held('a')], events, ms)),
+    ['a', null],
+  );
+});
+
+test('a key that nobody has retired comes before one that runs out', () => {
+  const events = [activated('a'), activated('b'), retired('a', 600_000)];
+  assert.equal(signs([held('a'), held('b')], events), 'b');
+  assert.equal(signs([held('a')], events), 'a');
+});
+
+test('a fresh key waits until every process has read of it, while another is valid', () => {
+  const events = [activated('a'), activated('b', 0), retired('a', 600_000)];
+  const keys = [held('b'), held('a', { status: 'retired' })];
+  const answers = [0, 5999, 6000, 600_000].map((ms) => signs(keys, events, ms));
+  assert.deepEqual(answers, ['a', 'a', 'b', 'b']);
+  assert.equal(signs([held('b')], events), 'b');
+});
+
+test('a fresh key signs at once where the one before it is compromised', () => {
+  const events = [activated('a'), activated('b', 0), compromised('a', -1000)];
+  assert.equal(signs([held('b'), held('a')], events), 'b');
+});
+
+test('what was issued before a rotation is said again by the key that signed it', () => {
+  const events = [activated('a'), activated('b', 0), retired('a', 600_000)];
+  const before = signs([held('a')], [activated('a')], -1000);
+  assert.equal(signs([held('b'), held('a', { status: 'retired' })], events, -1000), before);
+});
+
+test('whatever signs, a receipt of that second verifies', () => {
+  const events = [
+    activated('a', 300),
+    activated('b', 4700),
+    retired('a', 8200),
+    compromised('b', 20_900),
+    activated('d', 19_100),
+  ];
+  const records = givenKeys(...events).state;
+  let signed = 0;
+  for (let ms = -2000; ms < 30_000; ms += 100) {
+    const key = keyThatSigns([held('b'), held('a'), held('d')], records, 'receipt', T0 + ms);
+    const record = records.find(({ keyId }) => keyId === key?.keyId);
+    if (record === undefined) continue;
+    signed++;
+    assert.ok(keyValidAt(record, Math.floor((T0 + ms) / 1000)), `${key?.keyId[0]} at ${ms}`);
+  }
+  assert.equal(signed, 300);
+});
+
+test('lasting keys: active in the file, announced, retired by nobody', () => {
+  const events = [activated('a'), activated('b'), activated('r'), activated('o'), retired('o', 600_000)];
+  const keys = [held('n'), held('a'), held('b'), held('r', { status: 'retired' }), held('o')];
+  const lasting = (purpose: string) =>
+    lastingKeys(keys, givenKeys(...events).state, purpose).map(({ keyId }) => keyId[0]);
+  assert.deepEqual(lasting('receipt'), ['a', 'b']);
+  assert.deepEqual(lasting('checkpoint'), []);
+});

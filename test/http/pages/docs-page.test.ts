@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { limitsOf, schemaList, typeOf } from '#src/http/pages/docs-schema.ts';
+import { clientOf } from '#test/support/http-client.ts';
+import { fakeWorld } from '#test/support/http-deps.ts';
+
+const client = clientOf(fakeWorld());
+const page = client.get('/docs').then(({ body }) => String(body));
+
+test('every operation of the interface description stands in the page, with its answers', async () => {
+  const [text, { paths }] = [await page, await client.document()];
+  const missing = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).flatMap(([method, { operationId, responses }]) => {
+      const article = text.split('<article').find((part) => part.includes(`id="op-${operationId}"`)) ?? '';
+      const parts = [
+        `<span class="method">${method.toUpperCase()}</span> <code>${path}</code>`,
+        ...Object.keys(responses).map((status) => `<code>${status}</code>`),
+      ];
+      return parts.filter((part) => !article.includes(part)).map((part) => `${operationId}: ${part}`);
+    }),
+  );
+  assert.deepEqual(missing, []);
+  assert.ok(Object.keys(paths).length > 10);
+});
+
+test('every link within the page has its place', async () => {
+  const text = await page;
+  const ids = new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+  const anchors = [...text.matchAll(/href="#([^"]+)"/g)].map(([, anchor]) => anchor);
+  assert.deepEqual(
+    anchors.filter((anchor) => !ids.has(anchor)),
+    [],
+  );
+  assert.ok(anchors.length > 20 && ids.has('tag-verification'));
+});
+
+test('a paid operation has its price, and demo mode that it is not charged', async () => {
+  const paid = String((await clientOf(fakeWorld({ settings: { mode: 'x402' } })).get('/docs')).body);
+  for (const [text, isDemo] of [
+    [await page, true],
+    [paid, false],
+  ] as const) {
+    const priced = text.split('<article').filter((part) => part.includes('0.003 USD'));
+    assert.equal(priced.length, Object.values(ROUTES).filter(({ paid }) => paid).length);
+    for (const part of priced) assert.equal(part.includes('not charged in demo mode'), isDemo);
+  }
+});
+
+test('it is a page with its policy, and is not sent again to who knows it', async () => {
+  const first = await client.call('/docs');
+  assert.equal(first.status, 200);
+  assert.equal(first.headers.get('content-type'), 'text/html; charset=utf-8');
+  assert.match(first.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'sha256-/);
+  assert.doesNotMatch(await first.text(), /<script|javascript:/i);
+  const again = await client.call('/docs', {
+    headers: { 'if-none-match': first.headers.get('etag') ?? '' },
+  });
+  assert.equal(again.status, 304);
+  assert.equal(await again.text(), '');
+});
+
+test('a type is told in words', () => {
+  const cases = [
+    [{ type: 'string' }, 'string'],
+    [{ const: 'POST', type: 'string' }, '"POST"'],
+    [{ anyOf: [{ const: 1 }, { const: 2 }, { type: 'null' }] }, '1, 2 or null'],
+    [{ enum: ['a', 'b'] }, '"a" or "b"'],
+    [{ type: ['string', 'null'] }, 'string or null'],
+    [{ type: 'array', items: { type: 'string' } }, 'array of string'],
+    [{ type: 'object', patternProperties: { '^.*$': { type: 'number' } } }, 'object of number'],
+    [{ type: 'object', additionalProperties: { type: 'boolean' } }, 'object of boolean'],
+    [{}, 'any JSON'],
+  ] as const;
+  for (const [schema, words] of cases) assert.equal(typeOf(schema), words);
+});
+
+test('limits and defaults are told in words', () => {
+  const cases = [
+    [{ minimum: 1, maximum: 3, default: 1 }, ', 1 to 3, default 1'],
+    [{ maxLength: 4096, format: 'uri' }, ', at most 4096 characters, uri'],
+    [{ minItems: 1 }, ', at least 1 items'],
+    [{ default: false }, ', default false'],
+    [{ pattern: '^x$' }, ', matches ^x$'],
+    [{}, ''],
+  ] as const;
+  for (const [schema, words] of cases) assert.equal(limitsOf(schema), words);
+});
+
+test('members within members are listed, those of arrays and alternatives too, escaped', () => {
+  const inner = { type: 'object', properties: { '<b>': { type: 'string', description: '<i>' } } };
+  const { markup } = schemaList({
+    properties: { list: { type: 'array', items: inner }, either: { anyOf: [inner, { type: 'null' }] } },
+    required: ['list'],
+  });
+  assert.equal(markup.split('&lt;b&gt;').length - 1, 2);
+  assert.match(markup, /array of object, required/);
+  assert.doesNotMatch(markup, /<b>|<i>/);
+});

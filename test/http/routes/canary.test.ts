@@ -1,0 +1,150 @@
+// The canary: tells what arrived in numbers and names, and keeps nothing.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { CANARY_PATH, ownHostOf } from '#src/domain/destination/url.ts';
+import { manualClock } from '#test/support/fakes.ts';
+import { clientOf, errorOf } from '#test/support/http-client.ts';
+import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
+import { sha256 } from '#test/support/primitives.ts';
+
+const PATH = '/api/canary/echo';
+const hex = (bytes: Uint8Array | string) => Buffer.from(sha256(bytes)).toString('hex');
+
+type Echo = Record<string, unknown>;
+
+async function send(
+  body: RequestInit['body'] | null,
+  headers: Record<string, string> = {},
+  it = fakeWorld(),
+): Promise<Echo> {
+  const init = body === null ? { headers } : { method: 'POST', body, headers };
+  const response = await clientOf(it).call(PATH, init);
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get('cache-control'), 'no-store');
+  return (await response.json()) as Echo;
+}
+
+test('the address of ours that may be called is the canary’s', () => {
+  assert.equal(CANARY_PATH, ROUTES.canary.path);
+  assert.equal(CANARY_PATH, ROUTES.canaryPost.path);
+  const base = parseUrl('https://relay.example/');
+  assert.ok(base);
+  assert.equal(ownHostOf(base).canary, `https://relay.example${ROUTES.canary.path}`);
+});
+
+test('what arrived: method, time, id, size and hash', async () => {
+  const clock = manualClock();
+  const it = fakeWorld({ clock });
+  const receivedAt = new Date(clock.now()).toISOString();
+  const plain = { ok: true, service: 'webhook-relay', receivedAt, requestId: 'r1' };
+  assert.deepEqual(await send(null, { 'x-request-id': 'r1' }, it), {
+    ...plain,
+    method: 'GET',
+    bodyBytes: 0,
+    bodySha256: hex(''),
+    contentType: null,
+    webhook: null,
+  });
+  const body = '{"text":"größer"}';
+  const headers = { 'x-request-id': 'r1', 'content-type': 'application/json; charset=utf-8' };
+  assert.deepEqual(await send(body, headers, it), {
+    ...plain,
+    method: 'POST',
+    bodyBytes: Buffer.byteLength(body),
+    bodySha256: hex(body),
+    contentType: 'application/json; charset=utf-8',
+    webhook: null,
+  });
+});
+
+test('any bytes of any type are taken, and none of them comes back', async () => {
+  const client = clientOf(fakeWorld());
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 2000 }), async (bytes) => {
+      const response = await client.call(PATH, { method: 'POST', body: Uint8Array.from(bytes) });
+      const echo = (await response.json()) as Echo;
+      assert.deepEqual([response.status, echo.bodyBytes, echo.bodySha256], [200, bytes.length, hex(bytes)]);
+    }),
+    { numRuns: 50 },
+  );
+  const secret = 'zq7hunter2';
+  const headers = {
+    'content-type': 'text/plain',
+    authorization: `Bearer ${secret}`,
+    cookie: secret,
+    'x-own': secret,
+    'user-agent': secret,
+    'webhook-signature': `v1,${secret}`,
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': '1767225600',
+  };
+  const it = fakeWorld();
+  const response = await clientOf(it).call(`${PATH}?${secret}`, { method: 'POST', body: secret, headers });
+  assert.doesNotMatch(`${await response.text()}${JSON.stringify([...response.headers])}`, /hunter2/);
+  assert.deepEqual(it.log.lines, []);
+});
+
+test('the names of a Standard Webhook, where they are well-formed', async () => {
+  const of = async (headers: Record<string, string>) => (await send('x', headers)).webhook;
+  const id = 'job_0000000000000000000000000a';
+  const trio = { 'webhook-id': id, 'webhook-timestamp': '1767225600', 'webhook-signature': 'v1a,AAAA' };
+  const { 'webhook-signature': _, ...unsigned } = trio;
+  assert.deepEqual(await of(trio), { id, timestamp: 1767225600, signed: true });
+  assert.deepEqual(await of(unsigned), { id, timestamp: 1767225600, signed: false });
+  for (const spoiled of [
+    { 'webhook-id': '<script>' },
+    { 'webhook-id': 'two words' },
+    { 'webhook-id': 'x'.repeat(129) },
+    { 'webhook-id': '' },
+    { 'webhook-timestamp': 'today' },
+    { 'webhook-timestamp': '-1' },
+    { 'webhook-timestamp': '1'.repeat(13) },
+    { 'webhook-timestamp': '' },
+  ]) {
+    assert.equal(await of({ ...trio, ...spoiled }), null, JSON.stringify(spoiled));
+  }
+});
+
+test('a content type is told only where it is one', async () => {
+  const of = async (type: string) => (await send('x', { 'content-type': type })).contentType;
+  for (const type of ['text/plain', 'application/vnd.a+json;v=1', 'multipart/form-data; boundary="a b"'])
+    assert.equal(await of(type), type);
+  for (const type of ['', 'text', '<b>/x', 'text/plain nonsense', 'text/plain; ü', `text/${'x'.repeat(200)}`])
+    assert.equal(await of(type), null, type);
+});
+
+test('a body of 128 kB is taken, one byte more is body_too_large', async () => {
+  const whole = 'x'.repeat(128 * 1024);
+  assert.equal((await send(whole)).bodyBytes, 128 * 1024);
+  const client = clientOf(fakeWorld());
+  const { status, code } = await errorOf(await client.call(PATH, { method: 'POST', body: `${whole}x` }));
+  assert.deepEqual([status, code], [413, 'body_too_large']);
+});
+
+test('ten times as many calls as of other routes, by client address, GET and POST together', async () => {
+  const rules: number[] = [];
+  const counting = countingQuota(3);
+  const quota: typeof counting = {
+    ...counting,
+    take(rule, key, units) {
+      rules.push(rule.maxRequests);
+      return counting.take(rule, key, units);
+    },
+  };
+  const client = clientOf(fakeWorld({ quota, settings: { rateLimitPerMinute: 7 } }));
+  const statuses = [];
+  for (const method of ['GET', 'POST', 'GET', 'POST'])
+    statuses.push((await client.call(PATH, { method })).status);
+  assert.deepEqual(statuses, [200, 200, 200, 429]);
+  assert.deepEqual([...counting.taken], [['client-canary 198.51.100.7', 4]]);
+  assert.deepEqual([...new Set(rules)], [70]);
+});
+
+test('other methods are method_not_allowed', async () => {
+  const response = await clientOf(fakeWorld()).call(PATH, { method: 'PUT' });
+  assert.equal((await errorOf(response)).code, 'method_not_allowed');
+  assert.equal(response.headers.get('allow'), 'GET, POST, HEAD, OPTIONS');
+});

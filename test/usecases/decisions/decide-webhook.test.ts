@@ -1,0 +1,278 @@
+// A decision: judged as an execution would be, recorded before it is told, and replayable from its event alone.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { recommend } from '#src/domain/decision/recommend.ts';
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { Fault, isRefused } from '#src/domain/refusal.ts';
+import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
+import type { DecideDeps } from '#src/usecases/decisions/decide-webhook.ts';
+import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
+import { decide, decided, plainAction } from '#test/support/given-decision.ts';
+import { T0 } from '#test/support/given-events.ts';
+
+const codeOf = async (answer: ReturnType<typeof decide>) => {
+  const said = await answer;
+  return isRefused(said) ? said.refused : said.decision.recommendation;
+};
+
+test('a decision is one event, first in a stream of its own, and the answer is that event and its place', async () => {
+  const it = world();
+  const { decision, position } = await decided(it);
+  assert.match(decision.decisionId, new RegExp(ID_PATTERN.decision));
+  const [event, ...more] = it.log.events;
+  assert.ok(event);
+  assert.deepEqual(more, []);
+  assert.deepEqual([event.stream, event.revision], [`decision-${decision.decisionId}`, 0n]);
+  assert.equal(event.position, position);
+  assert.deepEqual(decodeEvent(event), { type: 'DecisionRecorded', data: decision });
+  assert.equal(event.metadata.$correlationId, decision.decisionId);
+});
+
+test('a sound action of a sound service: pay_and_execute, for 24 hours from now', async () => {
+  const it = world();
+  const { decision } = await decided(it);
+  assert.deepEqual([decision.recommendation, decision.confidence], ['pay_and_execute', 'high']);
+  assert.equal(decision.createdAt, new Date(T0).toISOString());
+  assert.equal(decision.expiresAt, new Date(T0 + 24 * 3_600_000).toISOString());
+  assert.deepEqual(decision.facts, {
+    price: '0.003',
+    network: 'eip155:8453',
+    payTo: '0x1111111111111111111111111111111111111111',
+    trustScore: 97.5,
+    recentFailureRate: 0.125,
+    recentFinishedJobs: 8,
+    policyVerdict: 'allowed',
+    method: 'POST',
+    idempotencyKeyPresent: true,
+    strippedHeaders: 0,
+  });
+  assert.deepEqual(decision.buyerPolicy, {
+    maxPriceUsd: null,
+    requireReceipt: true,
+    requirePolicyPass: true,
+    requireIdempotencyKey: true,
+    minTrustScore: 55,
+    allowedNetworks: null,
+  });
+});
+
+test('the facts are those of the action, of the offer and of the read models', async () => {
+  const it = world();
+  const action = plainAction({
+    method: 'DELETE',
+    idempotencyKey: undefined,
+    headers: { Host: 'a', Via: 'b', 'X-C': 'c' },
+  });
+  const market = { trustScore: null, recentFailureRate: 0.75, recentFinishedJobs: 100 };
+  const offer = { price: '$1.5', network: 'eip155:1', payTo: null };
+  const { decision } = await decided(it, { action, deps: { market: async () => market, offer } });
+  assert.deepEqual(decision.facts, {
+    ...offer,
+    ...market,
+    policyVerdict: 'allowed',
+    method: 'DELETE',
+    idempotencyKeyPresent: false,
+    strippedHeaders: 2,
+  });
+});
+
+test('each request is a decision of its own, about the same action by the same hashes', async () => {
+  const it = world();
+  const [{ decision: first }, { decision: second }] = [await decided(it), await decided(it)];
+  assert.notEqual(second.decisionId, first.decisionId);
+  assert.deepEqual({ ...second, decisionId: first.decisionId }, first);
+  const { decision: third } = await decided(world(it.common));
+  assert.deepEqual([third.actionHash, third.policyHash], [first.actionHash, first.policyHash]);
+});
+
+// ── one verdict ─────────────────────────────────────────────────────────────────────────────────────────
+
+const blocking = { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] } as const;
+const counting = { ...blocking, blockHosts: [] };
+
+for (const [verdict, why, spoil, action, rules] of [
+  ['unsafe_target', 'a private address', () => {}, { url: 'https://10.0.0.1/' }, targetRules],
+  ['unsafe_target', 'ourselves', () => {}, { url: 'https://relay.example/api/jobs' }, targetRules],
+  ['target_blocked', 'a blocked name', () => {}, {}, blocking],
+  ['target_not_allowed', 'not listed', () => {}, {}, { ...targetRules, mode: 'allowlist' }],
+  [
+    'target_unresolvable',
+    'a name without address',
+    (it) => it.resolver.answer({ outcome: 'not_found' }),
+    {},
+    targetRules,
+  ],
+  [
+    'target_unresolvable',
+    'a name that nobody answers for',
+    (it) => it.resolver.answer({ outcome: 'failed', timedOut: true }),
+    {},
+    targetRules,
+  ],
+  [
+    'target_quota_exceeded',
+    'a host whose share is used up',
+    (it) => it.quota.exhaust('target', 1500),
+    {},
+    counting,
+  ],
+] as [string, string, (it: World) => void, Partial<WebhookRequest>, typeof targetRules][]) {
+  test(`${verdict}, ${why}, is a decision and no error, the same that a policy check tells`, async () => {
+    const it = world(shared(), { rules });
+    spoil(it);
+    const { decision } = await decided(it, { action: plainAction(action) });
+    assert.deepEqual([decision.recommendation, decision.confidence], ['do_not_pay', 'high']);
+    assert.deepEqual(
+      decision.blockingIssues.map(({ code }) => code),
+      [verdict],
+    );
+    assert.equal(decision.facts.policyVerdict, verdict);
+    const checked = await checkPolicy(it.deps, plainAction(action), null);
+    assert.ok(!isRefused(checked) && !checked.verdict.allowed);
+    assert.equal(checked.verdict.refusal.refused, verdict);
+    assert.equal(it.log.events.length, 1);
+  });
+}
+
+test('requirePolicyPass false: the same refusal is a warning', async () => {
+  const it = world(shared(), { rules: blocking });
+  const { decision } = await decided(it, { buyerPolicy: { requirePolicyPass: false } });
+  assert.equal(decision.recommendation, 'manual_review');
+  assert.deepEqual(
+    decision.warnings.map(({ code }) => code),
+    ['target_blocked'],
+  );
+});
+
+test('the quota looked at is that of whoever pays, where that is known; none is taken', async () => {
+  for (const [payer, rules] of [
+    [null, ['target']],
+    ['demo', ['target-per-payer', 'target']],
+  ] as const) {
+    const it = world(shared(), { rules: counting });
+    await decided(it, { deps: { payer } });
+    assert.deepEqual(
+      it.quota.calls.map(({ how, rule }) => [how, rule.name]),
+      rules.map((name) => ['look', name]),
+    );
+  }
+});
+
+// ── no decision ─────────────────────────────────────────────────────────────────────────────────────────
+
+test('invalid_request: an action that no schema can see through is refused, with its fault; nothing is asked or recorded', async () => {
+  const it = world();
+  for (const [action, path] of [
+    [plainAction({ url: 'https://' }), '/action/url'],
+    [plainAction({ headers: { 'a b': '1' } }), '/action/headers'],
+  ] as const) {
+    const answer = await decide(it, { action });
+    assert.ok(isRefused(answer));
+    assert.equal(answer.refused, 'invalid_request');
+    assert.equal((answer.details as { path: string }[])[0]?.path, path);
+  }
+  assert.deepEqual([it.steps, it.log.events], [[], []]);
+});
+
+test('too_many_in_flight: our own look-ups being full says nothing of the action, so it is not decided', async () => {
+  const it = world();
+  it.resolver.answer({ outcome: 'busy' });
+  assert.equal(await codeOf(decide(it)), 'too_many_in_flight');
+  assert.deepEqual(it.log.events, []);
+});
+
+test('read_models_unavailable: without facts nothing is decided, not even of an unsafe target', async () => {
+  const it = world();
+  const market = async () => {
+    throw new Fault('read_models_unavailable', 'The read models are unavailable.');
+  };
+  for (const url of ['https://target.example/hook', 'https://10.0.0.1/']) {
+    await assert.rejects(
+      decide(it, { action: plainAction({ url }), deps: { market } }),
+      (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable',
+    );
+  }
+  assert.deepEqual(it.log.events, []);
+});
+
+// ── replayed ────────────────────────────────────────────────────────────────────────────────────────────
+
+const anyAction = fc.record(
+  {
+    url: fc.constantFrom('https://target.example/', 'https://10.0.0.1/', 'https://relay.example/'),
+    method: fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE'),
+    headers: fc.dictionary(fc.constantFrom('x-a', 'Host', 'Via'), fc.constant('v')),
+    idempotencyKey: fc.constantFrom('k'),
+  },
+  { requiredKeys: ['url'] },
+) as fc.Arbitrary<WebhookRequest>;
+const anyBuyer = fc.record(
+  {
+    maxPriceUsd: fc.constantFrom('0', '0.002999', '0.003', '0.0030', '1'),
+    requireReceipt: fc.boolean(),
+    requirePolicyPass: fc.boolean(),
+    requireIdempotencyKey: fc.boolean(),
+    minTrustScore: fc.double({ min: 0, max: 100, noNaN: true }),
+    allowedNetworks: fc.subarray(['eip155:8453', 'eip155:1']),
+  },
+  { requiredKeys: [] },
+);
+const anyMarket = fc.record({
+  trustScore: fc.option(fc.double({ min: 0, max: 100, noNaN: true })),
+  recentFailureRate: fc.double({ min: 0, max: 1, noNaN: true }),
+  recentFinishedJobs: fc.nat(40),
+});
+
+test('whoever has the event alone comes to the recommendation that it holds, word for word', async () => {
+  const it = world();
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(anyAction, anyBuyer, anyMarket, async (action, buyerPolicy, facts) => {
+      const deps: Partial<DecideDeps> = { market: async () => facts };
+      const { decision } = await decided(it, { action, buyerPolicy, deps });
+      const stored = it.log.events.at(-1);
+      assert.ok(stored);
+      const event = decodeEvent(JSON.parse(JSON.stringify({ type: stored.type, data: stored.data })));
+      assert.ok(event?.type === 'DecisionRecorded', 'what is stored can be read again');
+      const { recommendation, confidence, blockingIssues, warnings, reasons } = event.data;
+      assert.equal(event.data.decisionId, decision.decisionId);
+      assert.deepEqual(recommend(event.data.facts, event.data.buyerPolicy), {
+        recommendation,
+        confidence,
+        blockingIssues,
+        warnings,
+        reasons,
+      });
+      seen.add(recommendation);
+    }),
+    // seeded: all three recommendations must come up
+    { numRuns: 200, seed: 4 },
+  );
+  assert.equal(seen.size, 3);
+});
+
+test('nothing of the action’s own text is recorded or logged: no url, header, body or key', async () => {
+  const it = world();
+  it.log.onNext('DecisionRecorded', async (store) => {
+    await store();
+    throw new Error('canary of the log');
+  });
+  const action = plainAction({
+    url: 'https://target.example/canary-path?canary-query',
+    headers: { 'X-Canary-Name': 'canary-value', Host: 'canary-host' },
+    body: { canary: 'canary-body' },
+    idempotencyKey: 'canary-key',
+  });
+  await assert.rejects(decide(it, { action }), /canary of the log/);
+  await decided(it, { action: { ...action, url: 'https://10.0.0.1/canary-path' } });
+  await decided(it, { action });
+  assert.equal(it.log.events.length, 3);
+  const written = JSON.stringify([it.log.events, it.logger.lines], (_, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+  assert.doesNotMatch(written, /canary/i);
+  assert.doesNotMatch(written, /target\.example|10\.0\.0\.1/);
+});

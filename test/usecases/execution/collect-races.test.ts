@@ -1,0 +1,315 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { loadClaim, loadPayment } from '#src/usecases/event-streams.ts';
+import { collectPayment } from '#src/usecases/execution/collect-payment.ts';
+import { afterOthers, gate } from '#test/support/fakes-log.ts';
+import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { execute, FINGERPRINT, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
+import {
+  at,
+  hex,
+  JOB_ID,
+  keyReleased,
+  OTHER_JOB_ID,
+  PAYMENT_STREAM,
+  paymentRejected,
+  paymentReleased,
+  paymentSettled,
+  settlementRetried,
+  settlementUnknown,
+} from '#test/support/given-events.ts';
+import {
+  assertOneRan,
+  isUnconfirmed,
+  keyClaimed,
+  meets,
+  outcomeOf,
+  paymentReserved,
+  paymentTypes,
+  rejected,
+  SETTLEMENT_WATCH,
+  unknown,
+} from '#test/support/given-payment.ts';
+
+/** The job that the log speaks of first. */
+const firstJob = ({ log }: Pick<World, 'log'>) => String(log.events[0]?.data.jobId);
+
+// ── somebody else's settlement ──────────────────────────────────────────────────────────────────────────
+
+for (const [status, events] of [
+  ['reserved', []],
+  ['retried', [settlementUnknown(), settlementRetried({ owner: 'gone' })]],
+] as const) {
+  test(`${status} by another and younger than 45 s by our own watch: 409 idempotency_in_progress, nothing is settled`, async () => {
+    const it = await meets(...events);
+    const before = it.log.events.length;
+    for (const wait of [0, SETTLEMENT_WATCH - 1]) {
+      it.clock.advance(wait);
+      const answer = await execute(it);
+      assert.ok(answer.kind === 'refused');
+      assert.equal(answer.refusal.refused, 'idempotency_in_progress');
+      assert.equal(answer.refusal.retryAfterSeconds, 2);
+    }
+    assert.equal(it.payments.calls.settle, 0);
+    assert.equal(it.log.events.length, before);
+  });
+
+  test(`${status} by another for 45 s: taken over, the retry recorded before it acts`, async () => {
+    const it = await meets(...events);
+    await execute(it);
+    it.clock.advance(SETTLEMENT_WATCH);
+    assert.equal((await execute(it)).kind, 'ran');
+    const from = it.trace.indexOf('lookUp');
+    assert.deepEqual(it.trace.slice(from, from + 4), [
+      'lookUp',
+      'SettlementRetried',
+      'settle',
+      'PaymentSettled',
+    ]);
+  });
+}
+
+for (const [status, events] of [
+  ['reserved', []],
+  ['retried', [settlementUnknown(), settlementRetried({ owner: 'gone' })]],
+] as const) {
+  test(`${status} by another owner where a lock proves that no other process lives: taken over at once, recorded before it acts`, async () => {
+    const it = world(shared(), { exclusive: true });
+    await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }), ...events);
+    await given(it, KEY_STREAM, keyClaimed());
+    assert.equal((await execute(it)).kind, 'ran');
+    const from = it.trace.indexOf('lookUp');
+    assert.deepEqual(it.trace.slice(from, from + 3), ['lookUp', 'SettlementRetried', 'settle']);
+  });
+}
+
+test('retried by this very process: waited for, also where no other process lives, whoever reserved it', async () => {
+  const it = world(shared(), { exclusive: true });
+  const retried = settlementRetried({ owner: it.owner });
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }), settlementUnknown(), retried);
+  await given(it, KEY_STREAM, keyClaimed());
+  for (const wait of [0, SETTLEMENT_WATCH - 1]) {
+    it.clock.advance(wait);
+    assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  }
+  assert.equal(it.payments.calls.settle, 0);
+  it.clock.advance(1);
+  assert.equal((await execute(it)).kind, 'ran');
+});
+
+test('a wall clock an hour ahead makes no settlement look old', async () => {
+  const it = await meets();
+  await execute(it);
+  it.clock.skew(3_600_000);
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+});
+
+test('a reserver that was frozen before its settle call, while another took over: it does not settle as well', async () => {
+  const it = world();
+  const { frozen, reached, open } = gate();
+  it.log.onNext('KeyClaimed', async (store) => {
+    const answer = await store();
+    await frozen(async () => null);
+    return answer;
+  });
+  const late = execute(it);
+  await reached;
+  const other = world(it.common);
+  await execute(other);
+  other.clock.advance(SETTLEMENT_WATCH);
+  const held = gate();
+  it.payments.scriptSettle(async (payment) => {
+    await held.frozen(async () => null);
+    return it.payments.move(payment);
+  });
+  const takingOver = execute(other);
+  await held.reached;
+  open();
+  assert.equal(outcomeOf(await late), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 1);
+  held.open();
+  assert.equal((await takingOver).kind, 'ran');
+});
+
+test('a resumer claimed the key before the reserver did: the reserver goes on, its settle call is the first', async () => {
+  const it = world();
+  it.log.onNext(
+    'KeyClaimed',
+    afterOthers(async () => {
+      assert.equal(outcomeOf(await execute(world(it.common))), 'idempotency_in_progress');
+    }),
+  );
+  it.payments.scriptSettle(rejected);
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test('a resumer that loses a race stays a resumer: in its next round the reservation is still not its own', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
+  it.log.onNext(
+    'KeyClaimed',
+    afterOthers(() => given(it, KEY_STREAM, keyClaimed())),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 0);
+});
+
+// ── races ───────────────────────────────────────────────────────────────────────────────────────────────
+
+test('20 calls with one payment at once, on 4 processes: one settlement, one job, one call, the rest 409', async () => {
+  const common = shared();
+  const them = Array.from({ length: 4 }, () => world(common));
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? world(common))),
+  );
+  assertOneRan(answers);
+  assert.equal(common.payments.calls.settle, 1);
+  assert.equal(
+    them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
+    1,
+  );
+  assert.deepEqual(await paymentTypes(them[0] as World), ['PaymentReserved', 'PaymentSettled']);
+});
+
+test('20 retries of an unknown payment at once: one settlement, one job, one call', async () => {
+  const first = world();
+  first.payments.scriptSettle(unknown);
+  await assert.rejects(execute(first), isUnconfirmed);
+  const them = Array.from({ length: 4 }, () => world(first.common));
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? first)));
+  assertOneRan(answers);
+  assert.equal(first.payments.calls.settle, 2);
+  assert.equal(first.payments.ledger.size, 1);
+  assert.equal(
+    them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
+    1,
+  );
+});
+
+test('20 calls with one key, each with its own payment: one settlement, the losers release theirs and are not charged', async () => {
+  const common = shared();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => execute(world(common), paidWith(otherPayment(String(i))))),
+  );
+  assertOneRan(answers);
+  assert.equal(common.payments.calls.settle, 1);
+  const ends = new Set(
+    common.log.events.filter(({ stream }) => stream.startsWith('payment-')).map(({ type }) => type),
+  );
+  assert.deepEqual(ends, new Set(['PaymentReserved', 'PaymentReleased', 'PaymentSettled']));
+});
+
+test('the key went to another between look-up and claim: PaymentReleased names the winner, nothing is settled', async () => {
+  const it = world();
+  const winner = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: `payment-${hex('4')}` });
+  it.log.onNext(
+    'KeyClaimed',
+    afterOthers(async () => {
+      await given(it, `payment-${hex('4')}`, paymentReserved({ jobId: OTHER_JOB_ID }));
+      await given(it, KEY_STREAM, winner);
+    }),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 0);
+  const [reserved, released] = await it.log.readStream(PAYMENT_STREAM);
+  const jobId = String(reserved?.data.jobId);
+  assert.equal(released?.type, 'PaymentReleased');
+  assert.deepEqual(released.data, paymentReleased({ jobId, releasedAt: at(0) }).data);
+});
+
+test('a reservation that never held its key is released when it comes back, and may be reserved anew', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
+  await given(
+    it,
+    KEY_STREAM,
+    keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }),
+    keyReleased({ jobId: OTHER_JOB_ID }),
+  );
+  await given(
+    it,
+    KEY_STREAM,
+    keyClaimed({ jobId: OTHER_JOB_ID, fingerprint: hex('0'), paymentStream: `payment-${hex('4')}` }),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_conflict');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentReleased']);
+  assert.equal((await execute(it, { key: null })).kind, 'ran');
+  assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
+});
+
+const FIRST_ROUND = {
+  account: presentedPayment().payer,
+  reservedHere: false,
+  patiently: <T>(append: Promise<T>) => append,
+};
+
+test('a key lost in demo: look again, and nothing is collected', async () => {
+  const it = world();
+  await given(it, KEY_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
+  const claim = await loadClaim(it.log, KEY_STREAM);
+  const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: null, presented: null };
+  const streams = { payment: null, claim, release: null };
+  const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, ...FIRST_ROUND });
+  assert.deepEqual(answer, { kind: 'again' });
+});
+
+for (const [why, payment] of [
+  ['that is settled', [paymentReserved(), paymentSettled()]],
+  ['that may be settled', [paymentReserved(), settlementUnknown()]],
+  ['that is being settled', [paymentReserved(), settlementUnknown(), settlementRetried()]],
+  ['of another job', [paymentReserved({ jobId: OTHER_JOB_ID })]],
+  ['that has ended', [paymentReserved(), paymentRejected()]],
+] as const) {
+  test(`a payment ${why} is never released for a lost key`, async () => {
+    const it = world();
+    await given(it, KEY_STREAM, keyClaimed({ jobId: 'job_holder' }));
+    await given(it, PAYMENT_STREAM, ...payment);
+    const claim = await loadClaim(it.log, KEY_STREAM);
+    const streams = { payment: await loadPayment(it.log, PAYMENT_STREAM), claim, release: null };
+    const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: PAYMENT_STREAM };
+    const presented = why === 'that has ended' ? null : presentedPayment();
+    const answer = await collectPayment(it.deps, {
+      ...asked,
+      presented,
+      jobId: JOB_ID,
+      streams,
+      ...FIRST_ROUND,
+    });
+    assert.deepEqual(answer, { kind: 'again' });
+    assert.equal((await paymentTypes(it)).includes('PaymentReleased'), false);
+    assert.equal(it.payments.calls.settle, 0);
+  });
+}
+
+test('the payment was given up and reserved anew for another job meanwhile: that job goes on, once its reserver is surely gone', async () => {
+  const it = world();
+  it.log.onNext('KeyClaimed', async (store) => {
+    const answer = await store();
+    const released = paymentReleased({ jobId: firstJob(it) });
+    await given(it, PAYMENT_STREAM, released, paymentReserved({ jobId: OTHER_JOB_ID, owner: 'gone' }));
+    return answer;
+  });
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  assert.equal(it.payments.calls.settle, 0);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  it.clock.advance(SETTLEMENT_WATCH);
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.id, OTHER_JOB_ID);
+  assert.equal(it.payments.calls.settle, 1);
+});
+
+test('a rejected payment whose key another has taken meanwhile: the new claim is left alone', async () => {
+  const it = world();
+  it.payments.scriptSettle(rejected);
+  it.log.onNext('PaymentRejected', async (store) => {
+    const answer = await store();
+    const jobId = firstJob(it);
+    await given(it, KEY_STREAM, keyReleased({ jobId }), keyClaimed({ jobId: OTHER_JOB_ID }));
+    return answer;
+  });
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+});

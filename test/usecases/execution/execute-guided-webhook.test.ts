@@ -1,0 +1,265 @@
+// The decision-first call: what a decision approves, what it does not, and that a no costs and leaves nothing.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decisionHash } from '#src/domain/decision/hashes.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { Fault } from '#src/domain/refusal.ts';
+import { loadJob } from '#src/usecases/event-streams.ts';
+import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
+import { letPass } from '#test/support/fakes.ts';
+import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
+import { DEMO, execute } from '#test/support/given-call.ts';
+import { decided, guided, guidedAnswer, guidedInput, plainAction } from '#test/support/given-decision.ts';
+import { decisionRecorded } from '#test/support/given-events.ts';
+import { digest, hashWith } from '#test/support/primitives.ts';
+
+const DAY = 24 * 3_600_000;
+type Asked = NonNullable<Parameters<typeof decided>[1]>;
+
+const decisionOf = async (it: World, asked: Asked = {}) => (await decided(it, asked)).decision.decisionId;
+
+/** Refused as `code`: nothing was asked of anybody but the log, and nothing was written, settled or sent. */
+async function assertRefused(
+  it: World,
+  code: string,
+  decisionId: string,
+  changes: Parameters<typeof guided>[2] = {},
+) {
+  const before = it.log.events.length;
+  it.steps.length = 0;
+  assert.equal(await guided(it, decisionId, changes), code);
+  assert.equal(it.log.events.length, before, 'no claim, no reservation');
+  assert.deepEqual(
+    it.steps.filter((step) => step !== 'payment'),
+    [],
+  );
+  assert.deepEqual([it.outbound.sent, it.payments.ledger.size], [[], 0]);
+}
+
+test('an approved action is executed once; answer, job and receipt name the decision by its id and its hash', async () => {
+  const it = world();
+  const { decision } = await decided(it);
+  const { decisionId } = decision;
+  const { execution, decision: told } = await guidedAnswer(it, decisionId);
+  assert.deepEqual(told, { decisionId, recommendation: 'pay_and_execute', confidence: 'high' });
+  assert.equal(execution.job.status, 'succeeded');
+  const { state } = await loadJob(it.log, execution.job.id);
+  assert.ok(state.status === 'completed');
+  const hash = decisionHash(JSON.parse(JSON.stringify(decision)), digest);
+  const { route, decisionId: id, decisionHash: recorded } = state.started;
+  assert.deepEqual([route, id, recorded], ['execute/guided-webhook', decisionId, hash]);
+  const payload = parseJws(execution.receipt.jws)?.payload as ReceiptPayload;
+  assert.deepEqual([payload.decisionId, payload.decisionHash], [decisionId, hash]);
+  assert.deepEqual([it.outbound.sent.length, it.payments.ledger.size], [1, 1]);
+});
+
+test('a decision of one process approves on another: it is read from the log', async () => {
+  const it = world();
+  const decisionId = await decisionOf(it);
+  assert.equal(await guided(world(it.common), decisionId), 'ran');
+});
+
+// ── not approved ────────────────────────────────────────────────────────────────────────────────────────
+
+test('decision_not_found: an id that nobody was given, or of another relay', async () => {
+  const it = world();
+  const elsewhere = await decisionOf(world());
+  for (const decisionId of [elsewhere, decisionRecorded().data.decisionId]) {
+    await assertRefused(it, 'decision_not_found', decisionId);
+    await assertRefused(it, 'decision_not_found', decisionId, { presented: null });
+  }
+});
+
+test('decision_not_found: what is no id names no stream, and is not looked for', async () => {
+  const common = shared();
+  const read: string[] = [];
+  const it = world(common, {
+    log: {
+      ...common.log,
+      readStream(stream, options) {
+        read.push(stream);
+        return common.log.readStream(stream, options);
+      },
+    },
+  });
+  const { decisionId } = decisionRecorded().data;
+  for (const odd of [
+    '',
+    'dec_',
+    `${decisionId}\n`,
+    ` ${decisionId}`,
+    decisionId.toUpperCase(),
+    `${decisionId}0`,
+    'dec_../../keys-relay',
+    'keys-relay',
+    'job_0000000000000000000000000a',
+    '$all',
+    'd'.repeat(100_000),
+    '\u0000',
+  ]) {
+    await assertRefused(it, 'decision_not_found', odd);
+  }
+  assert.deepEqual(
+    read.filter((stream) => !/^(claim|payment)-[0-9a-f]{64}$/.test(stream)),
+    [],
+  );
+});
+
+for (const [recommendation, asked] of [
+  ['do_not_pay', { buyerPolicy: { maxPriceUsd: '0.002' } }],
+  ['manual_review', { buyerPolicy: { minTrustScore: 100 } }],
+] as [string, Asked][]) {
+  test(`decision_not_approved: a decision of ${recommendation}`, async () => {
+    const it = world();
+    const { decision } = await decided(it, asked);
+    assert.equal(decision.recommendation, recommendation);
+    await assertRefused(it, 'decision_not_approved', decision.decisionId);
+  });
+}
+
+test('decision_expired: from 24 hours on, not a millisecond earlier', async () => {
+  const it = world();
+  const decisionId = await decisionOf(it);
+  it.clock.skew(DAY);
+  await assertRefused(it, 'decision_expired', decisionId);
+  it.clock.skew(-1);
+  assert.equal(await guided(it, decisionId), 'ran');
+});
+
+const base = plainAction({
+  method: 'PUT',
+  headers: { 'X-A': '1' },
+  body: { a: 1, b: [2] },
+  retry: { attempts: 2, backoffMs: 10 },
+  timeoutMs: 5000,
+});
+for (const [field, changes] of [
+  ['url', { url: 'https://target.example/other' }],
+  ['the query', { url: 'https://target.example/hook?x=1' }],
+  ['the host', { url: 'https://other.example/hook' }],
+  ['method', { method: 'PATCH' }],
+  ['a header’s value', { headers: { 'X-A': '2' } }],
+  ['a header’s name', { headers: { 'X-B': '1' } }],
+  ['one more header', { headers: { 'X-A': '1', 'X-B': '1' } }],
+  ['one more header, stripped', { headers: { 'X-A': '1', Host: 'a' } }],
+  ['no headers', { headers: undefined }],
+  ['body', { body: { a: 1, b: [3] } }],
+  ['the type of a value in the body', { body: { a: '1', b: [2] } }],
+  ['null as body', { body: null }],
+  ['no body', { body: undefined }],
+  ['idempotencyKey', { idempotencyKey: 'k2' }],
+  ['no idempotencyKey', { idempotencyKey: undefined }],
+  ['retry.attempts', { retry: { attempts: 3, backoffMs: 10 } }],
+  ['retry.backoffMs', { retry: { attempts: 2, backoffMs: 11 } }],
+  ['timeoutMs', { timeoutMs: 5001 }],
+] as [string, { [K in keyof WebhookRequest]?: WebhookRequest[K] | undefined }][]) {
+  test(`decision_action_mismatch: every field counts: ${field}`, async () => {
+    const it = world();
+    const decisionId = await decisionOf(it, { action: base });
+    await assertRefused(it, 'decision_action_mismatch', decisionId, {
+      action: plainAction({ ...base, ...changes }),
+    });
+    assert.equal(await guided(it, decisionId, { action: base }), 'ran');
+  });
+}
+
+test('the same action, written otherwise, is approved', async () => {
+  const it = world();
+  const action = { ...plainAction({ headers: { 'X-A': '1', b: 'true' } }), body: { a: 1, b: 2 } };
+  const decisionId = await decisionOf(it, { action });
+  const same = {
+    ...action,
+    url: 'https://TARGET.example:443/hook#x',
+    method: 'POST' as const,
+    headers: { B: true, 'x-a': 1 },
+    body: { b: 2, a: 1 },
+    timeoutMs: 12_000,
+  };
+  assert.equal(await guided(it, decisionId, { action: same }), 'ran');
+});
+
+test('decision_action_mismatch: where another secret made the hash, no process takes it for its own', async () => {
+  const it = world();
+  const decisionId = await decisionOf(it);
+  const stranger = world(it.common, { keyedHash: hashWith('another secret') });
+  await assertRefused(stranger, 'decision_action_mismatch', decisionId);
+});
+
+test('invalid_request: a malformed action, before the decision is read', async () => {
+  const it = world();
+  it.log.setAway(true);
+  for (const action of [plainAction({ url: 'https://' }), plainAction({ headers: { 'a b': '1' } })])
+    assert.equal(await guided(it, decisionRecorded().data.decisionId, { action }), 'invalid_request');
+});
+
+test('an approval is not a verdict: the target is judged anew, and refused where it has become unsafe', async () => {
+  const it = world();
+  const decisionId = await decisionOf(it);
+  const later = world(it.common, {
+    rules: { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] },
+  });
+  assert.equal(await guided(later, decisionId), 'target_blocked');
+  assert.equal(it.payments.ledger.size, 0);
+});
+
+test('the order of a new call’s refusals: loop, the payment, decision, target', async () => {
+  const it = world(shared(), { rules: { ...targetRules, mode: 'allowlist' } });
+  const unknown = decisionRecorded().data.decisionId;
+  assert.equal(await guided(it, unknown, { via: '1.1 relay.example' }), 'relay_loop');
+  it.payments.scriptNew({ refused: 'payment_required', message: 'expired' });
+  assert.equal(await guided(it, unknown), 'payment_required');
+  assert.equal(await guided(it, unknown), 'decision_not_found');
+});
+
+// ── the log is away ─────────────────────────────────────────────────────────────────────────────────────
+
+for (const [why, spoil] of [
+  ['away', (it: World) => it.log.setAway(true)],
+  ['silent', () => {}],
+] as const) {
+  test(`event_log_unavailable within seconds where the log is ${why}: a decision is not guessed`, async () => {
+    const common = shared();
+    const silent = { ...common.log, readStream: () => new Promise<never>(() => {}) };
+    const it = world(common, why === 'silent' ? { log: silent } : {});
+    spoil(it);
+    for (const [changes, payment] of [
+      [{}, true],
+      [{ presented: null }, false],
+    ] as const) {
+      const began = it.clock.monotonic();
+      const { decisionId } = decisionRecorded().data;
+      const fault = await letPass(
+        it.clock,
+        executeGuidedWebhook(it.deps, guidedInput(decisionId, changes)),
+      ).catch((error: unknown) => error);
+      assert.ok(fault instanceof Fault);
+      assert.deepEqual([fault.code, fault.retryAfterSeconds], ['event_log_unavailable', 5]);
+      assert.match(fault.message, /nothing was sent/);
+      assert.equal(/same payment header/.test(fault.message), payment);
+      assert.ok(it.clock.monotonic() - began <= 2000);
+    }
+    assert.equal(it.clock.advanceToNext(), false, 'no timer is left');
+  });
+}
+
+test('a decision that cannot be read is a fault of ours, and approves nothing', async () => {
+  const it = world();
+  const { decisionId } = decisionRecorded().data;
+  const stream = `decision-${decisionId}`;
+  const data = { ...decisionRecorded().data, v: 2 };
+  await it.log.append(stream, 'no_stream', [
+    { id: crypto.randomUUID(), type: 'DecisionRecorded', data, metadata: {} },
+  ]);
+  await assert.rejects(guided(it, decisionId), /cannot be read/);
+  assert.deepEqual([it.outbound.sent, it.log.events.length], [[], 1]);
+});
+
+test('a guided call and a classic one with the same key are two requests', async () => {
+  const it = world();
+  const decisionId = await decisionOf(it);
+  assert.equal(await guided(it, decisionId, { presented: null }), 'ran');
+  const classic = await execute(it, DEMO);
+  assert.ok(classic.kind === 'refused');
+  assert.equal(classic.refusal.refused, 'idempotency_conflict');
+});

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { leaseMs } from '#src/domain/job/commands.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
+import { runJob } from '#src/usecases/execution/run-job.ts';
+import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
+import { afterOthers, gate } from '#test/support/fakes-log.ts';
+import {
+  audited,
+  given,
+  jobPlan,
+  type Shared,
+  shared,
+  typesIn,
+  type World,
+  world,
+} from '#test/support/fakes-world.ts';
+import { attemptRetried, JOB_ID, jobStarted, OTHER_JOB_ID } from '#test/support/given-events.ts';
+
+const STREAM = `job-${JOB_ID}`;
+const LEASE = leaseMs(1, 12_000);
+const WATCH = LEASE + LIMITS.recoveryGraceMs;
+const CLOSING = ['AttemptMade', 'JobCompleted', 'ReceiptSigned'];
+
+function recoverer(common: Shared, candidates: readonly string[] = [JOB_ID]) {
+  const it = world(common);
+  return { ...it, recovery: jobRecovery({ ...it.deps, candidates: async () => candidates }) };
+}
+/** A job whose process is gone. */
+async function orphan(common = shared(), jobId = JOB_ID) {
+  await given(common, `job-${jobId}`, jobStarted({ jobId, owner: 'gone', leaseMs: LEASE }));
+  return common;
+}
+const receipts = (it: Pick<World, 'log'>) =>
+  it.log.events.filter(({ type }) => type === 'ReceiptSigned').length;
+
+test('a job is closed after its lease and a grace of watching, once, with a receipt, and nothing is sent', async () => {
+  const it = recoverer(await orphan());
+  assert.deepEqual(await it.recovery.sweep(), [], 'first sight');
+  it.clock.advance(WATCH - 1);
+  assert.deepEqual(await it.recovery.sweep(), []);
+  it.clock.advance(1);
+  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
+  assert.deepEqual(await it.recovery.sweep(), []);
+  assert.deepEqual(await typesIn(it, STREAM), ['JobStarted', ...CLOSING]);
+  const [, attempt, completed] = await it.log.readStream(STREAM);
+  assert.deepEqual([attempt?.data.sent, attempt?.data.errorCategory], ['maybe', 'interrupted_unknown']);
+  assert.deepEqual([completed?.data.status, completed?.data.closedBy], ['failed', 'recovery']);
+  assert.equal((await audited(it)).ok, true);
+  assert.equal(it.outbound.sent.length, 0);
+});
+
+test('leases are watched, not compared: a recoverer whose clock is an hour, or a year, ahead closes nothing live', async () => {
+  for (const ahead of [3_600_000, 365 * 86_400_000]) {
+    const it = recoverer(await orphan());
+    it.clock.skew(ahead);
+    assert.deepEqual(await it.recovery.sweep(), []);
+    it.clock.skew(ahead);
+    it.clock.advance(WATCH - 1);
+    assert.deepEqual(await it.recovery.sweep(), []);
+  }
+});
+
+test('a wall clock that goes back closes a dead job no later', async () => {
+  const it = recoverer(await orphan());
+  await it.recovery.sweep();
+  it.clock.skew(-86_400_000);
+  it.clock.advance(WATCH);
+  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
+});
+
+test('the watch starts anew after each change of the stream', async () => {
+  const common = await orphan();
+  const it = recoverer(common);
+  await it.recovery.sweep();
+  it.clock.advance(WATCH - 1);
+  await given(common, STREAM, attemptRetried());
+  assert.deepEqual(await it.recovery.sweep(), []);
+  it.clock.advance(WATCH - 1);
+  assert.deepEqual(await it.recovery.sweep(), []);
+  it.clock.advance(1);
+  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
+  assert.deepEqual(await typesIn(it, STREAM), ['JobStarted', 'AttemptMade', ...CLOSING]);
+});
+
+test('the watch starts anew after the log was away', async () => {
+  const it = recoverer(await orphan());
+  await it.recovery.sweep();
+  it.log.setAway(true);
+  it.clock.advance(WATCH);
+  await assert.rejects(it.recovery.sweep(), EventLogUnavailable);
+  it.log.setAway(false);
+  assert.deepEqual(await it.recovery.sweep(), []);
+  it.clock.advance(WATCH - 1);
+  assert.deepEqual(await it.recovery.sweep(), []);
+  it.clock.advance(1);
+  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
+});
+
+test('the watch starts anew for a job that was no candidate meanwhile', async () => {
+  const common = await orphan();
+  const candidates = [JOB_ID];
+  const it = recoverer(common, candidates);
+  await it.recovery.sweep();
+  candidates.length = 0;
+  await it.recovery.sweep();
+  it.clock.advance(WATCH);
+  candidates.push(JOB_ID);
+  assert.deepEqual(await it.recovery.sweep(), []);
+});
+
+test('exclusive: jobs of other owners are closed at once, our own live ones never', async () => {
+  const common = await orphan();
+  const it = recoverer(common, [JOB_ID, OTHER_JOB_ID]);
+  await given(
+    common,
+    `job-${OTHER_JOB_ID}`,
+    jobStarted({ jobId: OTHER_JOB_ID, owner: it.owner, leaseMs: LEASE }),
+  );
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID]);
+  assert.deepEqual(await typesIn(it, `job-${OTHER_JOB_ID}`), ['JobStarted']);
+});
+
+test('candidates are only candidates: a job that is absent or completed is left alone', async () => {
+  const common = await orphan();
+  await recoverer(common).recovery.sweep({ exclusive: true });
+  const it = recoverer(common, [JOB_ID, OTHER_JOB_ID]);
+  const before = common.log.events.length;
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), []);
+  assert.equal(common.log.events.length, before);
+});
+
+test('two recoverers at once: one receipt', async () => {
+  const common = await orphan();
+  const { frozen, reached, open } = gate();
+  common.log.onNext('ReceiptSigned', frozen);
+  const slow = recoverer(common);
+  const fast = recoverer(common);
+  const sweeping = slow.recovery.sweep({ exclusive: true });
+  await reached;
+  assert.deepEqual(await fast.recovery.sweep({ exclusive: true }), [JOB_ID]);
+  open();
+  await letPass(slow.clock, sweeping);
+  assert.equal(receipts(slow), 1);
+  assert.deepEqual(await typesIn(slow, STREAM), ['JobStarted', ...CLOSING]);
+  assert.equal((await audited(slow)).ok, true);
+});
+
+test('a late original loses: it answers the stored receipt and sends nothing more', async () => {
+  const common = shared();
+  const original = world(common);
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  original.outbound.script(async () => {
+    await answered;
+    return failing();
+  }, succeeding());
+  const running = runJob(original.deps, jobPlan(original, { attemptsAllowed: 3 }));
+  await quiet();
+  const other = recoverer(common);
+  await other.recovery.sweep();
+  other.clock.advance(leaseMs(3, 12_000) + LIMITS.recoveryGraceMs);
+  assert.deepEqual(await other.recovery.sweep(), [JOB_ID]);
+  answer();
+  const ran = await letPass(original.clock, running);
+  assert.equal(original.outbound.sent.length, 1);
+  assert.equal(receipts(other), 1);
+  assert.equal(ran?.job.completed.errorCategory, 'interrupted_unknown');
+  assert.equal(ran?.job.receipt?.jws, other.log.events.at(-1)?.data.jws);
+});
+
+test('the owner writes just before the closing append: the recoverer closes nothing, and goes on with the next job', async () => {
+  const common = await orphan();
+  await orphan(common, OTHER_JOB_ID);
+  const it = recoverer(common, [JOB_ID, OTHER_JOB_ID]);
+  common.log.onNext(
+    'ReceiptSigned',
+    afterOthers(() => given(common, STREAM, attemptRetried())),
+  );
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [OTHER_JOB_ID]);
+  assert.deepEqual(await typesIn(it, STREAM), ['JobStarted', 'AttemptMade']);
+});
+
+test('the owner completes just before the closing append: its result stands, and no interruption is reported', async () => {
+  const common = shared();
+  const owner = world(common);
+  const { frozen, reached, open } = gate();
+  common.log.onNext('ReceiptSigned', frozen);
+  const running = runJob(owner.deps, jobPlan(owner));
+  await reached;
+  const other = recoverer(common);
+  common.log.onNext(
+    'ReceiptSigned',
+    afterOthers(async () => {
+      open();
+      await letPass(owner.clock, running);
+    }),
+  );
+  assert.deepEqual(await other.recovery.sweep({ exclusive: true }), []);
+  assert.equal(receipts(other), 1);
+  assert.equal((await running)?.job.completed.status, 'succeeded');
+  assert.equal((await audited(other)).ok, true);
+});
+
+test('the log goes away in the middle of a sweep: the sweep ends at once, and a later one closes the job, once', async () => {
+  const it = recoverer(await orphan());
+  it.log.onNext('ReceiptSigned', async () => {
+    it.log.setAway(true);
+    throw new EventLogUnavailable();
+  });
+  await assert.rejects(it.recovery.sweep({ exclusive: true }), EventLogUnavailable);
+  it.log.setAway(false);
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID]);
+  assert.equal(receipts(it), 1);
+});
+
+test('the answer of the closing append is lost: the job is closed, and no second receipt is signed', async () => {
+  const it = recoverer(await orphan());
+  it.log.onNext('ReceiptSigned', async (store) => {
+    await store();
+    throw new EventLogUnavailable();
+  });
+  await assert.rejects(it.recovery.sweep({ exclusive: true }), EventLogUnavailable);
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), []);
+  assert.equal(receipts(it), 1);
+});
+
+test('a stream that cannot be read keeps no other job from its end', async () => {
+  const common = await orphan();
+  await given(
+    common,
+    `job-${OTHER_JOB_ID}`,
+    jobStarted({ jobId: OTHER_JOB_ID, owner: 'gone', leaseMs: LEASE }),
+  );
+  const it = recoverer(common, ['job_unreadable', JOB_ID, OTHER_JOB_ID]);
+  const odd = { id: crypto.randomUUID(), type: 'JobStarted', data: { v: 2 }, metadata: {} };
+  await it.log.append('job-job_unreadable', 'no_stream', [odd]);
+  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID, OTHER_JOB_ID]);
+});
+
+test('a process that ends looks at no further candidate', async () => {
+  const common = await orphan(await orphan(), OTHER_JOB_ID);
+  const ending = new AbortController();
+  const it = world(common);
+  const read: string[] = [];
+  const readStream: typeof it.log.readStream = (stream, options) => {
+    read.push(stream);
+    ending.abort();
+    return it.log.readStream(stream, options);
+  };
+  const recovery = jobRecovery({
+    ...it.deps,
+    log: { ...it.log, readStream },
+    ending: ending.signal,
+    candidates: async () => [JOB_ID, OTHER_JOB_ID],
+  });
+  assert.deepEqual(await recovery.sweep(), []);
+  assert.deepEqual(read, [STREAM]);
+});

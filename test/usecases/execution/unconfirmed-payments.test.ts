@@ -1,0 +1,183 @@
+// Payments that nobody could confirm yet: counted as calls in flight of who made them, until their streams say more.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
+import { quiet, succeeding } from '#test/support/fakes.ts';
+import { gate } from '#test/support/fakes-log.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import { given, type World, world } from '#test/support/fakes-world.ts';
+import { execute, paidWith } from '#test/support/given-call.ts';
+import {
+  paymentRejected,
+  paymentReleased,
+  paymentReserved,
+  paymentSettled,
+  settlementUnknown,
+} from '#test/support/given-events.ts';
+import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+
+// ── the registry ────────────────────────────────────────────────────────────────────────────────────────
+
+test('an account’s open payments, oldest first, without the call’s own; one that is dropped is gone', () => {
+  const open = openUnknowns();
+  for (const stream of ['s1', 's2', 's3', 's1']) open.add('a', stream);
+  open.add('b', 's4');
+  open.add('b', 's1');
+  assert.deepEqual(open.waiting('a', 's2'), ['s1', 's3']);
+  open.drop('s1');
+  open.drop('never met');
+  assert.deepEqual(open.waiting('a', 'none'), ['s2', 's3']);
+  assert.deepEqual(open.waiting('b', 'none'), ['s4']);
+  assert.deepEqual(open.waiting('c', 'none'), []);
+});
+
+test('one that a call with its own slot works on does not count twice, until the last of them is done', () => {
+  const open = openUnknowns();
+  open.add('a', 's1');
+  const [first, second] = [open.begin('s1'), open.begin('s1')];
+  first();
+  first();
+  assert.deepEqual(open.waiting('a', 'none'), []);
+  second();
+  assert.deepEqual(open.waiting('a', 'none'), ['s1']);
+});
+
+test('memory is bounded: beyond its limit the oldest are forgotten', () => {
+  const open = openUnknowns(2);
+  for (const stream of ['s1', 's2', 's3']) open.add('a', stream);
+  assert.deepEqual(open.waiting('a', 'none'), ['s2', 's3']);
+});
+
+// ── the execution ───────────────────────────────────────────────────────────────────────────────────────
+
+const call = (i: number, payer?: string) => {
+  const payment = otherPayment(String(i));
+  return paidWith(payer === undefined ? payment : { ...payment, payer }, { key: null });
+};
+const streamOf = (i: number) => `payment-${otherPayment(String(i)).hash}`;
+
+async function unconfirmed(it: World, ...numbers: readonly number[]) {
+  for (const i of numbers) {
+    it.payments.scriptSettle(unknown);
+    await assert.rejects(execute(it, call(i)), isUnconfirmed);
+  }
+}
+
+test('too_many_in_flight: 4 open payments are 4 calls in flight; a fifth is not verified, another payer is not touched', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3, 4);
+  const { verify } = it.payments.calls;
+  const fifth = await execute(it, call(5));
+  assert.ok(fifth.kind === 'refused');
+  assert.deepEqual([fifth.refusal.refused, fifth.refusal.retryAfterSeconds], ['too_many_in_flight', 5]);
+  assert.deepEqual([it.payments.calls.verify, it.slots.inFlight()], [verify, 0]);
+  assert.equal(outcomeOf(await execute(it, call(6, '0x3333'))), 'ran');
+});
+
+test('an open payment whose authorization is surely over counts no more: whoever gave it up is not shut out', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3, 4);
+  it.clock.advance(180_000);
+  assert.equal(
+    outcomeOf(await execute(it, call(5))),
+    'too_many_in_flight',
+    '60 s after its end it may still count',
+  );
+  it.clock.advance(1000);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'ran');
+});
+
+test('open payments and running calls share one limit', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3);
+  const { frozen, open } = gate();
+  it.outbound.script(() => frozen(async () => succeeding()));
+  const running = execute(it, call(4));
+  await quiet();
+  assert.equal(it.outbound.sent.length, 1);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'too_many_in_flight');
+  open();
+  assert.equal(outcomeOf(await running), 'ran');
+  assert.equal(outcomeOf(await execute(it, call(5))), 'ran');
+});
+
+test('whoever repeats an open payment is not refused for the others’ sake, and makes room when it is confirmed', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3, 4);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'too_many_in_flight');
+  assert.equal(outcomeOf(await execute(it, call(2))), 'ran');
+  assert.equal(outcomeOf(await execute(it, call(5))), 'ran');
+  const elsewhere = world(it.common);
+  for (const stream of [streamOf(1), streamOf(3), streamOf(4), 'payment-x', 'payment-y']) {
+    if (/[xy]$/.test(stream)) await given(it, stream, paymentReserved(), settlementUnknown());
+    elsewhere.unknowns.add(otherPayment().payer, stream);
+  }
+  assert.equal(
+    outcomeOf(await execute(elsewhere, call(1))),
+    'ran',
+    'more open ones than slots lock nobody in',
+  );
+});
+
+test('an open payment that is being repeated is one call in flight, not two', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3);
+  const { frozen, open } = gate();
+  it.outbound.script(() => frozen(async () => succeeding()));
+  it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xseen' });
+  it.log.onNext('PaymentSettled', frozen);
+  const repeating = execute(it, call(1));
+  await quiet();
+  assert.equal(it.slots.inFlight(), 1);
+  const fourth = execute(it, call(4));
+  await quiet();
+  open();
+  assert.deepEqual([outcomeOf(await repeating), outcomeOf(await fourth)], ['ran', 'ran']);
+});
+
+test('a repeat that ends without its answer stays open', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3, 4);
+  await unconfirmed(it, 1);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'too_many_in_flight');
+  it.payments.scriptSettle(() => {
+    throw new Error('a bug');
+  });
+  await assert.rejects(execute(it, call(1)), /a bug/);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'too_many_in_flight');
+});
+
+for (const [why, end] of [
+  ['settled', paymentSettled()],
+  ['rejected', paymentRejected()],
+  ['released', paymentReleased()],
+] as const) {
+  test(`${why} elsewhere meanwhile: its stream is read again before anyone is refused, and it counts no more`, async () => {
+    const it = world();
+    await unconfirmed(it, 1, 2, 3, 4);
+    await given(it, streamOf(3), end);
+    assert.equal(outcomeOf(await execute(it, call(5))), 'ran');
+  });
+}
+
+test('found unused after its expiry, or rejected by the first call: open no more', async () => {
+  const it = world();
+  await unconfirmed(it, 1, 2, 3, 4);
+  it.payments.scriptLookUp({ outcome: 'cancelled' });
+  assert.equal(outcomeOf(await execute(it, call(1))), 'payment_required');
+  assert.deepEqual(it.unknowns.waiting(otherPayment().payer, 'none'), [2, 3, 4].map(streamOf));
+  it.payments.scriptSettle(rejected);
+  assert.equal(outcomeOf(await execute(it, call(5))), 'payment_required');
+  assert.equal(it.unknowns.waiting(otherPayment().payer, 'none').length, 3);
+});
+
+test('an open payment of another process counts here from the first time it is met', async () => {
+  const it = world();
+  await unconfirmed(it, 1);
+  const other = world(it.common);
+  other.payments.scriptSettle(() => {
+    throw new Error('a bug');
+  });
+  await assert.rejects(execute(other, call(1)), /a bug/);
+  assert.deepEqual(other.unknowns.waiting(otherPayment().payer, 'none'), [streamOf(1)]);
+});

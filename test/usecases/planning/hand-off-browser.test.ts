@@ -1,0 +1,253 @@
+// A package for a browser agent: the target judged by the one verdict, nothing called, kept or told.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import type { HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { Resolution } from '#src/ports/resolver.ts';
+import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
+import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { type Handoff, handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
+import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
+
+const task = (changes: Partial<HandoffRequest> = {}): HandoffRequest => ({
+  targetUrl: 'https://target.example/shop',
+  actions: [{ type: 'navigate' }, { type: 'verify', text: 'Paid' }],
+  idempotencyKey: 'k1',
+  ...changes,
+});
+
+const ask = (it: World, changes: Partial<HandoffRequest> = {}, payer: string | null = null) =>
+  handOffBrowser({ ...it.deps, payer }, task(changes));
+
+async function given(it: World, changes: Partial<HandoffRequest> = {}): Promise<Handoff> {
+  const answer = await ask(it, changes);
+  assert.ok(!isRefused(answer));
+  return answer;
+}
+
+async function packageOf(it: World, changes: Partial<HandoffRequest> = {}) {
+  const { verdict } = await given(it, changes);
+  assert.ok(verdict.allowed);
+  return verdict.handoff;
+}
+
+async function refusalOf(it: World, changes: Partial<HandoffRequest>) {
+  const answer = await ask(it, changes);
+  assert.ok(isRefused(answer));
+  const [fault, ...more] = answer.details as { path: string; message: string }[];
+  return [answer.refused, fault?.path, more.length];
+}
+
+test('a package: an id of its own, an hour, numbered steps, and the target as it was judged', async () => {
+  const it = world();
+  const handoff = await packageOf(it);
+  assert.match(handoff.id, new RegExp(ID_PATTERN.handoff));
+  assert.equal(Date.parse(handoff.createdAt), it.clock.now());
+  assert.equal(Date.parse(handoff.expiresAt) - Date.parse(handoff.createdAt), 3_600_000);
+  assert.deepEqual(handoff, {
+    id: handoff.id,
+    status: 'ready_for_external_browser_agent',
+    executionModel: 'handoff-only',
+    paid: false,
+    createdAt: handoff.createdAt,
+    expiresAt: handoff.expiresAt,
+    target: {
+      url: 'https://target.example/shop',
+      origin: 'https://target.example',
+      hostname: 'target.example',
+      pathname: '/shop',
+    },
+    actions: [
+      { step: 1, type: 'navigate' },
+      { step: 2, type: 'verify', text: 'Paid' },
+    ],
+    returnUrl: null,
+    idempotencyKey: 'k1',
+  });
+  assert.notEqual((await packageOf(it)).id, handoff.id);
+});
+
+test('the addresses of a package are the normalised ones, with the fragment that only a browser needs', async () => {
+  const it = world();
+  const handoff = await packageOf(it, {
+    targetUrl: 'https://TARGET.example.:8443/a/../shop?q=1#/orders/17',
+    returnUrl: 'HTTPS://Back.example/done?x#end',
+  });
+  assert.deepEqual(handoff.target, {
+    url: 'https://target.example:8443/shop?q=1#/orders/17',
+    origin: 'https://target.example:8443',
+    hostname: 'target.example',
+    pathname: '/shop',
+  });
+  assert.equal(handoff.returnUrl, 'https://back.example/done?x#end');
+});
+
+const blocking = { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] } as const;
+const counting = { ...blocking, blockHosts: [] };
+
+for (const [why, verdict, spoil, targetUrl, changes] of [
+  ['a blocked name', 'target_blocked', () => {}, task().targetUrl, { rules: blocking }],
+  ['a private address', 'unsafe_target', () => {}, 'https://10.0.0.1/', {}],
+  ['a name of nobody’s', 'unsafe_target', () => {}, 'https://localhost/', {}],
+  ['a user in the text', 'unsafe_target', () => {}, 'https://user@target.example/', {}],
+  ['our own name', 'unsafe_target', () => {}, 'https://relay.example/', {}],
+  [
+    'no address',
+    'target_unresolvable',
+    (it) => it.resolver.answer({ outcome: 'not_found' }),
+    task().targetUrl,
+    {},
+  ],
+  [
+    'no free look-up',
+    'too_many_in_flight',
+    (it) => it.resolver.answer({ outcome: 'busy' }),
+    task().targetUrl,
+    {},
+  ],
+  [
+    'a used up share',
+    'target_quota_exceeded',
+    (it) => it.quota.exhaust('target', 1500),
+    task().targetUrl,
+    { rules: counting },
+  ],
+] as [string, string, (it: World) => void, string, Partial<ExecuteDeps>][]) {
+  test(`${why}: ${verdict}, in the words of the policy check, and no package`, async () => {
+    const it = world(shared(), changes);
+    spoil(it);
+    const { verdict: answered } = await given(it, { targetUrl });
+    assert.ok(!answered.allowed);
+    assert.equal(answered.refusal.refused, verdict);
+    const checked = await checkPolicy(it.deps, { url: targetUrl }, null);
+    assert.ok(!isRefused(checked));
+    assert.deepEqual(checked.verdict, answered);
+    assert.equal('handoff' in answered, false);
+  });
+}
+
+test('nothing is called, recorded, taken or logged', async () => {
+  const it = world(shared(), { rules: counting, targetQuotaPerMinute: 1 });
+  for (let i = 0; i < 5; i++) await packageOf(it, { returnUrl: 'https://back.example/' });
+  assert.deepEqual([it.trace, it.outbound.sent, it.logger.lines], [[], [], []]);
+  assert.deepEqual(
+    it.quota.calls.filter(({ how }) => how === 'take'),
+    [],
+  );
+});
+
+test('the quota that is looked at is the payer’s, where it is known', async () => {
+  const it = world(shared(), { rules: counting });
+  it.quota.exhaust('target-per-payer', 1000);
+  const answer = await ask(it, {}, 'demo');
+  assert.ok(!isRefused(answer) && !answer.verdict.allowed);
+  assert.equal((await given(it)).verdict.allowed, true);
+});
+
+test('target and returnUrl are looked up once each, and nothing where the request is refused by its text', async () => {
+  const it = world();
+  await packageOf(it, { returnUrl: 'https://back.example/' });
+  assert.deepEqual(
+    it.resolver.asked.map(([name]) => name),
+    ['back.example', 'target.example'],
+  );
+  await ask(it, { targetUrl: 'https://' });
+  await ask(it, { returnUrl: 'https://10.0.0.1/' });
+  await ask(it, { actions: [{ type: 'type' }] });
+  assert.equal(it.resolver.asked.length, 2);
+});
+
+/** A world where names but that of the returnUrl have their address. */
+const withBack = (answer: Resolution, changes: Partial<ExecuteDeps> = {}) => {
+  const addresses = ['203.0.114.7'];
+  const resolver: ExecuteDeps['resolver'] = {
+    resolve: async (name) => (name === 'back.example' ? answer : { outcome: 'addresses', addresses }),
+  };
+  return world(shared(), { resolver, ...changes });
+};
+const RETURN = { returnUrl: 'https://back.example/done' };
+
+test('a returnUrl whose name has no public address is invalid_request, in one text whether it is private or missing', async () => {
+  const own = { own: [describeAddress('93.184.216.40') ?? assert.fail()] };
+  const rules = { ...targetRules, addresses: { ...targetRules.addresses, ...own } };
+  const answers = await Promise.all(
+    [
+      { outcome: 'not_found' } as const,
+      ...[['10.0.0.1'], ['169.254.169.254'], ['203.0.114.7', '127.0.0.1'], ['::1'], ['93.184.216.40']].map(
+        (addresses) => ({ outcome: 'addresses', addresses }) as const,
+      ),
+    ].map((answer) => ask(withBack(answer, { rules }), RETURN)),
+  );
+  for (const answer of answers) {
+    assert.ok(isRefused(answer));
+    assert.deepEqual(answer, {
+      refused: 'invalid_request',
+      message: 'The returnUrl is not one that this service hands on: see details.',
+      details: [{ path: '/returnUrl', message: 'The target host has no public address.' }],
+    });
+  }
+});
+
+test('a returnUrl that the mode does not let through, or that cannot be looked up now, is no package either', async () => {
+  const good: Resolution = { outcome: 'addresses', addresses: ['203.0.114.7'] };
+  const rules = { ...blocking, blockHosts: ['back.example'] };
+  assert.equal((await refusalOf(withBack(good, { rules }), RETURN))[0], 'invalid_request');
+  for (const [resolution, code] of [
+    [{ outcome: 'busy' }, 'too_many_in_flight'],
+    [{ outcome: 'failed', timedOut: true }, 'target_unresolvable'],
+  ] as const) {
+    // nothing is wrong with the request: it may be good in a moment
+    const { verdict } = await given(withBack(resolution), RETURN);
+    assert.ok(!verdict.allowed);
+    assert.equal(verdict.refusal.refused, code);
+  }
+});
+
+test('the share of a host is the target’s: a returnUrl takes and needs none of it', async () => {
+  const it = withBack({ outcome: 'addresses', addresses: ['203.0.114.7'] }, { rules: counting });
+  await packageOf(it, RETURN);
+  assert.deepEqual(
+    it.quota.calls.map(({ key }) => key),
+    ['target.example'],
+  );
+});
+
+test('invalid_handoff_actions: each action that lacks what its type needs, by its place', async () => {
+  const it = world();
+  const actions: HandoffRequest['actions'] = [{ type: 'navigate' }, { type: 'extract' }, { type: 'select' }];
+  assert.deepEqual(await refusalOf(it, { actions }), ['invalid_handoff_actions', '/actions/1', 2]);
+});
+
+test('invalid_request: a url that cannot be read or a returnUrl that is not public HTTPS, by its place', async () => {
+  const it = world();
+  for (const [changes, path] of [
+    [{ targetUrl: 'https://' }, '/targetUrl'],
+    [{ targetUrl: 'http://target.example/' }, '/targetUrl'],
+    [{ returnUrl: 'https://' }, '/returnUrl'],
+    [{ returnUrl: 'http://back.example/' }, '/returnUrl'],
+    [{ returnUrl: 'https://localhost/' }, '/returnUrl'],
+    [{ returnUrl: 'https://127.0.0.1/' }, '/returnUrl'],
+    [{ returnUrl: 'https://[::1]/' }, '/returnUrl'],
+    [{ returnUrl: 'https://user:word@back.example/' }, '/returnUrl'],
+    [{ returnUrl: 'https://relay.example/' }, '/returnUrl'],
+  ] as const) {
+    assert.deepEqual(await refusalOf(it, changes), ['invalid_request', path, 0], JSON.stringify(changes));
+  }
+});
+
+test('warnings come with a refused target, too', async () => {
+  const it = world();
+  const { idempotencyKey: _, ...keyless } = task({
+    targetUrl: 'https://10.0.0.1/',
+    actions: [{ type: 'type', text: 'x', selector: '#name' }],
+  });
+  const answer = await handOffBrowser({ ...it.deps, payer: null }, keyless);
+  assert.ok(!isRefused(answer));
+  const codes = answer.warnings.map(({ code }) => code);
+  assert.deepEqual(
+    [answer.verdict.allowed, codes],
+    [false, ['idempotency_key_missing', 'typed_text_may_be_secret']],
+  );
+});

@@ -1,0 +1,264 @@
+// A schedule looked at: when it would run, and what an execution would make of its webhook.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
+import type { SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
+import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
+import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
+import { webhook } from '#test/support/given-call.ts';
+import { firstShown, offsetMs, shownAt } from '#test/support/wall-clock.ts';
+
+type Schedule = SchedulePreviewRequest['schedule'];
+
+const calendar = temporalCalendar();
+const DAY = 86_400_000;
+
+const ask = (it: World, now: number, schedule: Schedule, request = webhook()) =>
+  previewSchedule(
+    { ...it.deps, clock: { now: () => now }, calendar, payer: null },
+    { webhook: request, schedule },
+  );
+
+async function preview(now: string | number, schedule: Schedule, request = webhook()) {
+  const answer = await ask(world(), typeof now === 'number' ? now : Date.parse(now), schedule, request);
+  assert.ok(!isRefused(answer), JSON.stringify(answer));
+  return answer;
+}
+const daily = (timeOfDay: string, timezone: string): Schedule => ({ type: 'daily', timeOfDay, timezone });
+const SHIFTED = 'run_shifted_by_clock_change';
+
+/** Now, time of day, zone; then the runs as clocks there show them; whether one is told to be shifted. */
+const CASES: readonly (readonly [string, string, string, readonly string[], boolean])[] = [
+  [
+    '2026-03-27T12:00:00Z',
+    '02:30',
+    'Europe/Berlin',
+    ['2026-03-28T02:30:00+01:00', '2026-03-29T03:30:00+02:00', '2026-03-30T02:30:00+02:00'],
+    true,
+  ],
+  [
+    '2026-10-24T12:00:00Z',
+    '02:30',
+    'Europe/Berlin',
+    ['2026-10-25T02:30:00+02:00', '2026-10-26T02:30:00+01:00', '2026-10-27T02:30:00+01:00'],
+    false,
+  ],
+  [
+    // Between the first half past two and the second: the second is no run.
+    '2026-10-25T01:00:00Z',
+    '02:30',
+    'Europe/Berlin',
+    ['2026-10-26T02:30:00+01:00', '2026-10-27T02:30:00+01:00', '2026-10-28T02:30:00+01:00'],
+    false,
+  ],
+  [
+    '2026-03-28T12:00:00Z',
+    '09:00',
+    'europe/berlin',
+    ['2026-03-29T09:00:00+02:00', '2026-03-30T09:00:00+02:00', '2026-03-31T09:00:00+02:00'],
+    false,
+  ],
+  [
+    '2026-03-07T12:00:00Z',
+    '02:30',
+    'America/New_York',
+    ['2026-03-08T03:30:00-04:00', '2026-03-09T02:30:00-04:00', '2026-03-10T02:30:00-04:00'],
+    true,
+  ],
+  [
+    '2025-10-04T00:00:00Z',
+    '02:15',
+    'Australia/Lord_Howe',
+    ['2025-10-05T02:45:00+11:00', '2025-10-06T02:15:00+11:00', '2025-10-07T02:15:00+11:00'],
+    true,
+  ],
+  [
+    // The 30th never was: its run falls together with the one of the 31st.
+    '2011-12-29T12:00:00Z',
+    '10:00',
+    'Pacific/Apia',
+    ['2011-12-29T10:00:00-10:00', '2011-12-31T10:00:00+14:00', '2012-01-01T10:00:00+14:00'],
+    false,
+  ],
+  [
+    '2011-12-30T09:59:00Z',
+    '00:00',
+    'Pacific/Apia',
+    ['2011-12-31T00:00:00+14:00', '2012-01-01T00:00:00+14:00', '2012-01-02T00:00:00+14:00'],
+    false,
+  ],
+  [
+    '2024-04-13T12:00:00Z',
+    '02:30',
+    'Africa/Casablanca',
+    ['2024-04-14T03:30:00+01:00', '2024-04-15T02:30:00+01:00', '2024-04-16T02:30:00+01:00'],
+    true,
+  ],
+  [
+    '2024-09-07T12:00:00Z',
+    '00:00',
+    'America/Santiago',
+    ['2024-09-08T01:00:00-03:00', '2024-09-09T00:00:00-03:00', '2024-09-10T00:00:00-03:00'],
+    true,
+  ],
+  [
+    '2022-03-26T12:00:00Z',
+    '00:00',
+    'Asia/Beirut',
+    ['2022-03-27T01:00:00+03:00', '2022-03-28T00:00:00+03:00', '2022-03-29T00:00:00+03:00'],
+    true,
+  ],
+  [
+    // Ten past midnight of the day after the one whose run the clock change put off.
+    '2024-03-31T01:10:00Z',
+    '23:30',
+    'America/Nuuk',
+    ['2024-03-31T00:30:00-01:00', '2024-03-31T23:30:00-01:00', '2024-04-01T23:30:00-01:00'],
+    true,
+  ],
+  [
+    '2026-03-28T12:00:00Z',
+    '23:59',
+    'Asia/Kathmandu',
+    ['2026-03-28T23:59:00+05:45', '2026-03-29T23:59:00+05:45', '2026-03-30T23:59:00+05:45'],
+    false,
+  ],
+];
+
+for (const [now, timeOfDay, timezone, expected, shifted] of CASES) {
+  test(`daily ${timeOfDay} in ${timezone}, seen at ${now}`, async () => {
+    const { nextRuns, localTimes, warnings } = await preview(now, daily(timeOfDay, timezone));
+    assert.deepEqual(localTimes, expected);
+    assert.deepEqual(
+      nextRuns,
+      expected.map((local) => new Date(local).toISOString()),
+    );
+    assert.equal(
+      warnings.some(({ code }) => code === SHIFTED),
+      shifted,
+    );
+  });
+}
+
+test('daily, in any zone at any time: three instants, each later than the last and than now, each at its time of day unless the clock skips it, and none left out', async () => {
+  const zones = fc.constantFrom(...Intl.supportedValuesOf('timeZone'));
+  const changes = fc.constantFrom(
+    'Europe/Berlin',
+    'Australia/Lord_Howe',
+    'Africa/Casablanca',
+    'America/Nuuk',
+    'Asia/Beirut',
+  );
+  const time = fc.oneof(
+    fc.integer({ min: 0, max: 1439 }),
+    fc.constantFrom(0, 15, 30, 59, 60, 120, 150, 179, 180, 1410, 1439),
+  );
+  const now = fc.integer({ min: Date.parse('2015-01-01'), max: Date.parse('2037-12-01') });
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(zones, changes), time, now, async (zone, minute, at) => {
+      const timeOfDay = new Date(minute * 60_000).toISOString().slice(11, 16);
+      const { nextRuns, localTimes, schedule } = await preview(at, daily(timeOfDay, zone.toLowerCase()));
+      assert.deepEqual(schedule, daily(timeOfDay, zone));
+      const runs = nextRuns.map((run) => Date.parse(run));
+      assert.equal(runs.length, 3);
+      const today = Math.floor((at + offsetMs(at, zone)) / DAY);
+      const days = [-2, -1, 0, 1, 2, 3, 4, 5].map((more) => today + more);
+      const all = new Set(days.map((day) => firstShown(day, minute, zone)).filter((run) => run > at));
+      assert.deepEqual(runs, [...all].slice(0, 3));
+      for (const [index, run] of runs.entries()) {
+        assert.ok(run > (runs[index - 1] ?? at));
+        const local = new Date(run + offsetMs(run, zone)).toISOString();
+        assert.equal(localTimes[index]?.slice(0, 19), local.slice(0, 19));
+        const skipped = days.some((day) => shownAt(day, minute, zone) === null);
+        assert.ok(local.slice(11, 16) === timeOfDay || skipped, `${local} ${timeOfDay} ${zone}`);
+      }
+    }),
+    { numRuns: 250 },
+  );
+});
+
+test('once: the one run, in UTC, and as it was given', async () => {
+  const runAt = '2026-03-29T02:30:00+01:00';
+  const seen = await preview('2026-03-01T00:00:00Z', { type: 'once', runAt });
+  assert.deepEqual(
+    [seen.schedule, seen.nextRuns, seen.localTimes],
+    [{ type: 'once', runAt }, ['2026-03-29T01:30:00.000Z'], [runAt]],
+  );
+});
+
+test('invalid_schedule: a zone that is none, an instant that is past or not real, by its place, before any look-up', async () => {
+  const it = world();
+  for (const [schedule, path] of [
+    [daily('09:00', '+02:00'), '/schedule/timezone'],
+    [daily('09:00', 'Mars/Phobos'), '/schedule/timezone'],
+    [{ type: 'once', runAt: '2026-02-30T00:00:00Z' }, '/schedule/runAt'],
+    [{ type: 'once', runAt: '2030-01-01T00:00:00' }, '/schedule/runAt'],
+    [{ type: 'once', runAt: '2026-01-01T00:00:00Z' }, '/schedule/runAt'],
+  ] as const) {
+    const answer = await ask(it, Date.parse('2026-01-01T00:00:00Z'), schedule);
+    assert.ok(isRefused(answer));
+    assert.equal(answer.refused, 'invalid_schedule');
+    assert.deepEqual(
+      (answer.details as { path: string }[]).map((fault) => fault.path),
+      [path],
+    );
+  }
+  assert.deepEqual(it.resolver.asked, []);
+});
+
+test('invalid_request: a webhook that no schema can judge, by its place', async () => {
+  for (const [request, path] of [
+    [webhook({ url: 'https://' }), '/webhook/url'],
+    [webhook({ headers: { 'a b': '1' } }), '/webhook/headers'],
+  ] as const) {
+    const answer = await ask(world(), 0, daily('09:00', 'UTC'), request);
+    assert.ok(isRefused(answer));
+    assert.equal(answer.refused, 'invalid_request');
+    assert.deepEqual(
+      (answer.details as { path: string }[]).map((fault) => fault.path),
+      [path],
+    );
+  }
+});
+
+test('the webhook is told as the policy check tells it, allowed or not, with no value of it', async () => {
+  for (const [url, allowed] of [
+    ['https://target.example/secret', true],
+    ['https://10.0.0.1/secret', false],
+  ] as const) {
+    const it = world();
+    const request = webhook({ url, headers: { 'x-a': 'secret' }, body: 'secret', idempotencyKey: 'secret' });
+    const answer = await ask(it, 0, daily('09:00', 'UTC'), request);
+    assert.ok(!isRefused(answer));
+    assert.deepEqual(answer.webhook, await checkPolicy(it.deps, request, null));
+    assert.equal(answer.webhook.verdict.allowed, allowed);
+    assert.doesNotMatch(JSON.stringify(answer), /secret/);
+  }
+});
+
+test('warnings: those of the policy check, and one key for all runs of a daily schedule', async () => {
+  const codes = async (schedule: Schedule, key: string | null) => {
+    const { idempotencyKey: _, ...keyless } = webhook();
+    const seen = await preview(0, schedule, key === null ? keyless : { ...keyless, idempotencyKey: key });
+    return seen.warnings.map(({ code }) => code);
+  };
+  const once: Schedule = { type: 'once', runAt: '2026-01-01T00:00:00Z' };
+  assert.deepEqual(await codes(once, 'k'), []);
+  assert.deepEqual(await codes(once, null), ['idempotency_key_missing']);
+  assert.deepEqual(await codes(daily('09:00', 'UTC'), null), ['idempotency_key_missing']);
+  assert.deepEqual(await codes(daily('09:00', 'UTC'), 'k'), ['idempotency_key_shared_by_runs']);
+});
+
+test('nothing is called, recorded, taken, logged or waited for', async () => {
+  const it = world(shared(), { rules: { ...targetRules, mode: 'blocklist-quota' }, targetQuotaPerMinute: 1 });
+  for (let i = 0; i < 5; i++) await ask(it, 0, daily('09:00', 'UTC'));
+  assert.deepEqual([it.trace, it.outbound.sent, it.logger.lines], [[], [], []]);
+  assert.deepEqual(
+    it.quota.calls.filter(({ how }) => how === 'take'),
+    [],
+  );
+  assert.deepEqual(it.clock.slept, []);
+});

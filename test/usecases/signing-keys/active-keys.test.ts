@@ -1,0 +1,228 @@
+// The keys of a living process: it follows log and key file by itself, and signs only what will verify.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
+import { Fault } from '#src/domain/refusal.ts';
+import { demandSigningKey, ownKeys } from '#src/usecases/signing-keys/active-keys.ts';
+import { loadKeyRing } from '#src/usecases/signing-keys/announce-keys.ts';
+import { keyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import { rotateKeys } from '#src/usecases/signing-keys/rotate-keys.ts';
+import { quiet } from '#test/support/fakes.ts';
+import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import { audited, given, shared, world } from '#test/support/fakes-world.ts';
+import { execute, paidWith } from '#test/support/given-call.ts';
+import { at, hex, keyRetired } from '#test/support/given-events.ts';
+
+const KEYS = 'keys-relay';
+const first = storedKey();
+const checkpoint = storedKey('checkpoint');
+
+/** A process that has started with `first` and `checkpoint`, and looks every 5 s. */
+async function started(common = shared()) {
+  const it = world(common);
+  if ((await it.log.readStream(KEYS)).length === 0)
+    await given(it, KEYS, activationOf(first), activationOf(checkpoint));
+  const store = memoryKeyStore(first, checkpoint);
+  const directory = keyDirectory(it);
+  const { keys: announced } = await loadKeyRing(it);
+  const { clock, logger } = it;
+  const own = ownKeys({ store, directory, clock, logger }, { content: store.read(), announced });
+  const ending = new AbortController();
+  const watching = own.watch(ending.signal);
+  const look = async () => {
+    await quiet();
+    clock.advance(5000);
+    await quiet();
+  };
+  const rotate = (purpose: 'receipt' | 'checkpoint' = 'receipt') =>
+    rotateKeys({ ...it.deps, store }, { purpose, graceMs: 600_000 });
+  const warned = () => it.logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
+  return { ...it, ...own, store, directory, ending, watching, look, rotate, warned };
+}
+
+const noKey = (error: unknown) => error instanceof Fault && error.code === 'internal_error';
+
+test('a rotation is followed without a restart: the old key until all know the fresh one, then that', async () => {
+  const it = await started();
+  assert.equal(it.signer.current().keyId, first.keyId);
+  const { keyId } = await it.rotate();
+  await it.look();
+  assert.equal(it.signer.current().keyId, first.keyId);
+  await it.look();
+  assert.equal(it.signer.current().keyId, keyId);
+  assert.deepEqual(
+    (await it.directory.list()).map((key) => key.keyId),
+    [first.keyId, checkpoint.keyId, keyId],
+  );
+});
+
+test('a key of the file whose activation was not read signs nothing', async () => {
+  const it = await started();
+  it.store.update(() => ({ fresh: ['receipt'], retired: [first.keyId] }));
+  for (let n = 0; n < 3; n++) await it.look();
+  assert.equal(it.signer.current().keyId, first.keyId);
+});
+
+test('a key that is compromised in the log signs nothing more once that is read', async () => {
+  const it = await started();
+  const { keyId } = await it.rotate();
+  await given(it, KEYS, keyRetired({ keyId: first.keyId, reason: 'compromised', compromisedAt: at(-1000) }));
+  await it.look();
+  assert.equal(it.signer.current().keyId, keyId);
+});
+
+test('the checkpoint key is followed too; null where there is none that is valid', async () => {
+  const it = await started();
+  assert.equal(it.checkpointSigner.current()?.x, checkpoint.x);
+  const { keyId } = await it.rotate('checkpoint');
+  await it.look();
+  await it.look();
+  assert.equal(it.checkpointSigner.current()?.keyId, keyId);
+  await given(it, KEYS, keyRetired({ keyId, effectiveAt: at(0) }));
+  it.clock.advance(600_000);
+  await it.look();
+  assert.equal(it.checkpointSigner.current(), null);
+});
+
+test('two processes on one log, each with its copy of the file: both switch, and what they sign verifies', async () => {
+  const common = shared();
+  const [it, other] = [await started(common), await started(common)];
+  const { keyId } = await it.rotate();
+  other.store.put(it.store.read());
+  const record = () => it.directory.list();
+  const used = new Set<string>();
+  for (let n = 0; n < 4; n++) {
+    for (const process of [it, other]) {
+      const payment = otherPayment(`${n}${process === it ? 'a' : 'b'}`);
+      const deps = { ...process.deps, signer: process.signer };
+      const answer = await execute({ deps }, paidWith(payment, { key: `k${used.size}${n}${process.owner}` }));
+      assert.ok(answer.kind === 'ran');
+      used.add(answer.execution.receipt.keyId);
+      const key = (await record()).find((each) => each.keyId === answer.execution.receipt.keyId);
+      assert.ok(key);
+      const known = { ...it, key: { ...it.key, record: key } };
+      assert.equal((await audited(known, answer.execution.job.id)).ok, true);
+    }
+    await Promise.all([it.look(), other.look()]);
+  }
+  assert.deepEqual([...used], [first.keyId, keyId]);
+  assert.deepEqual([it.signer.current().keyId, other.signer.current().keyId], [keyId, keyId]);
+});
+
+test('a file that cannot be read is told once, and the keys at hand stay', async () => {
+  const it = await started();
+  it.store.breakWith(new Error('key file is not JSON'));
+  await it.look();
+  await it.look();
+  assert.equal(it.signer.current().keyId, first.keyId);
+  assert.equal(it.warned().length, 1);
+  assert.match(it.warned()[0] ?? '', /key file/);
+  it.store.breakWith(null);
+  const { keyId } = await it.rotate();
+  await it.look();
+  await it.look();
+  assert.equal(it.signer.current().keyId, keyId);
+  it.store.breakWith(new Error('key file is not JSON'));
+  await it.look();
+  assert.equal(it.warned().length, 2);
+});
+
+test('a file with another secret, or without a key that is valid, changes nothing', async () => {
+  const it = await started();
+  const stranger = storedKey();
+  it.store.put({ keys: [stranger], secretCheck: hex('4') });
+  await it.look();
+  assert.equal(it.signer.current().keyId, first.keyId);
+  it.store.put({ keys: [stranger, checkpoint], secretCheck: hex('3') });
+  await it.look();
+  await it.look();
+  assert.equal(it.signer.current().keyId, first.keyId);
+  assert.equal(it.warned().length, 2);
+  await given(it, KEYS, activationOf(stranger));
+  await it.look();
+  assert.equal(it.signer.current().keyId, stranger.keyId);
+});
+
+test('a log that is away changes nothing and is not told of here', async () => {
+  const it = await started();
+  it.log.setAway(true);
+  await it.look();
+  assert.equal(it.signer.current().keyId, first.keyId);
+  assert.deepEqual(it.warned(), []);
+});
+
+test('where no key is valid any more nothing is signed, and it is told once', async () => {
+  const it = await started();
+  await given(it, KEYS, keyRetired({ keyId: first.keyId, effectiveAt: at(60_000) }));
+  it.clock.advance(61_000);
+  await it.look();
+  await it.look();
+  assert.throws(() => it.signer.current(), noKey);
+  assert.equal(it.warned().length, 1);
+});
+
+test('what was issued under a former key is signed with it again; null where none was', async () => {
+  const it = await started();
+  const then = it.clock.now();
+  await it.rotate();
+  it.clock.advance(900_000);
+  await it.look();
+  assert.equal(it.signer.former(then)?.keyId, first.keyId);
+  assert.equal(it.signer.former(then - 86_400_000), null);
+});
+
+test('a new call is refused before anything is charged where no key is valid for two more minutes', async () => {
+  const it = await started();
+  await given(it, KEYS, keyRetired({ keyId: first.keyId, effectiveAt: at(300_000) }));
+  await it.look();
+  const deps = { ...it.deps, signer: it.signer };
+  it.clock.advance(300_000 - 120_000 - 5000);
+  assert.equal((await execute({ deps })).kind, 'ran');
+  it.clock.advance(1000);
+  const before = it.trace.length;
+  await assert.rejects(execute({ deps }, paidWith(otherPayment(), { key: 'k2' })), noKey);
+  assert.equal(it.trace.length, before);
+  assert.equal(it.payments.calls.verify, 1);
+  // What is done is shown also without a key.
+  it.clock.advance(600_000);
+  assert.equal((await execute({ deps })).kind, 'replayed');
+  assert.throws(() => demandSigningKey(deps), noKey);
+});
+
+test('a process whose clock is behind its key’s activation refuses too: it could not close what it begins', async () => {
+  const it = await started();
+  it.clock.skew(-90_000);
+  await assert.rejects(execute({ deps: { ...it.deps, signer: it.signer } }), noKey);
+  assert.equal(it.payments.calls.verify, 0);
+});
+
+test('a receipt is signed by one key, which is valid at its very iat, however keys come and go meanwhile', async () => {
+  const it = world();
+  const [asked, given]: [number[], string[]] = [[], []];
+  const current = (at = Number.NaN) => {
+    const key = storedKey();
+    asked.push(at);
+    given.push(key.keyId);
+    const sign = (message: Uint8Array) => {
+      it.clock.skew(60_000);
+      return key.sign(message);
+    };
+    return { ...key, sign };
+  };
+  const answer = await execute({ deps: { ...it.deps, signer: { current, former: () => null } } });
+  assert.ok(answer.kind === 'ran');
+  const { keyId, jws } = answer.execution.receipt;
+  const payload = parseJws(jws)?.payload;
+  assert.ok(isReceiptPayload(payload));
+  assert.equal(keyId, given.at(-1));
+  assert.equal(parseJws(jws)?.header.kid, keyId);
+  assert.equal(payload.iat, Math.floor((asked.at(-1) ?? 0) / 1000));
+});
+
+test('it looks until the process ends, and then no more', async () => {
+  const it = await started();
+  await it.look();
+  it.ending.abort();
+  await it.watching;
+});

@@ -1,0 +1,161 @@
+// relay keys rotate: the file, the log, the file again; whatever ends in between, the same call completes it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import type { KeyStore } from '#src/ports/key-store.ts';
+import { KeyMismatch, LogTakesNothing, loadKeyRing } from '#src/usecases/signing-keys/announce-keys.ts';
+import { rotateKeys } from '#src/usecases/signing-keys/rotate-keys.ts';
+import { letPass } from '#test/support/fakes.ts';
+import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
+import { afterOthers, Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { given, typesIn, world } from '#test/support/fakes-world.ts';
+import { at, hex, keyRetired } from '#test/support/given-events.ts';
+
+const KEYS = 'keys-relay';
+const GRACE = 600_000;
+
+/** A log that knows one receipt key and one of checkpoints, and the file that holds both. */
+async function office(purposes: readonly KeyPurpose[] = ['receipt', 'checkpoint']) {
+  const it = world();
+  const keys = purposes.map((purpose) => storedKey(purpose));
+  await given(it, KEYS, ...keys.map((key) => activationOf(key)));
+  const store = memoryKeyStore(...keys);
+  const rotate = (purpose: KeyPurpose = 'receipt', changed: KeyStore = store) =>
+    rotateKeys({ ...it.deps, store: changed }, { purpose, graceMs: GRACE });
+  const events = async () => (await it.log.readStream(KEYS)).map(({ type, data }) => ({ type, data }));
+  return { ...it, store, rotate, events, old: keys[0] ?? assert.fail() };
+}
+
+test('a fresh key in front of the file, announced with the retirement of the old one in one append, which is then marked', async () => {
+  const it = await office();
+  const states: unknown[] = [];
+  it.log.onNext('KeyActivated', async (append) => {
+    states.push(it.store.states());
+    return append();
+  });
+  const { keyId, ...result } = await it.rotate();
+  assert.deepEqual(states, [['receipt active', 'receipt active', 'checkpoint active']]);
+  assert.deepEqual(it.store.states(), ['receipt active', 'receipt retired', 'checkpoint active']);
+  const [fresh] = it.store.read().keys;
+  assert.equal(keyId, fresh?.keyId);
+  const effectiveAt = at(GRACE);
+  assert.deepEqual(result, { outcome: 'rotated', retiring: [{ keyId: it.old.keyId, effectiveAt }] });
+  assert.deepEqual((await it.events()).slice(2), [
+    activationOf(fresh ?? it.old, 0),
+    keyRetired({ keyId: it.old.keyId, effectiveAt, retiredAt: at(0) }),
+  ]);
+  assert.equal(it.log.stored.at(-1), 'KeyActivated+KeyRetired');
+});
+
+test('only the keys of that purpose give way; a second rotation takes the place of the first', async () => {
+  const it = await office();
+  await it.rotate('checkpoint');
+  await it.rotate('receipt');
+  await it.rotate('receipt');
+  const { keys } = await loadKeyRing(it.deps);
+  assert.deepEqual(
+    keys.map(({ purpose, notAfter }) => `${purpose} ${notAfter === null}`),
+    ['receipt false', 'checkpoint false', 'checkpoint true', 'receipt false', 'receipt true'],
+  );
+  assert.equal((await it.events()).length, 8);
+});
+
+test('where there is no checkpoint key one is added, and nothing retires', async () => {
+  const it = await office(['receipt']);
+  const { outcome, retiring } = await it.rotate('checkpoint');
+  assert.deepEqual([outcome, retiring], ['rotated', []]);
+  assert.deepEqual(it.store.states(), ['checkpoint active', 'receipt active']);
+  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated', 'KeyActivated']);
+});
+
+test('ended before the log had it: the key that stands in the file is announced, not doubled', async () => {
+  const it = await office();
+  it.log.onNext('KeyActivated', dies('before'));
+  await assert.rejects(it.rotate(), Crash);
+  const [ready] = it.store.read().keys;
+  assert.equal((await it.rotate()).keyId, ready?.keyId);
+  assert.deepEqual(it.store.states(), ['receipt active', 'receipt retired', 'checkpoint active']);
+  assert.equal((await it.events()).length, 4);
+});
+
+test('ended before the file was marked: the same call only marks it', async () => {
+  const it = await office();
+  it.log.onNext('KeyActivated', dies('after'));
+  await assert.rejects(it.rotate(), Crash);
+  const [fresh] = it.store.read().keys;
+  const again = await it.rotate();
+  assert.deepEqual(again, {
+    outcome: 'completed',
+    keyId: fresh?.keyId,
+    retiring: [{ keyId: it.old.keyId, effectiveAt: at(GRACE) }],
+  });
+  assert.deepEqual(it.store.states(), ['receipt active', 'receipt retired', 'checkpoint active']);
+  assert.equal((await it.events()).length, 4);
+  assert.equal((await it.rotate()).outcome, 'rotated');
+});
+
+test('a key that was merely retired does not pass for a rotation that was left half done', async () => {
+  const it = await office();
+  await given(it, KEYS, keyRetired({ keyId: it.old.keyId, reason: 'retired' }));
+  assert.equal((await it.rotate()).outcome, 'rotated');
+});
+
+test('two rotations at once with one file: one key, announced once', async () => {
+  const it = await office();
+  it.log.onNext(
+    'KeyActivated',
+    afterOthers(() => it.rotate()),
+  );
+  const second = await it.rotate();
+  assert.equal(second.keyId, it.store.read().keys[0]?.keyId);
+  assert.deepEqual(it.store.states(), ['receipt active', 'receipt retired', 'checkpoint active']);
+  assert.equal((await it.events()).length, 4);
+});
+
+test('another change of keys in between: read again, then announced', async () => {
+  const it = await office();
+  it.log.onNext(
+    'KeyActivated',
+    afterOthers(() => it.rotate('checkpoint')),
+  );
+  assert.equal((await it.rotate()).outcome, 'rotated');
+  assert.deepEqual(it.store.states().toSorted(), [
+    'checkpoint active',
+    'checkpoint retired',
+    'receipt active',
+    'receipt retired',
+  ]);
+});
+
+test("the append's answer is lost: repeated, announced once", async () => {
+  const it = await office();
+  it.log.onNext('KeyActivated', lostAnswer);
+  await letPass(it.clock, it.rotate());
+  assert.equal((await it.events()).length, 4);
+});
+
+test('a log that takes nothing: half a minute, then the key waits in the file', async () => {
+  const it = await office();
+  for (let n = 0; n < 100; n++) it.log.onNext('KeyActivated', unavailable);
+  await assert.rejects(letPass(it.clock, it.rotate()), LogTakesNothing);
+  assert.deepEqual(it.store.states(), ['receipt active', 'receipt active', 'checkpoint active']);
+});
+
+test('a key file of another log is refused, and nothing is changed', async () => {
+  const it = await office();
+  it.store.put({ secretCheck: hex('4') });
+  await assert.rejects(it.rotate(), KeyMismatch);
+  assert.deepEqual(it.store.states(), ['receipt active', 'checkpoint active']);
+  const empty = world();
+  await assert.rejects(
+    rotateKeys({ ...empty.deps, store: memoryKeyStore(storedKey()) }, { purpose: 'receipt', graceMs: GRACE }),
+    KeyMismatch,
+  );
+});
+
+test('a file that cannot be changed: nothing is announced', async () => {
+  const it = await office();
+  const update = () => assert.fail('read-only');
+  await assert.rejects(it.rotate('receipt', { ...it.store, update }), /read-only/);
+  assert.equal((await it.events()).length, 2);
+});
