@@ -1,12 +1,12 @@
 // The catalogue: every event that this service ever writes, by type, and the names of their streams.
 // A released version is frozen (test/fixtures keeps one of each); a new shape is a new `v` with an upcaster.
 import type { Static, TObject } from '@sinclair/typebox';
-import { CheckpointSigned, KeyActivated, KeyRetired } from '#src/domain/signing-keys/events.ts';
+import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from '#src/domain/signing-keys/events.ts';
 import { DecisionRecorded } from './decision/events.ts';
 import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './job/events.ts';
 import {
-  KeyClaimed,
-  KeyReleased,
+  IdempotencyKeyClaimed,
+  IdempotencyKeyReleased,
   PaymentRejected,
   PaymentReleased,
   PaymentReserved,
@@ -26,11 +26,11 @@ export const EVENT_SCHEMAS = {
   PaymentReleased,
   SettlementUnknown,
   SettlementRetried,
-  KeyClaimed,
-  KeyReleased,
+  IdempotencyKeyClaimed,
+  IdempotencyKeyReleased,
   DecisionRecorded,
-  KeyActivated,
-  KeyRetired,
+  SigningKeyActivated,
+  SigningKeyRetired,
   CheckpointSigned,
 } satisfies Record<string, TObject>;
 
@@ -49,10 +49,10 @@ export const PAYMENT_TYPES = [
   'SettlementRetried',
 ] as const satisfies readonly EventType[];
 export type PaymentEvent = EventOf<(typeof PAYMENT_TYPES)[number]>;
-export type ClaimEvent = EventOf<'KeyClaimed' | 'KeyReleased'>;
+export type ClaimEvent = EventOf<'IdempotencyKeyClaimed' | 'IdempotencyKeyReleased'>;
 export const isPaymentEvent = (event: DomainEvent): event is PaymentEvent =>
   PAYMENT_TYPES.some((type) => type === event.type);
-export type KeyEvent = EventOf<'KeyActivated' | 'KeyRetired'>;
+export type KeyEvent = EventOf<'SigningKeyActivated' | 'SigningKeyRetired'>;
 
 export const STREAM = {
   job: (jobId: string) => `job-${jobId}`,

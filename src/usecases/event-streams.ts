@@ -99,8 +99,8 @@ export const loadPayment = (log: EventLog, stream: string): Promise<View<Payment
 export const loadClaim = (log: EventLog, stream: string): Promise<View<Claim>> =>
   loadStream(log, stream, freeClaim, (claim, event) => {
     switch (event.type) {
-      case 'KeyClaimed':
-      case 'KeyReleased':
+      case 'IdempotencyKeyClaimed':
+      case 'IdempotencyKeyReleased':
         return evolveClaim(claim, event);
       default:
         return claim;

@@ -60,7 +60,7 @@ test('traced: the log by category and types; of stream names only that of a job'
   const log = tracedLog(memoryLog(), tracer);
   const event = (type: string) => ({ id: crypto.randomUUID(), type, data: { a: 'secret' }, metadata: {} });
   await log.append('job-job_1', 'no_stream', [event('JobStarted'), event('AttemptMade')]);
-  await log.append('claim-abcdef', 'no_stream', [event('KeyClaimed')]);
+  await log.append('claim-abcdef', 'no_stream', [event('IdempotencyKeyClaimed')]);
   assert.equal((await log.readStream('job-job_1')).length, 2);
   assert.equal((await log.readStream('payment-123456')).length, 0);
   await log.head();
@@ -75,7 +75,7 @@ test('traced: the log by category and types; of stream names only that of a job'
   });
   assert.deepEqual(spans, [
     ['event_log.append', facts('job', 'job_1', { 'relay.event_log.types': 'JobStarted AttemptMade' })],
-    ['event_log.append', facts('claim', null, { 'relay.event_log.types': 'KeyClaimed' })],
+    ['event_log.append', facts('claim', null, { 'relay.event_log.types': 'IdempotencyKeyClaimed' })],
     ['event_log.read', facts('job', 'job_1', { 'relay.event_log.events': 2 })],
     ['event_log.read', facts('payment', null, { 'relay.event_log.events': 0 })],
     ['event_log.head', {}],

@@ -58,7 +58,7 @@ function job(seed: number): readonly PlannedAppend[] {
 function activation({ keyId, x }: TestKey): PlannedAppend {
   const activatedAt = new Date(PLAN.startedAtMs - 1000).toISOString();
   const data = { v: 1, keyId, purpose: 'receipt', alg: 'EdDSA', x, secretCheck: '0'.repeat(64), activatedAt };
-  return { stream: STREAM.keys, events: [{ type: 'KeyActivated', data } as DomainEvent] };
+  return { stream: STREAM.keys, events: [{ type: 'SigningKeyActivated', data } as DomainEvent] };
 }
 
 /** The histories' receipts carry a signature of one byte's meaning: here they get a real one. */

@@ -384,7 +384,7 @@ test('a relay that disowns its checkpoint key cannot rewrite what that key has s
     {
       ...key,
       id: crypto.randomUUID(),
-      type: 'KeyRetired',
+      type: 'SigningKeyRetired',
       data: { ...retired, effectiveAt: at, retiredAt: at },
     },
   ]);

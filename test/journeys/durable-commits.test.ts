@@ -46,7 +46,7 @@ describe('durable commits of one execution', () => {
   test('with a key: three', async () => {
     assert.deepEqual(await commitsOf({ idempotencyKey: 'k' }), {
       commits: [1, 1, 1],
-      types: ['KeyClaimed', ...JOB],
+      types: ['IdempotencyKeyClaimed', ...JOB],
     });
   });
 });

@@ -25,7 +25,7 @@ const needs = needsPostgres();
 
 /** Of a job with a key and two attempts, in order. */
 const APPENDS: readonly (readonly EventType[])[] = [
-  ['KeyClaimed'],
+  ['IdempotencyKeyClaimed'],
   ['JobStarted'],
   ['AttemptMade'],
   ['AttemptMade', 'JobCompleted', 'ReceiptSigned'],

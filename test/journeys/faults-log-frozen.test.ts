@@ -165,7 +165,7 @@ describe('the log frozen before anything was sent', () => {
     needs,
     async () => {
       const [claim] = await waitFor('the claim has landed', () => {
-        const claims = eventStore.events.filter(({ type }) => type === 'KeyClaimed');
+        const claims = eventStore.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
         return claims.length > 0 && claims;
       });
       const { jobId } = JSON.parse(Buffer.from(claim?.data ?? []).toString());

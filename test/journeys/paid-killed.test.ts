@@ -28,7 +28,7 @@ type Boundary = {
   readonly onSettle?: (paid: PaidWorld, n: number) => void;
 };
 
-const CLAIMED = ['PaymentReserved', 'KeyClaimed'];
+const CLAIMED = ['PaymentReserved', 'IdempotencyKeyClaimed'];
 const SETTLED = [...CLAIMED, 'PaymentSettled'];
 const STARTED = [...SETTLED, 'JobStarted'];
 const settleCalls = (paid: PaidWorld, { payment }: Sample) => paid.proxy.callsOf('settle', payment.nonce);
@@ -97,9 +97,9 @@ describe('kill -9 of a paid call', () => {
   }
 
   for (const [row, boundary, charged, told] of [
-    ['after PaymentReserved', { recorded: ['PaymentReserved'], held: 'KeyClaimed' }, 0, []],
+    ['after PaymentReserved', { recorded: ['PaymentReserved'], held: 'IdempotencyKeyClaimed' }, 0, []],
     [
-      'after KeyClaimed, the settle call having reached nobody',
+      'after IdempotencyKeyClaimed, the settle call having reached nobody',
       {
         recorded: CLAIMED,
         held: 'SettlementUnknown',

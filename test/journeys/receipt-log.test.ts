@@ -107,7 +107,7 @@ describe('the transparency log', () => {
     assert.deepEqual(leafHashes(entries), hashes);
     const expected: Buffer[] = [];
     for (const { type, data } of await recordedIn(world.dataDir)) {
-      if (type === 'KeyActivated') expected.push(keyLeaf(type, data as object));
+      if (type === 'SigningKeyActivated') expected.push(keyLeaf(type, data as object));
     }
     assert.equal(expected.length, 2);
     expected.push(...receipts.map(({ jws }) => receiptLeaf(jws)));

@@ -180,7 +180,9 @@ function jwksOf(events: readonly RecordedEvent[]) {
     .map((recorded) => readEvent(recorded))
     .reduce<readonly KeyRecord[]>(
       (known, event) =>
-        event?.type === 'KeyActivated' || event?.type === 'KeyRetired' ? evolveKeys(known, event) : known,
+        event?.type === 'SigningKeyActivated' || event?.type === 'SigningKeyRetired'
+          ? evolveKeys(known, event)
+          : known,
       [],
     );
   return { keys: keys.map(toJwk) };

@@ -168,7 +168,7 @@ export const settlementRetried = sample('SettlementRetried', {
   retriedAt: at(6),
 });
 
-export const keyClaimed = sample('KeyClaimed', {
+export const keyClaimed = sample('IdempotencyKeyClaimed', {
   v,
   jobId: JOB_ID,
   fingerprint: hex('f'),
@@ -176,14 +176,14 @@ export const keyClaimed = sample('KeyClaimed', {
   claimedAt: at(1),
 });
 
-export const keyReleased = sample('KeyReleased', {
+export const keyReleased = sample('IdempotencyKeyReleased', {
   v,
   jobId: JOB_ID,
   reason: 'payment_rejected',
   releasedAt: at(9),
 });
 
-export const keyActivated = sample('KeyActivated', {
+export const keyActivated = sample('SigningKeyActivated', {
   v,
   keyId: commitment('k'),
   purpose: 'receipt',
@@ -193,7 +193,7 @@ export const keyActivated = sample('KeyActivated', {
   activatedAt: at(0),
 });
 
-export const keyRetired = sample('KeyRetired', {
+export const keyRetired = sample('SigningKeyRetired', {
   v,
   keyId: commitment('k'),
   reason: 'rotated',

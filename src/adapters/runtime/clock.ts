@@ -1,26 +1,13 @@
 // Time and chance from the machine. What they decide is left to those who ask.
 import { randomBytes, randomUUID } from 'node:crypto';
+import { sleep } from '#src/lib/time.ts';
 import type { Clock, Entropy } from '../../ports/clock.ts';
-
-/** The longest wait that a runtime's timer can hold; beyond it a timer fires at once. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export function systemClock(): Clock {
   return {
     now: () => Date.now(),
     monotonic: () => performance.now(),
-    sleep(ms, signal) {
-      return new Promise((resolve) => {
-        if (signal?.aborted) return resolve();
-        const end = () => {
-          clearTimeout(timer);
-          signal?.removeEventListener('abort', end);
-          resolve();
-        };
-        const timer = setTimeout(end, Math.min(Math.max(0, ms), TIMER_MAX_MS));
-        signal?.addEventListener('abort', end, { once: true });
-      });
-    },
+    sleep: (ms, signal) => (signal === undefined ? sleep(ms) : sleep(ms, signal)),
   };
 }
 

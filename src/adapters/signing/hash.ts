@@ -21,6 +21,6 @@ export function hmacKeyedHash(secret: Uint8Array): KeyedHash {
   };
 }
 
-/** Tells two secrets apart without telling either: the HMAC of a constant, lower-case hex (KeyActivated). */
+/** Tells two secrets apart without telling either: the HMAC of a constant, lower-case hex (SigningKeyActivated). */
 export const secretCheck = (secret: Uint8Array): string =>
   toHex(hmacKeyedHash(secret).mac('secret-check', 'relay/1'));

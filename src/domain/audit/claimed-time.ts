@@ -5,7 +5,7 @@ import { type ClaimEvent, type DomainEvent, isPaymentEvent, type PaymentEvent } 
 type Beside = PaymentEvent | ClaimEvent;
 
 const isBeside = (event: DomainEvent): event is Beside =>
-  isPaymentEvent(event) || event.type === 'KeyClaimed' || event.type === 'KeyReleased';
+  isPaymentEvent(event) || event.type === 'IdempotencyKeyClaimed' || event.type === 'IdempotencyKeyReleased';
 
 function instantOf(event: Exclude<DomainEvent, Beside>): string {
   switch (event.type) {
@@ -20,9 +20,9 @@ function instantOf(event: Exclude<DomainEvent, Beside>): string {
       return event.data.signedAt;
     case 'DecisionRecorded':
       return event.data.createdAt;
-    case 'KeyActivated':
+    case 'SigningKeyActivated':
       return event.data.activatedAt;
-    case 'KeyRetired':
+    case 'SigningKeyRetired':
       return event.data.retiredAt;
     default:
       return event satisfies never;

@@ -43,11 +43,11 @@ export function homeFault(event: DomainEvent, stream: string): Fault | null {
       return inStreamOf(STREAM.job, event.data.jobId, event.type, stream);
     case 'DecisionRecorded':
       return inStreamOf(STREAM.decision, event.data.decisionId, event.type, stream);
-    case 'KeyClaimed':
-    case 'KeyReleased':
+    case 'IdempotencyKeyClaimed':
+    case 'IdempotencyKeyReleased':
       return isHashed(STREAM.claim, stream) ? null : misplaced(event.type);
-    case 'KeyActivated':
-    case 'KeyRetired':
+    case 'SigningKeyActivated':
+    case 'SigningKeyRetired':
       return stream === STREAM.keys ? null : misplaced(event.type);
     case 'CheckpointSigned':
       return stream === STREAM.receiptLog ? null : misplaced(event.type);

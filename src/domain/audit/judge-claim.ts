@@ -2,7 +2,7 @@
 import type { ClaimEvent, EventOf } from '../events.ts';
 import type { JobStarted } from '../job/events.ts';
 import { type Claim, evolveClaim } from '../payment/claim.ts';
-import type { KeyClaimed } from '../payment/events.ts';
+import type { IdempotencyKeyClaimed } from '../payment/events.ts';
 import type { Fault } from './event-location.ts';
 import type { PaymentStory } from './judge-payment.ts';
 
@@ -24,7 +24,7 @@ export function judgeClaim(
     const held = claim.status === 'held' ? `${claim.claimed.jobId} holds the key` : 'nobody holds the key';
     return { claim, faults: [impossible(`${held} here`)] };
   }
-  if (event.type === 'KeyClaimed') return { claim: next, faults: claimFaults(event.data, facts) };
+  if (event.type === 'IdempotencyKeyClaimed') return { claim: next, faults: claimFaults(event.data, facts) };
   const holder = claim.status === 'held' ? claim.claimed : null;
   return { claim: next, faults: holder === null ? [] : releaseFaults(holder, event.data, facts) };
 }
@@ -32,7 +32,10 @@ export function judgeClaim(
 const impossible = (message: string): Fault => ({ kind: 'claim_event_impossible', message });
 
 /** The payment is reserved before its key is claimed. */
-function claimFaults({ jobId, paymentStream }: KeyClaimed, { payment }: ClaimFacts): readonly Fault[] {
+function claimFaults(
+  { jobId, paymentStream }: IdempotencyKeyClaimed,
+  { payment }: ClaimFacts,
+): readonly Fault[] {
   if (paymentStream === null) return [];
   if (payment === null) {
     return [{ kind: 'payment_missing', message: 'the claim names a payment that the log does not have' }];
@@ -44,8 +47,8 @@ function claimFaults({ jobId, paymentStream }: KeyClaimed, { payment }: ClaimFac
 }
 
 function releaseFaults(
-  holder: KeyClaimed,
-  { reason }: EventOf<'KeyReleased'>['data'],
+  holder: IdempotencyKeyClaimed,
+  { reason }: EventOf<'IdempotencyKeyReleased'>['data'],
   { payment, job }: ClaimFacts,
 ): readonly Fault[] {
   if (reason === 'retention_over') {

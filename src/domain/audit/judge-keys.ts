@@ -13,9 +13,9 @@ export type KeyFacts = {
 
 export async function keyFaults(known: KeyFacts, event: KeyEvent, sha256: Sha256): Promise<readonly Fault[]> {
   switch (event.type) {
-    case 'KeyActivated':
+    case 'SigningKeyActivated':
       return activationFaults(known, event.data, sha256);
-    case 'KeyRetired':
+    case 'SigningKeyRetired':
       return retirementFaults(known, event.data);
     default:
       return event satisfies never;
@@ -26,7 +26,7 @@ const impossible = (message: string): Fault => ({ kind: 'key_event_impossible', 
 
 async function activationFaults(
   { keys, secretCheck }: KeyFacts,
-  { keyId, x, secretCheck: own }: EventOf<'KeyActivated'>['data'],
+  { keyId, x, secretCheck: own }: EventOf<'SigningKeyActivated'>['data'],
   sha256: Sha256,
 ): Promise<readonly Fault[]> {
   const faults: Fault[] = [];
@@ -43,7 +43,7 @@ async function activationFaults(
 
 function retirementFaults(
   { keys }: KeyFacts,
-  { keyId, reason, effectiveAt, compromisedAt, retiredAt }: EventOf<'KeyRetired'>['data'],
+  { keyId, reason, effectiveAt, compromisedAt, retiredAt }: EventOf<'SigningKeyRetired'>['data'],
 ): readonly Fault[] {
   const faults: Fault[] = [];
   if (!keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was never announced'));

@@ -1,27 +1,29 @@
 // An idempotency key's claim: which job a key of a payer stands for, and when it is free again.
 import type { ClaimEvent, EventOf } from '../events.ts';
 import { LIMITS } from '../limits.ts';
-import type { KeyClaimed } from './events.ts';
+import type { IdempotencyKeyClaimed } from './events.ts';
 
-export type Claim = { readonly status: 'free' } | { readonly status: 'held'; readonly claimed: KeyClaimed };
+export type Claim =
+  | { readonly status: 'free' }
+  | { readonly status: 'held'; readonly claimed: IdempotencyKeyClaimed };
 
 export const freeClaim: Claim = { status: 'free' };
 
 export function evolveClaim(claim: Claim, event: ClaimEvent): Claim {
   switch (event.type) {
-    case 'KeyClaimed':
+    case 'IdempotencyKeyClaimed':
       return claim.status === 'free' ? { status: 'held', claimed: event.data } : claim;
-    case 'KeyReleased':
+    case 'IdempotencyKeyReleased':
       return claim.status === 'held' && claim.claimed.jobId === event.data.jobId ? freeClaim : claim;
     default:
       return event satisfies never;
   }
 }
 
-export type ClaimFacts = Omit<KeyClaimed, 'v'>;
+export type ClaimFacts = Omit<IdempotencyKeyClaimed, 'v'>;
 
 /** Why a held key may be taken from its holder: nothing else ends a claim, and never its age alone. */
-export type ReleaseReason = EventOf<'KeyReleased'>['data']['reason'];
+export type ReleaseReason = EventOf<'IdempotencyKeyReleased'>['data']['reason'];
 
 /**
  * Claims the key for a job: at once where it is free or already this job's; after the holder's release where there is
@@ -31,8 +33,8 @@ export function claimKey(
   facts: ClaimFacts,
   release: ReleaseReason | null,
   claim: Claim,
-): readonly ClaimEvent[] | { readonly lostTo: KeyClaimed } {
-  const fresh: ClaimEvent = { type: 'KeyClaimed', data: { v: 1, ...facts } };
+): readonly ClaimEvent[] | { readonly lostTo: IdempotencyKeyClaimed } {
+  const fresh: ClaimEvent = { type: 'IdempotencyKeyClaimed', data: { v: 1, ...facts } };
   if (claim.status === 'free') return [fresh];
   const holder = claim.claimed;
   if (holder.jobId === facts.jobId) return [];
@@ -40,8 +42,12 @@ export function claimKey(
   return [releaseKey(holder.jobId, release, facts.claimedAt), fresh];
 }
 
-export function releaseKey(jobId: string, reason: ReleaseReason, releasedAt: string): EventOf<'KeyReleased'> {
-  return { type: 'KeyReleased', data: { v: 1, jobId, reason, releasedAt } };
+export function releaseKey(
+  jobId: string,
+  reason: ReleaseReason,
+  releasedAt: string,
+): EventOf<'IdempotencyKeyReleased'> {
+  return { type: 'IdempotencyKeyReleased', data: { v: 1, jobId, reason, releasedAt } };
 }
 
 /** A key frees 7 days after its job's completion. `completedAt`: RFC 3339; `nowMs`: Unix ms. */

@@ -72,13 +72,13 @@ export type SettlementUnknown = Static<typeof SettlementUnknown>;
 export const SettlementRetried = Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict);
 export type SettlementRetried = Static<typeof SettlementRetried>;
 
-export const KeyClaimed = Type.Object(
+export const IdempotencyKeyClaimed = Type.Object(
   { v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant },
   strict,
 );
-export type KeyClaimed = Static<typeof KeyClaimed>;
+export type IdempotencyKeyClaimed = Static<typeof IdempotencyKeyClaimed>;
 
-export const KeyReleased = Type.Object(
+export const IdempotencyKeyReleased = Type.Object(
   {
     v: V1,
     jobId: Text,
@@ -91,4 +91,4 @@ export const KeyReleased = Type.Object(
   },
   strict,
 );
-export type KeyReleased = Static<typeof KeyReleased>;
+export type IdempotencyKeyReleased = Static<typeof IdempotencyKeyReleased>;

@@ -5,7 +5,7 @@ import { Commitment, Hex, Instant, Nullable, strict, Text, V1 } from '#src/domai
 export const KeyPurpose = Type.Union([Type.Literal('receipt'), Type.Literal('checkpoint')]);
 export type KeyPurpose = Static<typeof KeyPurpose>;
 
-export const KeyActivated = Type.Object(
+export const SigningKeyActivated = Type.Object(
   {
     v: V1,
     /** RFC 7638 thumbprint. */
@@ -20,9 +20,9 @@ export const KeyActivated = Type.Object(
   },
   strict,
 );
-export type KeyActivated = Static<typeof KeyActivated>;
+export type SigningKeyActivated = Static<typeof SigningKeyActivated>;
 
-export const KeyRetired = Type.Object(
+export const SigningKeyRetired = Type.Object(
   {
     v: V1,
     keyId: Commitment,
@@ -35,7 +35,7 @@ export const KeyRetired = Type.Object(
   },
   strict,
 );
-export type KeyRetired = Static<typeof KeyRetired>;
+export type SigningKeyRetired = Static<typeof SigningKeyRetired>;
 
 /** A signed note over the transparency log's tree head (C2SP tlog-checkpoint). */
 export const CheckpointSigned = Type.Object(

@@ -28,7 +28,7 @@ const earlier = (a: number | null, b: number | null) =>
 
 export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonly KeyRecord[] {
   switch (event.type) {
-    case 'KeyActivated': {
+    case 'SigningKeyActivated': {
       const { keyId, purpose, x, activatedAt } = event.data;
       if (keys.some((key) => key.keyId === keyId)) return keys;
       const fresh = {
@@ -41,7 +41,7 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
       };
       return [...keys, fresh];
     }
-    case 'KeyRetired': {
+    case 'SigningKeyRetired': {
       const { keyId, effectiveAt, compromisedAt } = event.data;
       return keys.map((key) =>
         key.keyId === keyId

@@ -6,15 +6,15 @@ import type { DomainEvent } from '../events.ts';
 import type { Sha256 } from '../receipt/commitments.ts';
 
 export const isLeaf = ({ type }: DomainEvent): boolean =>
-  type === 'ReceiptSigned' || type === 'KeyActivated' || type === 'KeyRetired';
+  type === 'ReceiptSigned' || type === 'SigningKeyActivated' || type === 'SigningKeyRetired';
 
 /** 32 bytes; null for an event that is no leaf. */
 export async function leafData(event: DomainEvent, sha256: Sha256): Promise<Uint8Array | null> {
   switch (event.type) {
     case 'ReceiptSigned':
       return receiptLeafData(event.data.jws, sha256);
-    case 'KeyActivated':
-    case 'KeyRetired': {
+    case 'SigningKeyActivated':
+    case 'SigningKeyRetired': {
       const { type, data } = event;
       return sha256(utf8(canonicalJson({ type, data: { ...data } as Json })));
     }

@@ -56,7 +56,11 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
     if (sizes.has(tree.size)) roots.set(tree.size, await rootOf(tree, sha256));
   };
   const noteKey = (event: DomainEvent, { stream, revision, position }: RecordedEvent) => {
-    if (stream !== STREAM.keys || (event.type !== 'KeyActivated' && event.type !== 'KeyRetired')) return;
+    if (
+      stream !== STREAM.keys ||
+      (event.type !== 'SigningKeyActivated' && event.type !== 'SigningKeyRetired')
+    )
+      return;
     const place = { stream, revision: String(revision), position };
     announced = evolveKeys(
       announced.map(({ key }) => key),

@@ -37,7 +37,7 @@ export function auditKeys(scratch: AuditScratch, sha256: Sha256): KeyAudit {
       const { keyId } = event.data;
       const before = keys.find((key) => key.keyId === keyId);
       keys = evolveKeys(keys, event);
-      if (event.type === 'KeyActivated') secretCheck ??= event.data.secretCheck;
+      if (event.type === 'SigningKeyActivated') secretCheck ??= event.data.secretCheck;
       const after = keys.find((key) => key.keyId === keyId);
       const undone = before === undefined || after === undefined ? [] : closedBetween(before, after);
       return { faults, undone };

@@ -105,12 +105,16 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
     claim(stream, event, jobOf) {
       const before = claims.get(stream) ?? freeClaim;
       const named =
-        event.type === 'KeyClaimed' ? event.data : before.status === 'held' ? before.claimed : null;
+        event.type === 'IdempotencyKeyClaimed'
+          ? event.data
+          : before.status === 'held'
+            ? before.claimed
+            : null;
       const paymentStream = named?.paymentStream ?? null;
       const payment = paymentStream === null ? null : payments.get(paymentStream);
       const { claim, faults } = judgeClaim(before, event, { payment, job: jobOf(event.data.jobId) });
       claims.put(stream, claim);
-      if (event.type === 'KeyClaimed') claimants.put(event.data.jobId, stream);
+      if (event.type === 'IdempotencyKeyClaimed') claimants.put(event.data.jobId, stream);
       return faults;
     },
     async decision({ data }, { data: { decisionId, recommendation } }) {

@@ -108,13 +108,13 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       case 'JobCompleted':
       case 'ReceiptSigned':
         return job(recorded, event, place);
-      case 'KeyClaimed':
-      case 'KeyReleased':
+      case 'IdempotencyKeyClaimed':
+      case 'IdempotencyKeyReleased':
         return reportAll(money.claim(recorded.stream, event, jobs.statusOf), place);
       case 'DecisionRecorded':
         return reportAll(await money.decision(recorded, event), place);
-      case 'KeyActivated':
-      case 'KeyRetired':
+      case 'SigningKeyActivated':
+      case 'SigningKeyRetired':
         return key(event, place);
       case 'CheckpointSigned':
         for (const found of await tree.checkpoint(place, event, keys.keys)) report(found.fault, found.place);
@@ -174,7 +174,7 @@ const UNREADABLE: Fault = {
 };
 
 function undoneBy({ type, data }: KeyEvent, { stream, revision }: Place): Fault {
-  const compromised = type === 'KeyRetired' && data.reason === 'compromised';
+  const compromised = type === 'SigningKeyRetired' && data.reason === 'compromised';
   const message = `issued after its key had ended, as ${stream} revision ${revision} says later`;
   return { kind: 'receipt_key_invalid', message: compromised ? `${message}: ${COMPROMISED}` : message };
 }

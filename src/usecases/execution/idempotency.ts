@@ -1,7 +1,7 @@
 // What the log already knows of a request: by its payment, then by its key. Streams decide, never a read model.
 import type { Claim, ReleaseReason } from '#src/domain/payment/claim.ts';
 import { retentionOver } from '#src/domain/payment/claim.ts';
-import type { KeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
+import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
 import { type BoundPayment, isBound, type Payment } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -134,7 +134,7 @@ async function byClaim(
 /** The holder's job, and why its key may be taken, where it may. */
 async function lookAtHolder(
   deps: KnownDeps,
-  { jobId, paymentStream }: KeyClaimed,
+  { jobId, paymentStream }: IdempotencyKeyClaimed,
 ): Promise<{ readonly job: KnownJob | null; readonly release: ReleaseReason | null }> {
   const job = await findJob(deps, jobId);
   if (job?.kind === 'completed') {
@@ -145,7 +145,7 @@ async function lookAtHolder(
   return { job, release };
 }
 
-/** A key ends with its own payment's Rejected or Released, also where a crash hid the KeyReleased that follows. */
+/** A key ends with its own payment's Rejected or Released, also where a crash hid the IdempotencyKeyReleased that follows. */
 async function releaseOf(
   deps: KnownDeps,
   paymentStream: string,

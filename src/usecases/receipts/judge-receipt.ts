@@ -39,7 +39,8 @@ function keysOf(events: readonly RecordedEvent[]): readonly KeyRecord[] {
   let keys: readonly KeyRecord[] = [];
   for (const recorded of events) {
     const event = decodeEvent(recorded);
-    if (event?.type === 'KeyActivated' || event?.type === 'KeyRetired') keys = evolveKeys(keys, event);
+    if (event?.type === 'SigningKeyActivated' || event?.type === 'SigningKeyRetired')
+      keys = evolveKeys(keys, event);
   }
   return keys;
 }

@@ -2,7 +2,7 @@
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
-import type { KeyActivated, KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import type { KeyPurpose, SigningKeyActivated } from '#src/domain/signing-keys/events.ts';
 import { evolveKeys, isUnretired, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, recordOf } from '#src/domain/signing-keys/local-keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -49,9 +49,9 @@ export async function loadKeyRing(deps: Pick<JournalDeps, 'log'>): Promise<KeyRi
     const event = decodeEvent(recorded);
     // A retirement that this version cannot read must not be passed over.
     if (event === null) throw new Error(`an event of keys cannot be read: ${recorded.type}`);
-    if (event.type !== 'KeyActivated' && event.type !== 'KeyRetired') continue;
+    if (event.type !== 'SigningKeyActivated' && event.type !== 'SigningKeyRetired') continue;
     keys = evolveKeys(keys, event);
-    if (event.type === 'KeyActivated') secretChecks.add(event.data.secretCheck);
+    if (event.type === 'SigningKeyActivated') secretChecks.add(event.data.secretCheck);
     else if (event.data.reason === 'rotated') rotated.add(event.data.keyId);
   }
   return { keys, secretChecks, rotated, revision: events.at(-1)?.revision ?? 'no_stream' };
@@ -112,9 +112,12 @@ export function activation(
   { key, purpose }: Announced,
   secretCheck: string,
   activatedAt: string,
-): { type: 'KeyActivated'; data: KeyActivated } {
+): { type: 'SigningKeyActivated'; data: SigningKeyActivated } {
   const { keyId, x } = key;
-  return { type: 'KeyActivated', data: { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt } };
+  return {
+    type: 'SigningKeyActivated',
+    data: { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt },
+  };
 }
 
 export function demandSameSecret(ring: KeyRing, { secretCheck }: Pick<OwnKeys, 'secretCheck'>): void {

@@ -50,11 +50,11 @@ export async function retireKey(
   }
 }
 
-type Retired = { readonly type: 'KeyRetired'; readonly data: EventOf<'KeyRetired'>['data'] };
+type Retired = { readonly type: 'SigningKeyRetired'; readonly data: EventOf<'SigningKeyRetired'>['data'] };
 
 function retirement(keyId: string, now: number, compromisedAt: number | null): Retired {
   return {
-    type: 'KeyRetired',
+    type: 'SigningKeyRetired',
     data: {
       v: 1,
       keyId,

@@ -100,11 +100,11 @@ function retirementsOf(
   purpose: KeyPurpose,
   now: number,
   graceMs: number,
-): readonly { type: 'KeyRetired'; data: EventOf<'KeyRetired'>['data'] }[] {
+): readonly { type: 'SigningKeyRetired'; data: EventOf<'SigningKeyRetired'>['data'] }[] {
   return ring.keys
     .filter((key) => key.purpose === purpose && isUnretired(key))
     .map(({ keyId }) => ({
-      type: 'KeyRetired' as const,
+      type: 'SigningKeyRetired' as const,
       data: {
         v: 1 as const,
         keyId,

@@ -643,7 +643,7 @@ function readDisclosure(text) {
 
 // src/domain/signing-keys/events.ts
 var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
-var KeyActivated = Type.Object({
+var SigningKeyActivated = Type.Object({
   v: V1,
   keyId: Commitment,
   purpose: KeyPurpose,
@@ -652,7 +652,7 @@ var KeyActivated = Type.Object({
   secretCheck: Hex,
   activatedAt: Instant
 }, strict);
-var KeyRetired = Type.Object({
+var SigningKeyRetired = Type.Object({
   v: V1,
   keyId: Commitment,
   reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
@@ -815,8 +815,8 @@ var PaymentRejected = Type.Object({
 var PaymentReleased = Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict);
 var SettlementUnknown = Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict);
 var SettlementRetried = Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict);
-var KeyClaimed = Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict);
-var KeyReleased = Type.Object({
+var IdempotencyKeyClaimed = Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict);
+var IdempotencyKeyReleased = Type.Object({
   v: V1,
   jobId: Text,
   reason: Type.Union([
@@ -839,11 +839,11 @@ var EVENT_SCHEMAS = {
   PaymentReleased,
   SettlementUnknown,
   SettlementRetried,
-  KeyClaimed,
-  KeyReleased,
+  IdempotencyKeyClaimed,
+  IdempotencyKeyReleased,
   DecisionRecorded,
-  KeyActivated,
-  KeyRetired,
+  SigningKeyActivated,
+  SigningKeyRetired,
   CheckpointSigned
 };
 

@@ -41,7 +41,7 @@ test('keyed hash: a secret wiped by its owner afterwards changes nothing', () =>
 test('secret check: 32 bytes of hex, the same for one secret, another for another, pinned for ever', () => {
   assert.match(secretCheck(secret), /^[0-9a-f]{64}$/);
   assert.notEqual(secretCheck(secret), secretCheck(other));
-  // in every KeyActivated ever written: another value would lock every deployment out
+  // in every SigningKeyActivated ever written: another value would lock every deployment out
   assert.equal(
     secretCheck(secret),
     createHmac('sha256', secret).update('secret-check\0relay/1').digest('hex'),

@@ -95,7 +95,7 @@ test('figures: settlements count by what was learnt, and whether at once or late
     ['released', 'PaymentReleased', null],
   ];
   for (const [, type, evidence] of rows) store(of, event(type, { evidence }));
-  store(of, event('PaymentReserved', {}), event('SettlementRetried', {}), event('KeyClaimed', {}));
+  store(of, event('PaymentReserved', {}), event('SettlementRetried', {}), event('IdempotencyKeyClaimed', {}));
   const seen = await read(of);
   const told = seen
     .labels('relay_settlements_total')

@@ -102,9 +102,11 @@ describe('the order of the record', () => {
   );
   test('an id that two events have is named', async () => {
     const changed = events.map((event) =>
-      event === of('KeyClaimed') ? { ...event, id: of('KeyActivated').id } : event,
+      event === of('IdempotencyKeyClaimed') ? { ...event, id: of('SigningKeyActivated').id } : event,
     );
-    assert.deepEqual(told(await audit(changed)), [`event_id_repeated ${of('KeyClaimed').stream} 0`]);
+    assert.deepEqual(told(await audit(changed)), [
+      `event_id_repeated ${of('IdempotencyKeyClaimed').stream} 0`,
+    ]);
   });
   for (const [what, change] of [
     ['unknown type', { type: 'JobPaused' }],
@@ -122,7 +124,13 @@ describe('the order of the record', () => {
     () => replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), stream: 'decision-\ud800' }),
     ['event_unreadable decision-\ud800 0', `decision_missing ${jobStream(2)} 0`],
   );
-  for (const type of ['JobStarted', 'PaymentReserved', 'KeyClaimed', 'DecisionRecorded', 'KeyActivated']) {
+  for (const type of [
+    'JobStarted',
+    'PaymentReserved',
+    'IdempotencyKeyClaimed',
+    'DecisionRecorded',
+    'SigningKeyActivated',
+  ]) {
     test(`a ${type} in a stream of another kind is misplaced`, async () => {
       const astray = { ...of(type), stream: 'claims-0', id: crypto.randomUUID() };
       assert.deepEqual(told(await audit(renumbered([...events, astray]))), ['event_misplaced claims-0 0']);
@@ -354,7 +362,7 @@ describe('payments', () => {
       renumbered(without(all, (event) => event.stream === stream));
   const paid = of('PaymentReserved').stream;
   finds('a payment’s stream that is removed is missed by its claim and its job', gone(paid), [
-    `payment_missing ${of('KeyClaimed').stream} 0`,
+    `payment_missing ${of('IdempotencyKeyClaimed').stream} 0`,
     `payment_missing ${jobStream(0)} 0`,
   ]);
   const astray = `stream_mismatch ${paid} 0`;
@@ -468,7 +476,7 @@ describe('payments', () => {
 });
 
 describe('claims and decisions', () => {
-  const claim = of('KeyClaimed').stream;
+  const claim = of('IdempotencyKeyClaimed').stream;
   finds(
     'a claim’s stream that is removed is missed by its job',
     (all) => renumbered(without(all, (event) => event.stream === claim)),
@@ -476,17 +484,17 @@ describe('claims and decisions', () => {
   );
   finds(
     'a claim of another request is not the job’s',
-    () => edited(events, of('KeyClaimed'), { fingerprint: anyHash }),
+    () => edited(events, of('IdempotencyKeyClaimed'), { fingerprint: anyHash }),
     [`claim_mismatch ${jobStream(0)} 0`],
   );
   finds(
     'a claim for another job is neither the payment’s nor the job’s',
-    () => edited(events, of('KeyClaimed'), { jobId: OTHER_JOB_ID }),
+    () => edited(events, of('IdempotencyKeyClaimed'), { jobId: OTHER_JOB_ID }),
     [`payment_mismatch ${claim} 0`, `claim_mismatch ${jobStream(0)} 0`],
   );
   finds(
     'a claim on a payment that is not there is named',
-    () => edited(events, of('KeyClaimed'), { paymentStream: 'payment-0' }),
+    () => edited(events, of('IdempotencyKeyClaimed'), { paymentStream: 'payment-0' }),
     [`payment_missing ${claim} 0`],
   );
   for (const [what, release, kind] of [
@@ -494,14 +502,14 @@ describe('claims and decisions', () => {
     ['of another job', keyReleased({ jobId: OTHER_JOB_ID }), 'claim_event_impossible'],
   ] as const) {
     test(`a key that is given up ${what} cannot be`, async () => {
-      const more = { ...of('KeyClaimed'), ...release, id: crypto.randomUUID() } as RecordedEvent;
+      const more = { ...of('IdempotencyKeyClaimed'), ...release, id: crypto.randomUUID() } as RecordedEvent;
       assert.deepEqual(told(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
     });
   }
   test('a key that is taken from a job that still runs is named', async () => {
     const open = events.slice(0, events.indexOf(of('AttemptMade')));
     const release = {
-      ...of('KeyClaimed'),
+      ...of('IdempotencyKeyClaimed'),
       ...keyReleased({ jobId: jobOf(0), reason: 'retention_over' }),
       id: crypto.randomUUID(),
     };
@@ -517,7 +525,7 @@ describe('claims and decisions', () => {
     const stream = nth(own.log.events, 'JobStarted').stream;
     const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
     assert.deepEqual(told(await audit(changed)), [
-      `job_missing ${nth(own.log.events, 'KeyReleased').stream} 1`,
+      `job_missing ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
     ]);
   });
   test('a claim that another lost its key to is missed', async () => {

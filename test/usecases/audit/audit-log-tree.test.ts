@@ -91,7 +91,7 @@ describe('the leaves', () => {
     assert.deepEqual(told(await audit(forged)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
   test('a key event that is edited shows in the tree, too', async () => {
-    const changed = edited(events, of('KeyActivated'), { activatedAt: at(-1000) });
+    const changed = edited(events, of('SigningKeyActivated'), { activatedAt: at(-1000) });
     assert.deepEqual(told(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
   test('a leaf counts whatever stream it stands in', async () => {
@@ -105,11 +105,14 @@ describe('the leaves', () => {
     const late = await givenRecord();
     for (let n = 0; n < 7; n++) await late.paid();
     await late.checkpoint();
-    const changed = edited(late.log.events, nth(late.log.events, 'KeyActivated', 1), {
+    const changed = edited(late.log.events, nth(late.log.events, 'SigningKeyActivated', 1), {
       activatedAt: at(-1000),
     });
     const { findings } = await audit(changed);
-    const [first, last] = [nth(late.log.events, 'KeyActivated'), nth(late.log.events, 'ReceiptSigned', 6)];
+    const [first, last] = [
+      nth(late.log.events, 'SigningKeyActivated'),
+      nth(late.log.events, 'ReceiptSigned', 6),
+    ];
     assert.equal(findings.length, 1);
     const [{ kind, message } = assert.fail('nothing found')] = findings;
     assert.equal(kind, 'checkpoint_root_mismatch');
@@ -510,7 +513,7 @@ describe('keys', () => {
     ],
   ] as const) {
     test(`a key that is ${what} is named`, async () => {
-      const more = { ...of('KeyActivated'), ...event, id: crypto.randomUUID() } as RecordedEvent;
+      const more = { ...of('SigningKeyActivated'), ...event, id: crypto.randomUUID() } as RecordedEvent;
       const changed = renumbered([...events, more]);
       assert.deepEqual(told(await audit(changed)), [`${kind} ${KEYS} 2`]);
     });

@@ -127,7 +127,7 @@ test('an honest record of every shape is clean', async () => {
   const count = (type: string) => events.filter((event) => event.type === type).length;
   for (const type of [
     'PaymentReleased',
-    'KeyReleased',
+    'IdempotencyKeyReleased',
     'SettlementRetried',
     'SettlementUnknown',
     'PaymentRejected',
@@ -143,7 +143,7 @@ test('an honest record of every shape is clean', async () => {
       streams: new Set(events.map(({ stream }) => stream)).size,
       jobs: count('JobStarted'),
       receipts: count('JobCompleted'),
-      keys: count('KeyActivated'),
+      keys: count('SigningKeyActivated'),
       checkpoints: count('CheckpointSigned'),
       treeSize: size,
       root: null,

@@ -204,8 +204,8 @@ test("PaymentSettled's answer is lost: repeated with its own ids, one fact", asy
 
 for (const [type, call] of [
   ['PaymentReserved', {}],
-  ['KeyClaimed', {}],
-  ['KeyClaimed', DEMO],
+  ['IdempotencyKeyClaimed', {}],
+  ['IdempotencyKeyClaimed', DEMO],
 ] as const) {
   const demo = call === DEMO;
   test(`the log is away at ${type}${demo ? ' (demo)' : ''}: the caller knows within seconds, nothing is settled, the same call resumes`, async () => {

@@ -34,7 +34,7 @@ test('reserve, claim the key, settle, record it, start: each durable before the 
   assert.equal(answer.kind, 'ran');
   assert.deepEqual(it.trace, [
     'PaymentReserved',
-    'KeyClaimed',
+    'IdempotencyKeyClaimed',
     'settle',
     'PaymentSettled',
     'JobStarted',
@@ -52,7 +52,7 @@ test('a paid job without a key: four durable waits', async () => {
 test('nothing is settled before the key is durably held', async () => {
   const it = world();
   const { frozen, reached, open } = gate();
-  it.log.onNext('KeyClaimed', frozen);
+  it.log.onNext('IdempotencyKeyClaimed', frozen);
   const collecting = execute(it);
   await reached;
   await quiet();
@@ -84,19 +84,25 @@ test('without a payment (demo): the key is claimed and nothing else', async () =
   const answer = await execute(it, DEMO);
   assert.ok(answer.kind === 'ran');
   assert.equal(answer.execution.payment, null);
-  assert.deepEqual(it.trace, ['KeyClaimed', 'JobStarted', 'send', CLOSING]);
+  assert.deepEqual(it.trace, ['IdempotencyKeyClaimed', 'JobStarted', 'send', CLOSING]);
 });
 
 // ── what the settle call answers ────────────────────────────────────────────────────────────────────────
 
-test('a terminal no to the first call: PaymentRejected, KeyReleased, 402 with its reason', async () => {
+test('a terminal no to the first call: PaymentRejected, IdempotencyKeyReleased, 402 with its reason', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
   const answer = await execute(it);
   assert.ok(answer.kind === 'refused');
   assert.equal(answer.refusal.refused, 'payment_required');
   assert.deepEqual(answer.refusal.details, { reason: 'insufficient_funds' });
-  assert.deepEqual(it.trace, ['PaymentReserved', 'KeyClaimed', 'settle', 'PaymentRejected', 'KeyReleased']);
+  assert.deepEqual(it.trace, [
+    'PaymentReserved',
+    'IdempotencyKeyClaimed',
+    'settle',
+    'PaymentRejected',
+    'IdempotencyKeyReleased',
+  ]);
 });
 
 test('after a rejection the same authorization may be reserved anew, and the key is free', async () => {
@@ -111,13 +117,17 @@ test('after a rejection the same authorization may be reserved anew, and the key
     'PaymentReserved',
     'PaymentSettled',
   ]);
-  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), [
+    'IdempotencyKeyClaimed',
+    'IdempotencyKeyReleased',
+    'IdempotencyKeyClaimed',
+  ]);
 });
 
-test('a crash hid the KeyReleased of a rejected payment: whoever comes next releases and claims in one append', async () => {
+test('a crash hid the IdempotencyKeyReleased of a rejected payment: whoever comes next releases and claims in one append', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
-  it.log.onNext('KeyReleased', unavailable);
+  it.log.onNext('IdempotencyKeyReleased', unavailable);
   assert.equal(outcomeOf(await execute(it)), 'payment_required');
   assert.deepEqual(
     it.logger.lines.map(({ level }) => level),
@@ -127,7 +137,7 @@ test('a crash hid the KeyReleased of a rejected payment: whoever comes next rele
   assert.deepEqual(it.log.stored.slice(2, 6), [
     'PaymentRejected',
     'PaymentReserved',
-    'KeyReleased+KeyClaimed',
+    'IdempotencyKeyReleased+IdempotencyKeyClaimed',
     'PaymentSettled',
   ]);
 });
@@ -137,7 +147,7 @@ test('an answer that says neither yes nor no: SettlementUnknown, 503 payment_unc
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown']);
-  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), ['IdempotencyKeyClaimed']);
 });
 
 test('unknown, not settled: the same payment resumes at once, under its own job, charged once', async () => {
@@ -228,7 +238,7 @@ for (const [why, finding, reason] of [
     assert.ok(answer.kind === 'refused');
     assert.deepEqual([answer.refusal.refused, answer.refusal.details], ['payment_required', { reason }]);
     assert.equal(it.payments.calls.settle, 0);
-    assert.deepEqual((await typesIn(it, KEY_STREAM)).at(-1), 'KeyReleased');
+    assert.deepEqual((await typesIn(it, KEY_STREAM)).at(-1), 'IdempotencyKeyReleased');
   });
 }
 
@@ -285,7 +295,7 @@ for (const step of ['first', 'retry'] as const) {
       [answer.refusal.refused, answer.refusal.details],
       ['payment_required', { reason: 'authorization_spent_elsewhere' }],
     );
-    assert.equal((await typesIn(it, KEY_STREAM)).at(-1), 'KeyReleased');
+    assert.equal((await typesIn(it, KEY_STREAM)).at(-1), 'IdempotencyKeyReleased');
   });
 
   for (const finding of [

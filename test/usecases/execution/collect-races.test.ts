@@ -108,7 +108,7 @@ test('a wall clock an hour ahead makes no settlement look old', async () => {
 test('a reserver that was frozen before its settle call, while another took over: it does not settle as well', async () => {
   const it = world();
   const { frozen, reached, open } = gate();
-  it.log.onNext('KeyClaimed', async (store) => {
+  it.log.onNext('IdempotencyKeyClaimed', async (store) => {
     const answer = await store();
     await frozen(async () => null);
     return answer;
@@ -135,7 +135,7 @@ test('a reserver that was frozen before its settle call, while another took over
 test('a resumer claimed the key before the reserver did: the reserver goes on, its settle call is the first', async () => {
   const it = world();
   it.log.onNext(
-    'KeyClaimed',
+    'IdempotencyKeyClaimed',
     afterOthers(async () => {
       assert.equal(outcomeOf(await execute(world(it.common))), 'idempotency_in_progress');
     }),
@@ -149,7 +149,7 @@ test('a resumer that loses a race stays a resumer: in its next round the reserva
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
   it.log.onNext(
-    'KeyClaimed',
+    'IdempotencyKeyClaimed',
     afterOthers(() => given(it, KEY_STREAM, keyClaimed())),
   );
   assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
@@ -205,7 +205,7 @@ test('the key went to another between look-up and claim: PaymentReleased names t
   const it = world();
   const winner = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: `payment-${hex('4')}` });
   it.log.onNext(
-    'KeyClaimed',
+    'IdempotencyKeyClaimed',
     afterOthers(async () => {
       await given(it, `payment-${hex('4')}`, paymentReserved({ jobId: OTHER_JOB_ID }));
       await given(it, KEY_STREAM, winner);
@@ -285,7 +285,7 @@ for (const [why, payment] of [
 
 test('the payment was given up and reserved anew for another job meanwhile: that job goes on, once its reserver is surely gone', async () => {
   const it = world();
-  it.log.onNext('KeyClaimed', async (store) => {
+  it.log.onNext('IdempotencyKeyClaimed', async (store) => {
     const answer = await store();
     const released = paymentReleased({ jobId: firstJob(it) });
     await given(it, PAYMENT_STREAM, released, paymentReserved({ jobId: OTHER_JOB_ID, owner: 'gone' }));
@@ -293,7 +293,11 @@ test('the payment was given up and reserved anew for another job meanwhile: that
   });
   assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
   assert.equal(it.payments.calls.settle, 0);
-  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), [
+    'IdempotencyKeyClaimed',
+    'IdempotencyKeyReleased',
+    'IdempotencyKeyClaimed',
+  ]);
   it.clock.advance(SETTLEMENT_WATCH);
   const answer = await execute(it);
   assert.ok(answer.kind === 'ran');
@@ -311,5 +315,9 @@ test('a rejected payment whose key another has taken meanwhile: the new claim is
     return answer;
   });
   assert.equal(outcomeOf(await execute(it)), 'payment_required');
-  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), [
+    'IdempotencyKeyClaimed',
+    'IdempotencyKeyReleased',
+    'IdempotencyKeyClaimed',
+  ]);
 });

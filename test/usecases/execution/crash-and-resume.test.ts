@@ -56,8 +56,8 @@ const jobsIn = ({ log }: Pick<World, 'log'>) => [
 for (const [why, death] of [
   ['before PaymentReserved', at('PaymentReserved', 'before')],
   ['after PaymentReserved', at('PaymentReserved', 'after')],
-  ['before KeyClaimed', at('KeyClaimed', 'before')],
-  ['after KeyClaimed', at('KeyClaimed', 'after')],
+  ['before IdempotencyKeyClaimed', at('IdempotencyKeyClaimed', 'before')],
+  ['after IdempotencyKeyClaimed', at('IdempotencyKeyClaimed', 'after')],
   ['in the settle call, before the money moved', inSettle(false)],
   ['in the settle call, after the money moved', inSettle(true)],
   ['before PaymentSettled', at('PaymentSettled', 'before')],

@@ -127,7 +127,7 @@ for (const [mode, changes] of [
   });
 }
 
-for (const type of ['PaymentSettled', 'KeyClaimed', 'PaymentReserved'] as const) {
+for (const type of ['PaymentSettled', 'IdempotencyKeyClaimed', 'PaymentReserved'] as const) {
   for (const action of [plainAction(), keyless]) {
     const kind = action.idempotencyKey === undefined ? 'keyless' : 'with a key';
     test(`resumed after the decision expired, ${kind}, died after ${type}: executed once, charged once, receipted for its decision`, async () => {

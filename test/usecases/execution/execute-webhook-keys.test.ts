@@ -101,7 +101,7 @@ test('without a key and a payment every call is a job of its own', async () => {
   assert.notEqual(ids[0], ids[1]);
   assert.equal(lookupOf({ ...DEMO, key: null }).claimStream, null);
   assert.equal(
-    it.log.events.some(({ type }) => type === 'KeyClaimed'),
+    it.log.events.some(({ type }) => type === 'IdempotencyKeyClaimed'),
     false,
   );
 });
@@ -149,7 +149,11 @@ test('a key frees 7 days after its job’s completion, not a millisecond earlier
   assert.notEqual(jobIdOf(second), first);
   assert.equal(outcomeOf(await execute(it, DEMO)), 'idempotency_conflict');
   const { claimStream } = lookupOf(DEMO);
-  assert.deepEqual(await typesIn(it, claimStream ?? ''), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.deepEqual(await typesIn(it, claimStream ?? ''), [
+    'IdempotencyKeyClaimed',
+    'IdempotencyKeyReleased',
+    'IdempotencyKeyClaimed',
+  ]);
 });
 
 test('a payment never frees: 7 days and a year later it replays, and its freed key does not run again by it', async () => {
@@ -160,7 +164,11 @@ test('a payment never frees: 7 days and a year later it replays, and its freed k
   assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
   const next = await execute(it, paidWith(otherPayment()));
   assert.equal(next.kind, 'ran');
-  assert.deepEqual(await typesIn(it, KEY_STREAM), ['KeyClaimed', 'KeyReleased', 'KeyClaimed']);
+  assert.deepEqual(await typesIn(it, KEY_STREAM), [
+    'IdempotencyKeyClaimed',
+    'IdempotencyKeyReleased',
+    'IdempotencyKeyClaimed',
+  ]);
 });
 
 // ── at once ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -28,7 +28,7 @@ test('a new paid call: judged, a slot, verified, one unit of quota, reserved, cl
     'take target-per-payer',
     'take target',
     'PaymentReserved',
-    'KeyClaimed',
+    'IdempotencyKeyClaimed',
     'settle',
     'PaymentSettled',
     'JobStarted',
@@ -41,7 +41,15 @@ test('a new paid call: judged, a slot, verified, one unit of quota, reserved, cl
 test('a new call in demo mode: no terms, no time window, no verify, no rate of its own', async () => {
   const it = world();
   assert.equal(outcomeOf(await execute(it, DEMO)), 'ran');
-  assert.deepEqual(it.steps, ['dns', 'slot', 'KeyClaimed', 'JobStarted', 'send', CLOSING, 'slot back']);
+  assert.deepEqual(it.steps, [
+    'dns',
+    'slot',
+    'IdempotencyKeyClaimed',
+    'JobStarted',
+    'send',
+    CLOSING,
+    'slot back',
+  ]);
 });
 
 test('where everything is wrong: loop, the payment’s terms and time window, policy, DNS, quota, slots, rate, verify, in this order', async () => {

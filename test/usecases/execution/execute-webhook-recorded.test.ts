@@ -68,7 +68,7 @@ test('JobStarted holds the facts of the call: route, decision, payment, streams,
     owner: it.owner,
   });
   assert.deepEqual(payment, answer.execution.payment);
-  const [claimed] = it.log.events.filter(({ type }) => type === 'KeyClaimed');
+  const [claimed] = it.log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
   assert.deepEqual([claimed?.stream, claimed?.data.fingerprint], [claimStream, fingerprint]);
   assert.equal(answer.execution.job.decisionId, 'dec_1');
 });

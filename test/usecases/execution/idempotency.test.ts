@@ -216,7 +216,7 @@ for (const [status, event, reason] of [
   ['rejected', paymentRejected(), 'payment_rejected'],
   ['released', paymentReleased(), 'payment_released'],
 ] as const) {
-  test(`a key whose own payment was ${status} may be taken, also where a crash hid its KeyReleased`, async () => {
+  test(`a key whose own payment was ${status} may be taken, also where a crash hid its IdempotencyKeyReleased`, async () => {
     const it = world();
     await given(it, CLAIM_STREAM, keyClaimed());
     await given(it, PAYMENT_STREAM, paymentReserved(), event);

@@ -59,7 +59,7 @@ test('a later start announces nothing', async () => {
   const it = world();
   await activateSigningKeys(it.deps, own);
   const ring = await activateSigningKeys(world(it.common).deps, own);
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
   assert.equal(ring.keys[0]?.keyId, commitment('k'));
 });
 
@@ -69,7 +69,7 @@ test('two first starts at once with one key file: one announcement, both run', a
     activateSigningKeys(it.deps, own),
     activateSigningKeys(world(it.common).deps, own),
   ]);
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
   assert.deepEqual(rings[0], rings[1]);
 });
 
@@ -77,18 +77,18 @@ test('two first starts at once with two key files: the loser refuses to start', 
   const it = world();
   const other = { keys: [held('o', { x: commitment('y') })], secretCheck: hex('4') };
   it.log.onNext(
-    'KeyActivated',
+    'SigningKeyActivated',
     afterOthers(() => activateSigningKeys(world(it.common).deps, other)),
   );
   await assert.rejects(activateSigningKeys(it.deps, own), mismatch(/secret/));
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
 });
 
 test("the announcement's answer is lost: repeated, one announcement", async () => {
   const it = world();
-  it.log.onNext('KeyActivated', lostAnswer);
+  it.log.onNext('SigningKeyActivated', lostAnswer);
   await letPass(it.clock, activateSigningKeys(it.deps, own));
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
 });
 
 for (const [why, word, key, events] of [
@@ -140,13 +140,13 @@ test('without a log there is no start', async () => {
 
 test('an event that cannot be read is a fault: a retirement must not be passed over', async () => {
   const it = world();
-  await given(it, KEYS, keyActivated(), { type: 'KeyRetired', data: { ...keyRetired().data, v: 2 } });
-  await assert.rejects(loadKeyRing(it.deps), /KeyRetired/);
+  await given(it, KEYS, keyActivated(), { type: 'SigningKeyRetired', data: { ...keyRetired().data, v: 2 } });
+  await assert.rejects(loadKeyRing(it.deps), /SigningKeyRetired/);
 });
 
 test('a fault of the log at the announcement ends the start', async () => {
   const it = world();
-  it.log.onNext('KeyActivated', async () => {
+  it.log.onNext('SigningKeyActivated', async () => {
     throw new TypeError('broken');
   });
   await assert.rejects(activateSigningKeys(it.deps, own), TypeError);
@@ -154,7 +154,7 @@ test('a fault of the log at the announcement ends the start', async () => {
 
 test('a log that is read and takes nothing is waited for half a minute, then the start is refused', async () => {
   const it = world();
-  for (let n = 0; n < 100; n++) it.log.onNext('KeyActivated', unavailable);
+  for (let n = 0; n < 100; n++) it.log.onNext('SigningKeyActivated', unavailable);
   await assert.rejects(letPass(it.clock, activateSigningKeys(it.deps, own)), LogTakesNothing);
   assert.ok(it.clock.monotonic() > 25_000 && it.clock.monotonic() <= 30_000, `${it.clock.monotonic()} ms`);
   assert.deepEqual(await typesIn(it, KEYS), []);
@@ -167,7 +167,7 @@ test('an empty log gets the key for receipts and that for checkpoints in one app
     (await it.log.readStream(KEYS)).map(({ type, data }) => ({ type, data })),
     [keyActivated(), keyActivated({ keyId: commitment('c'), ...ofCheckpoints })],
   );
-  assert.deepEqual(it.trace, ['KeyActivated+KeyActivated']);
+  assert.deepEqual(it.trace, ['SigningKeyActivated+SigningKeyActivated']);
 });
 
 test('a log from before there were checkpoints gets ours; one that has such a key gets no other', async () => {
@@ -186,18 +186,18 @@ test('two starts at once on a log from before there were checkpoints: one announ
   const it = world();
   await given(it, KEYS, keyActivated());
   it.log.onNext(
-    'KeyActivated',
+    'SigningKeyActivated',
     afterOthers(() => activateSigningKeys(world(it.common).deps, ownOf(held('k'), checkpointKey('c')))),
   );
   await activateSigningKeys(it.deps, ownOf(held('k'), checkpointKey('c')));
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated', 'KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated', 'SigningKeyActivated']);
 });
 
 test('a fresh key in front that nobody has announced keeps no process from its start, and is not announced by it', async () => {
   const it = world();
   await given(it, KEYS, keyActivated());
   await activateSigningKeys(it.deps, ownOf(held('n'), held('k')));
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
 });
 
 test('which keys gave way to a fresh one is told apart from those that were merely retired', async () => {

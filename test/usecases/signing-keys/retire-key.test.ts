@@ -102,7 +102,7 @@ test('a key that the log does not know', async () => {
 test('two operators at once retire one key each of two: the second is refused', async () => {
   const it = await office();
   it.log.onNext(
-    'KeyRetired',
+    'SigningKeyRetired',
     afterOthers(() => it.retire(it.second.keyId)),
   );
   assert.equal((await it.retire(it.first.keyId)).outcome, 'only_key');

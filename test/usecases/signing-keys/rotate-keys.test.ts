@@ -29,7 +29,7 @@ async function office(purposes: readonly KeyPurpose[] = ['receipt', 'checkpoint'
 test('a fresh key in front of the file, announced with the retirement of the old one in one append, which is then marked', async () => {
   const it = await office();
   const states: unknown[] = [];
-  it.log.onNext('KeyActivated', async (append) => {
+  it.log.onNext('SigningKeyActivated', async (append) => {
     states.push(it.store.states());
     return append();
   });
@@ -44,7 +44,7 @@ test('a fresh key in front of the file, announced with the retirement of the old
     activationOf(fresh ?? it.old, 0),
     keyRetired({ keyId: it.old.keyId, effectiveAt, retiredAt: at(0) }),
   ]);
-  assert.equal(it.log.stored.at(-1), 'KeyActivated+KeyRetired');
+  assert.equal(it.log.stored.at(-1), 'SigningKeyActivated+SigningKeyRetired');
 });
 
 test('only the keys of that purpose give way; a second rotation takes the place of the first', async () => {
@@ -65,12 +65,12 @@ test('where there is no checkpoint key one is added, and nothing retires', async
   const { outcome, retiring } = await it.rotate('checkpoint');
   assert.deepEqual([outcome, retiring], ['rotated', []]);
   assert.deepEqual(it.store.states(), ['checkpoint active', 'receipt active']);
-  assert.deepEqual(await typesIn(it, KEYS), ['KeyActivated', 'KeyActivated']);
+  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated', 'SigningKeyActivated']);
 });
 
 test('ended before the log had it: the key that stands in the file is announced, not doubled', async () => {
   const it = await office();
-  it.log.onNext('KeyActivated', dies('before'));
+  it.log.onNext('SigningKeyActivated', dies('before'));
   await assert.rejects(it.rotate(), Crash);
   const [ready] = it.store.read().keys;
   assert.equal((await it.rotate()).keyId, ready?.keyId);
@@ -80,7 +80,7 @@ test('ended before the log had it: the key that stands in the file is announced,
 
 test('ended before the file was marked: the same call only marks it', async () => {
   const it = await office();
-  it.log.onNext('KeyActivated', dies('after'));
+  it.log.onNext('SigningKeyActivated', dies('after'));
   await assert.rejects(it.rotate(), Crash);
   const [fresh] = it.store.read().keys;
   const again = await it.rotate();
@@ -103,7 +103,7 @@ test('a key that was merely retired does not pass for a rotation that was left h
 test('two rotations at once with one file: one key, announced once', async () => {
   const it = await office();
   it.log.onNext(
-    'KeyActivated',
+    'SigningKeyActivated',
     afterOthers(() => it.rotate()),
   );
   const second = await it.rotate();
@@ -115,7 +115,7 @@ test('two rotations at once with one file: one key, announced once', async () =>
 test('another change of keys in between: read again, then announced', async () => {
   const it = await office();
   it.log.onNext(
-    'KeyActivated',
+    'SigningKeyActivated',
     afterOthers(() => it.rotate('checkpoint')),
   );
   assert.equal((await it.rotate()).outcome, 'rotated');
@@ -129,14 +129,14 @@ test('another change of keys in between: read again, then announced', async () =
 
 test("the append's answer is lost: repeated, announced once", async () => {
   const it = await office();
-  it.log.onNext('KeyActivated', lostAnswer);
+  it.log.onNext('SigningKeyActivated', lostAnswer);
   await letPass(it.clock, it.rotate());
   assert.equal((await it.events()).length, 4);
 });
 
 test('a log that takes nothing: half a minute, then the key waits in the file', async () => {
   const it = await office();
-  for (let n = 0; n < 100; n++) it.log.onNext('KeyActivated', unavailable);
+  for (let n = 0; n < 100; n++) it.log.onNext('SigningKeyActivated', unavailable);
   await assert.rejects(letPass(it.clock, it.rotate()), LogTakesNothing);
   assert.deepEqual(it.store.states(), ['receipt active', 'receipt active', 'checkpoint active']);
 });

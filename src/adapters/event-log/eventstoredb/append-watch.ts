@@ -2,7 +2,7 @@
 // only wakes subscribers, who then read pages, so nothing depends on what it tells: where it fails, is dropped as too
 // slow or hangs, subscribers wake by the clock and it is made anew.
 import { clearTimeout, setTimeout } from 'node:timers';
-import { abortablePause, growingPause } from '#src/adapters/event-log/pause.ts';
+import { growingPause, sleep } from '#src/lib/time.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { EventStoreConnection } from './connection.ts';
 import { liveRequest } from './messages.ts';
@@ -53,7 +53,7 @@ export function appendWatch(listen: EventStoreConnection['listen']): AppendWatch
       const live = listen(liveRequest(), notice);
       cancel = live.cancel;
       await live.ended;
-      await abortablePause(growingPause(told ? 0 : failures), [stopping.signal]);
+      await sleep(growingPause(told ? 0 : failures), stopping.signal);
     }
   }
 

@@ -1,7 +1,7 @@
 // A subscription to the server: pages from the position last delivered, then a page for each notice. The server's own
 // subscriptions end on any fault, are dropped when a reader is slow, and hang with a frozen server: here they only wake.
 
-import { abortablePause, growingPause, unlessAborted } from '#src/adapters/event-log/pause.ts';
+import { growingPause, sleep, unlessAborted } from '#src/lib/time.ts';
 import type { AbortSignalLike, EventFilter, LiveMessage } from '#src/ports/event-log.ts';
 import type { AppendWatch } from './append-watch.ts';
 import { type LogReader, PAGE_EVENTS, type Page } from './read.ts';
@@ -34,7 +34,7 @@ export async function* eventStoreSubscription(
     const page = await unlessAborted(look(cursor), signal);
     if (signal.aborted) return;
     if (page === null) {
-      await abortablePause(growingPause(failures++), [signal, closing]);
+      await sleep(growingPause(failures++), signal, closing);
       continue;
     }
     failures = 0;

@@ -1,7 +1,7 @@
 // A subscription to the embedded log: pages from the position last delivered, then a page for each commit noticed.
 // No event can be passed over: positions are given under the one write lock, so none appears below a visible one.
 
-import { abortablePause } from '#src/adapters/event-log/pause.ts';
+import { sleep } from '#src/lib/time.ts';
 import type { AbortSignalLike, EventFilter, LiveMessage } from '#src/ports/event-log.ts';
 import { nextTurn } from './busy-retry.ts';
 import type { CommitWatch } from './commit-watch.ts';
@@ -32,7 +32,7 @@ export async function* sqliteSubscription(
     assertOpen();
     const found = look(cursor);
     if (found === null) {
-      await abortablePause(Math.min(LONGEST_PAUSE_MS, 2 ** failures++), [signal]);
+      await sleep(Math.min(LONGEST_PAUSE_MS, 2 ** failures++), signal);
       continue;
     }
     failures = 0;

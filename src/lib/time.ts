@@ -1,0 +1,53 @@
+// Waiting: sleep, time limits, growing pauses. Use cases take a Clock instead; this is for adapters, cli and app.
+
+/** The part of an AbortSignal that waiting needs. */
+export type AbortSignalLike = {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options?: { once?: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+};
+
+/** The longest delay a timer accepts; a longer one fires at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** Resolves after `ms`, or as soon as one of the signals aborts. Never rejects. */
+export function sleep(ms: number, ...signals: readonly AbortSignalLike[]): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      for (const signal of signals) signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.min(Math.max(0, ms), TIMER_MAX_MS));
+    for (const signal of signals) {
+      if (signal.aborted) return end();
+      signal.addEventListener('abort', end, { once: true });
+    }
+  });
+}
+
+/** The outcome of `work`; after `ms` rejects with `onTimeout()` instead. A later outcome of `work` is ignored. */
+export function withTimeout<T>(work: Promise<T>, ms: number, onTimeout: () => Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(onTimeout()), ms);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+/** The outcome of `work`, or null as soon as `signal` aborts. A later outcome of `work` is ignored. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignalLike): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const end = () => resolve(null);
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
+  });
+}
+
+/**
+ * The pause in ms before the next attempt after `failures` failures in a row: doubles from `firstMs` to `maxMs`, with
+ * jitter over its upper half, so that clients that lost one server do not reconnect at the same moment.
+ */
+export function growingPause(failures: number, firstMs = 50, maxMs = 1000): number {
+  return Math.min(maxMs, firstMs * 2 ** failures) * (0.5 + Math.random() / 2);
+}
