@@ -1,107 +1,78 @@
-// relay payments: what an operator looks after (paid and not served, interrupted, or of unknown fate), and ends by hand.
+// relay payments: the payments that need an operator (paid and not served, interrupted, or unconfirmed), and their
+// resolution by hand.
 import { type Command, InvalidArgumentError } from 'commander';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
 import {
   type OperatorVerdict,
   type Resolved,
   resolvePayment,
 } from '#src/usecases/payments/resolve-payment.ts';
-import { readLogConfig } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
-import { paint, plain, print, printJson } from './terminal.ts';
+import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
+import { withLog } from './operator.ts';
+import { plain, print, printJson, table } from './terminal.ts';
 
 type ListOptions = { readonly unserved?: true; readonly unknown?: true; readonly json?: true };
 type ResolveOptions = { readonly settled?: string | true; readonly notSettled?: true; readonly json?: true };
 
 const HELP = `
 States:
-  unserved     settled, its call never started: the buyer's same payment header still executes it, for nothing more
-  refundable   settled, and its call was interrupted or never sent: nobody will send it again
-  unknown      nobody knows whether the money moved: ask the chain, then say so with "resolve"
-The log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it.`;
+  unserved     settled, its call never started: the same payment header still executes it, without a new charge
+  refundable   settled, and its call was interrupted or never sent: it is not sent again
+  unknown      the settlement is unconfirmed: look it up on the chain, then use "resolve"
+Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.`;
 
 const RESOLVE_HELP = `
-Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). What you say is recorded and
-cannot be taken back. --not-settled is refused until a minute after its authorization has ended.`;
+Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). The verdict is recorded and
+cannot be undone. --not-settled is refused until one minute after the authorization has expired.`;
 
 export function addPayments(program: Command, end: End): void {
   const payments = program
     .command('payments')
-    .description('payments that bought nothing yet, or that nobody could confirm')
-    .option('--unserved', 'only what was settled and not served: unserved and refundable')
-    .option('--unknown', 'only what nobody could confirm')
-    .option('--json', 'for machines: an array')
+    .description('List payments that were not served, or that could not be confirmed.')
+    .option('--unserved', 'only settled and not served: unserved and refundable')
+    .option('--unknown', 'only unconfirmed')
+    .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
-    .addHelpText('after', HELP)
-    .action(async (options: ListOptions) => {
-      await list(options);
-      end(EXIT.good);
-    });
-  payments
+    .addHelpText('after', HELP);
+  onAction(payments, end, list);
+  const resolving = payments
     .command('resolve')
-    .description('say by hand what became of a payment of unknown fate')
+    .description('Record what became of an unconfirmed payment.')
     .argument('<id>', 'as the list shows it: payment-…', readId)
-    .option('--settled [transaction]', 'the money came; 0x and 64 hex digits, where it can be named')
-    .option('--not-settled', 'the money did not come, and no longer can')
-    .option('--json', 'for machines')
-    .addHelpText('after', RESOLVE_HELP)
-    .action(async (id: string, options: ResolveOptions) => {
-      await resolve(id, options);
-      end(EXIT.good);
-    });
+    .option('--settled [transaction]', 'it was paid; 0x and 64 hex digits, if known')
+    .option('--not-settled', 'it was not paid, and no longer can be')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', RESOLVE_HELP);
+  onAction(resolving, end, resolve);
 }
 
 function readId(text: string): string {
   if (!/^payment-[0-9a-f]{64}$/.test(text))
-    throw new InvalidArgumentError('It is payment- and 64 hex digits.');
+    throw new InvalidArgumentError('It must be payment- and 64 hex digits.');
   return text;
 }
 
-/** `--unserved` and `--unknown` together are all, as neither is. */
+/** `--unserved` and `--unknown` together select all, as neither does. */
 function statesOf({ unserved, unknown }: ListOptions): ReadonlySet<OpenState> {
   const all = unserved === unknown;
   const paid = all || unserved ? (['unserved', 'refundable'] as const) : [];
   return new Set<OpenState>([...paid, ...(all || unknown ? (['unknown'] as const) : [])]);
 }
 
-async function list(options: ListOptions): Promise<void> {
-  const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
-  if (options.json) return printJson(rows);
-  if (process.stdout.isTTY) print(...table(rows));
-  else if (rows.length > 0) print(...rows.map((row) => cells(row).join(' ')));
-}
-
-async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
-  const config = readLogConfig();
-  const { openOperatorLog } = await import('#src/app/operator-log.ts');
-  const deps = await openOperatorLog(config);
-  try {
-    return await work(deps);
-  } finally {
-    await deps.log.close();
-  }
-}
-
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id'];
 
-/** In the order of the titles; one word each. */
+/** In the order of the titles. */
 const cells = ({ state, since, amount, payer, jobId, transaction, id }: OpenPayment): string[] =>
   [state, since, amount, payer, jobId, transaction ?? '-', id].map(plain);
 
-function table(rows: readonly OpenPayment[]): string[] {
-  if (rows.length === 0) return ['Nothing to look after.'];
-  const lines = rows.map(cells);
-  const widths = TITLES.map((title, i) =>
-    Math.max(title.length, ...lines.map((line) => line[i]?.length ?? 0)),
-  );
-  const aligned = (line: readonly string[]) =>
-    line
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return [paint('bold', aligned(TITLES)), ...lines.map(aligned)];
+async function list(options: ListOptions): Promise<void> {
+  const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
+  if (options.json) return printJson(rows);
+  if (rows.length === 0) {
+    if (process.stdout.isTTY) print('No open payments.');
+  } else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
+  else print(...rows.map((row) => cells(row).join(' ')));
 }
 
 async function resolve(id: string, options: ResolveOptions): Promise<void> {
@@ -118,22 +89,24 @@ async function resolve(id: string, options: ResolveOptions): Promise<void> {
 
 function verdictOf({ settled, notSettled }: ResolveOptions): OperatorVerdict {
   if ((settled === undefined) === (notSettled === undefined))
-    throw new CannotRun('say either --settled or --not-settled (see --help)');
+    throw new CannotRun('use either --settled or --not-settled (see --help)');
   if (settled === undefined) return { kind: 'not_settled' };
   if (settled === true) return { kind: 'settled', transaction: null };
-  if (!/^0x[0-9a-fA-F]{64}$/.test(settled))
-    throw new CannotRun('the transaction of --settled is 0x and 64 hex digits (see --help)');
+  if (!isTransaction(settled))
+    throw new CannotRun('the transaction of --settled must be 0x and 64 hex digits (see --help)');
   return { kind: 'settled', transaction: settled.toLowerCase() };
 }
+
+const isTransaction = (text: string): boolean => /^0x[0-9a-fA-F]{64}$/.test(text);
 
 function problemOf(id: string, resolved: Exclude<Resolved, { outcome: 'resolved' }>): string {
   if (resolved.outcome === 'nothing_to_resolve')
     return `nothing to resolve: ${id} ${resolved.status === 'absent' ? 'is not in the log' : `is ${resolved.status}`}`;
   const until = new Date(resolved.validBefore * 1000).toISOString();
-  return `too early: the authorization of ${id} can be used until ${until}; say --not-settled over a minute after that`;
+  return `too early: the authorization of ${id} can be used until ${until}; use --not-settled over a minute after that`;
 }
 
 const nextOf = ({ kind }: OperatorVerdict): string =>
   kind === 'settled'
-    ? 'The buyer’s same payment header now executes the call, without a new charge. Until then it is listed as unserved.'
-    : 'No money moved: the buyer may pay anew, and its idempotency key is free again.';
+    ? 'The same payment header now executes the call, without a new charge. Until then it is listed as unserved.'
+    : 'No money moved: the buyer may pay again, and its idempotency key is free.';
