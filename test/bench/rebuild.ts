@@ -64,9 +64,8 @@ type Digests = Readonly<Record<string, string>>;
 async function projected(dataDir: string, url: string, receipts: number): Promise<Digests> {
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
   const store = postgresReadStore({ url, connections: 4 });
-  const { sha256 } = verifierPrimitives;
   const judgeReceipt = receiptJudge({ log, primitives: verifierPrimitives });
-  const deps = { log, store, judgeReceipt, sha256, clock: systemClock(), logger: silent };
+  const deps = { log, store, judgeReceipt, clock: systemClock(), logger: silent };
   const runner = startProjections(deps, { batchSize: 2000 });
   try {
     if (!(await runner.caughtUp((await log.head()) ?? '', PROJECTED_WITHIN_MS)))
