@@ -7,7 +7,7 @@ import {
   type SignedReceipt,
   verifyReceiptSignatureJWS,
 } from '@x402/extensions/offer-receipt';
-import { fromBase64url, fromUtf8, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import { fromBase64url, fromUtf8, sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
@@ -108,7 +108,7 @@ export async function judgeExecution(
     fact('receipt_verified_offline', verification.ok, 'the receipt verifies offline, by the published keys'),
     paymentNamed(signed, settlement, agreed),
     settled(settlement, agreed),
-    await requestBound(signed, execution, agreed, primitives),
+    requestBound(signed, execution, agreed),
     // A failed target is paid for too, but the payment receipt is signed for a delivery only.
     ...(answer.status === 200 ? [await paymentReceiptFact(settlement, execution, agreed)] : []),
   ];
@@ -173,23 +173,22 @@ async function paymentReceiptFact(
 }
 
 /** Opens the salted commitments of the receipt: they must match this URL and this body. */
-async function requestBound(
+function requestBound(
   signed: ReceiptPayload | null,
   { disclosures }: PaidExecution,
   { request }: Agreed,
-  { sha256 }: Primitives,
-): Promise<Fact> {
+): Fact {
   const body = request.body === undefined ? new Uint8Array(0) : utf8(JSON.stringify(request.body));
   const url = new URL(request.url);
   url.hash = '';
   const expected: Readonly<Record<string, string>> = {
     target_url: url.href,
-    request_body_sha256: toHex(await sha256(body)),
+    request_body_sha256: toHex(sha256(body)),
   };
   const opened = new Set<string>();
   for (const text of disclosures) {
     const [name = '', value] = disclosed(text);
-    const commitment = toBase64url(await sha256(utf8(text)));
+    const commitment = toBase64url(sha256(utf8(text)));
     if (expected[name] === value && signed?.request._sd.includes(commitment)) opened.add(name);
   }
   const ok = Object.keys(expected).every((name) => opened.has(name));
