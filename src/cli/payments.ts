@@ -1,24 +1,34 @@
-// relay payments: the payments that need an operator (paid and not served, interrupted, or unconfirmed), and their
-// resolution by hand.
+// relay payments: the payments that need an operator (paid and not served, interrupted, or unconfirmed), their resolution
+// by hand, their refunds, and the balance.
 import { type Command, InvalidArgumentError } from 'commander';
-import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { balancePayments, listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { type Refunded, refundPayments } from '#src/usecases/payments/refund-payments.ts';
 import {
   type OperatorVerdict,
   type Resolved,
   resolvePayment,
 } from '#src/usecases/payments/resolve-payment.ts';
+import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
 import { withLog } from './operator.ts';
-import { plain, print, printJson, table } from './terminal.ts';
+import { complain, plain, print, printJson, table } from './terminal.ts';
 
-type ListOptions = { readonly unserved?: true; readonly unknown?: true; readonly json?: true };
+type ListOptions = {
+  readonly unserved?: true;
+  readonly refundable?: true;
+  readonly unknown?: true;
+  readonly balance?: true;
+  readonly json?: true;
+};
+type RefundOptions = { readonly tx: string; readonly unverified?: true; readonly json?: true };
 type ResolveOptions = { readonly settled?: string | true; readonly notSettled?: true; readonly json?: true };
 
 const HELP = `
 States:
   unserved     settled, its call never started: the same payment header still executes it, without a new charge
-  refundable   settled, and its call was interrupted or never sent: it is not sent again
+  refundable   settled, and its call was interrupted or never sent: it is not sent again; return the money, then use
+               "refund" to record it
   unknown      the settlement is unconfirmed: look it up on the chain, then use "resolve"
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.`;
 
@@ -26,12 +36,20 @@ const RESOLVE_HELP = `
 Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). The verdict is recorded and
 cannot be undone. --not-settled is refused until one minute after the authorization has expired.`;
 
+const REFUND_HELP = `
+Send the money first: at least the amount (for several payments their sum) in the same asset to the payer. The transfer is
+looked up at X402_RPC_URL: it must have succeeded after the charge, and must not be recorded for another refund. Without
+X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
+executes a call. The record cannot be undone. If the command is interrupted, run it again.`;
+
 export function addPayments(program: Command, end: End): void {
   const payments = program
     .command('payments')
     .description('List payments that were not served, or that could not be confirmed.')
     .option('--unserved', 'only settled and not served: unserved and refundable')
+    .option('--refundable', 'only refundable')
     .option('--unknown', 'only unconfirmed')
+    .option('--balance', 'print charged = served + refunded + open instead')
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
     .addHelpText('after', HELP);
@@ -45,6 +63,19 @@ export function addPayments(program: Command, end: End): void {
     .option('--json', 'print the result as JSON')
     .addHelpText('after', RESOLVE_HELP);
   onAction(resolving, end, resolve);
+  const refunding = payments
+    .command('refund')
+    .description('Record the refund of one or several payments of one payer.')
+    .argument(
+      '<id...>',
+      'as the list shows them: payment-…',
+      (id: string, before: readonly string[] = []) => [...before, readId(id)],
+    )
+    .requiredOption('--tx <hash>', 'the transfer to the payer: 0x and 64 hex digits', readTransaction)
+    .option('--unverified', 'record it without looking at the chain')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', REFUND_HELP);
+  onAction(refunding, end, refund);
 }
 
 function readId(text: string): string {
@@ -53,11 +84,19 @@ function readId(text: string): string {
   return text;
 }
 
-/** `--unserved` and `--unknown` together select all, as neither does. */
-function statesOf({ unserved, unknown }: ListOptions): ReadonlySet<OpenState> {
-  const all = unserved === unknown;
-  const paid = all || unserved ? (['unserved', 'refundable'] as const) : [];
-  return new Set<OpenState>([...paid, ...(all || unknown ? (['unknown'] as const) : [])]);
+function readTransaction(text: string): string {
+  if (!isTransaction(text)) throw new InvalidArgumentError('It must be 0x and 64 hex digits.');
+  return text.toLowerCase();
+}
+
+/** The union of what the options select; all states without any of them. */
+function statesOf({ unserved, refundable, unknown }: ListOptions): ReadonlySet<OpenState> {
+  const selected: OpenState[] = [
+    ...(unserved ? (['unserved', 'refundable'] as const) : []),
+    ...(refundable ? (['refundable'] as const) : []),
+    ...(unknown ? (['unknown'] as const) : []),
+  ];
+  return new Set(selected.length === 0 ? ['unserved', 'refundable', 'unknown'] : selected);
 }
 
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id'];
@@ -66,14 +105,79 @@ const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id']
 const cells = ({ state, since, amount, payer, jobId, transaction, id }: OpenPayment): string[] =>
   [state, since, amount, payer, jobId, transaction ?? '-', id].map(plain);
 
-async function list(options: ListOptions): Promise<void> {
+async function list(options: ListOptions): Promise<boolean | undefined> {
+  if (options.balance) return balance(options);
   const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
-  if (options.json) return printJson(rows);
-  if (rows.length === 0) {
+  if (options.json) printJson(rows);
+  else if (rows.length === 0) {
     if (process.stdout.isTTY) print('No open payments.');
   } else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
   else print(...rows.map((row) => cells(row).join(' ')));
 }
+
+const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
+
+/** Returns false if the sums do not match. */
+async function balance({ json }: ListOptions): Promise<boolean> {
+  const rows = await withLog(({ log }) => balancePayments(log));
+  if (json) printJson(rows);
+  else if (rows.length === 0) print('No payment was charged.');
+  else
+    print(
+      ...table(
+        BALANCE,
+        rows.map((row) => BALANCE.map((name) => row[name])),
+      ),
+    );
+  const wrong = rows.filter(({ balanced }) => !balanced);
+  for (const { network, asset } of wrong)
+    complain(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
+  return wrong.length === 0;
+}
+
+async function refund(ids: readonly string[], options: RefundOptions): Promise<void> {
+  const { tx: transaction, unverified, json } = options;
+  const rpcUrl = readRpcUrl();
+  if (rpcUrl === null && !unverified)
+    throw new CannotRun(
+      'X402_RPC_URL is not set: set it to verify the transfer, or use --unverified (see --help)',
+    );
+  const chain = unverified || rpcUrl === null ? null : await import('#src/app/refunds.ts');
+  const findTransfer =
+    chain === null || rpcUrl === null
+      ? null
+      : (query: Parameters<typeof chain.findTransfer>[1]) => chain.findTransfer(rpcUrl, query);
+  const refunded = await withLog((deps) => refundPayments(deps, { ids, transaction, findTransfer }));
+  if (refunded.outcome === 'refused') {
+    const message = REFUSED[refunded.reason](refunded.id ?? '', transaction);
+    throw refunded.reason === 'chain_unavailable' ? new CannotRun(message) : new FoundWrong(message);
+  }
+  const verified = findTransfer !== null;
+  if (json) return printJson({ transaction, verified, refunds: refunded.rows });
+  print(
+    ...refunded.rows.map(
+      ({ id, amount, payer, recorded }) =>
+        `${id}: ${amount} units to ${payer} ${recorded ? 'recorded as refunded' : 'were recorded before'}${verified ? '' : ', unverified'}`,
+    ),
+  );
+}
+
+type RefusalReason = Extract<Refunded, { outcome: 'refused' }>['reason'];
+
+const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) => string>> = {
+  not_charged: (id) => `${id} was not charged: there is nothing to refund`,
+  already_refunded: (id) => `${id} was refunded before, by another transfer`,
+  job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
+  charge_transaction: (id) => `--tx names the charge of ${id}, not its refund`,
+  several_payers: (id) => `${id} has another payer, asset or network: refund it by a transfer of its own`,
+  transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
+  transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
+  transfer_failed: (_id, tx) => `the transaction ${tx} failed: it moved nothing`,
+  transfer_too_small: (_id, tx) => `${tx} moved less than the amount of these payments to their payer`,
+  transfer_before_charge: (_id, tx) => `${tx} is older than the charge`,
+  chain_unavailable: () =>
+    'the chain at X402_RPC_URL does not answer, or is another network: try again, or use --unverified',
+};
 
 async function resolve(id: string, options: ResolveOptions): Promise<void> {
   const verdict = verdictOf(options);
