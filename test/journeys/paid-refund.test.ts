@@ -7,7 +7,7 @@ import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { mined } from '#src/demo/payments/transactions.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import type { Service } from '#test/support/service.ts';
 
@@ -101,7 +101,7 @@ describe('refunds', () => {
       const [refunded, , unserved] = samples;
       if (refunded === undefined || unserved === undefined) throw new Error('samples are missing');
       const answer = await send(service, refunded);
-      assert.ok(answer.status >= 400 && answer.status < 500, String(answer.status));
+      assertSaid(answer, 409, 'payment_reused');
       assert.equal(paid.hits(refunded), 0);
       assert.equal((await sendPatiently(service, unserved)).status, 200);
       assert.deepEqual(await balance(), [0, '12000', '6000', '3000', '3000']);

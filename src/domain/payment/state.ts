@@ -27,6 +27,8 @@ export type Payment =
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
 export type BoundPayment = Exclude<Payment, { status: 'absent' | 'refunded' | 'rejected' | 'released' }>;
 
+export type RefundedPayment = Extract<Payment, { status: 'refunded' }>;
+
 export const absentPayment: Payment = { status: 'absent' };
 
 export function isBound(payment: Payment): payment is BoundPayment {
