@@ -1,6 +1,8 @@
-// The status page: the monitoring summary, drawn. The same figures as the endpoint's, readable without any script.
+// The status page: the monitoring summary, drawn, with the same figures as the endpoint. Readable without a script.
 import { Elysia } from 'elysia';
+import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-rules.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
@@ -11,24 +13,31 @@ import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/rou
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
 import { type PageAnswer, pagesFrom } from './page.ts';
-import { processPlots } from './status-process-plots.ts';
-import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-text.ts';
-import { windowPlots } from './status-window-plots.ts';
+import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
 const DESCRIPTION = 'How this relay does: executions, failures, durations and lag, drawn.';
+const REASONS: Readonly<Record<AttentionReason, string>> = {
+  failure_rate: `More than ${percent(ATTENTION.failureRate)} of the executions that finished in this window failed.`,
+  overdue_job: 'An execution has been running for longer than it may.',
+  unverified_receipt: 'A stored receipt does not verify.',
+  projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: what stands here may be old.`,
+};
+
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
+export type StatusPageDeps = Pick<HttpDeps, 'progress' | 'clock'> & { readonly facts: Facts };
+
+export function statusPageRoutes(deps: StatusPageDeps, summaries: Summaries) {
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
     return {
       title: summary.ok ? 'Status: ok' : 'Status: attention',
-      content: statusOf(summary, deps.clock.now()),
+      content: statusOf(summary),
     };
   });
-  const page = pagesFrom(deps.settings.baseUrl);
+  const page = pagesFrom(deps.facts.baseUrl);
   return new Elysia().get(
     path,
     async ({ request }) => {
@@ -46,7 +55,7 @@ export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
   );
 }
 
-function statusOf(summary: MonitoringResponse, nowMs: number): Markup {
+function statusOf(summary: MonitoringResponse): Markup {
   const { attention, windowMs: shown, lastUpdatedAt } = { ...summary, ...summary.stats };
   const reasons =
     attention.length === 0
@@ -59,8 +68,6 @@ ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
 <div class="plots">${windowPlots(summary)}</div>
 <h2>Recent failures</h2>${failures(summary)}
-<h2>This process</h2><p class="muted">Of the process that answered, over its last hour; gone when it ends. Others may do otherwise.</p>
-<div class="plots">${processPlots(summary, nowMs)}</div>
 <p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
 Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
 }
