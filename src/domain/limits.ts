@@ -191,7 +191,7 @@ export const LIMITS = {
     max: 3_600_000,
     unit: 'ms',
     meaning: 'From createdAt to expiresAt of a package.',
-    whenExceeded: 'Ask for a new one: nothing is kept here.',
+    whenExceeded: 'Request a new one: nothing is kept here.',
   },
   scheduleNextRuns: {
     max: 3,
@@ -245,13 +245,13 @@ export const LIMITS = {
     // Each decision is a permanent event.
     max: 10,
     unit: 'decisions a minute',
-    meaning: 'Decisions asked for by one client address.',
+    meaning: 'Decisions of one client address.',
     whenExceeded: RATE_LIMITED,
   },
   decisionsPerDay: {
     max: 200,
     unit: 'decisions a day',
-    meaning: 'Decisions asked for by one client address.',
+    meaning: 'Decisions of one client address.',
     whenExceeded: RATE_LIMITED,
   },
   authorizationSeconds: {
@@ -268,7 +268,7 @@ export const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 /** Limits that are a multiple of a configured one. */
 export const FACTORS = {
-  /** The quota of a target host over all payers, in quotas of one payer: nobody can block a host for cents. */
+  /** The quota of a target host over all payers, in quotas of one payer, so that a host cannot be blocked for cents. */
   targetQuotaOfAllPayers: 10,
   /** Calls of the canary and messages to the MCP server, in calls of the other free routes. */
   generousRate: 10,

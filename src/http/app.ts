@@ -92,7 +92,7 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     canaryRoutes(deps),
     documentRoutes(facts),
     mcpRoutes(deps, route),
-    frontPageRoutes({ facts, reads, logger, clock }),
+    frontPageRoutes({ facts, reads, progress, logger, clock }),
     statusPageRoutes({ facts, progress, clock }, summaries),
     verifyPageRoutes({ facts, transparency, verifyScript }),
     transparencyRoutes(deps),
