@@ -116,18 +116,14 @@ export function makePackage(
   facts: Pick<HandoffPackage, 'id' | 'createdAt' | 'expiresAt' | 'target' | 'returnUrl' | 'idempotencyKey'>,
   given: readonly HandoffAction[],
 ): HandoffPackage {
-  const { id, createdAt, expiresAt, target, returnUrl, idempotencyKey } = facts;
+  const { id, ...rest } = facts;
   return {
     id,
     status: 'ready_for_external_browser_agent',
     executionModel: 'handoff-only',
     paid: false,
-    createdAt,
-    expiresAt,
-    target,
+    ...rest,
     actions: given.map((action, index) => ({ step: index + 1, ...action })),
-    returnUrl,
-    idempotencyKey,
   };
 }
 
