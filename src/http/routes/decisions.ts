@@ -21,7 +21,7 @@ import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
 import { RedactionPolicy } from './proofs.ts';
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
-  DecisionRecorded.properties;
+  DecisionRecorded.versions[2].properties;
 const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = facts.properties;
 
 const shared = {
