@@ -19,6 +19,8 @@ const RATE_LIMITED = '429 rate_limited.';
 const KIB = 1024;
 const BODY_BYTES = 128 * KIB;
 const JSON_LEVELS = 64;
+// A constant, so that bundles of the verifier leave the table out.
+const MISMATCH_BLOCK_MS = 3_600_000;
 
 /** Limits in time that belong to no single request. */
 export const TIMES = {
@@ -27,7 +29,7 @@ export const TIMES = {
   /** A decision approves an execution for this long. */
   decisionValidMs: 24 * 3_600_000,
   /** A payment that reached `mismatchesPerPayment` answers only its own request for this long. */
-  mismatchBlockMs: 3_600_000,
+  mismatchBlockMs: MISMATCH_BLOCK_MS,
   /** Added to the longest possible run of a job to get its lease. */
   leaseMarginMs: 15_000,
   /** A job is recovered when its stream has not changed for its lease and this. */
@@ -238,7 +240,7 @@ export const LIMITS = {
   mismatchesPerPayment: {
     max: 10,
     unit: 'requests',
-    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${TIMES.mismatchBlockMs} ms.`,
+    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${MISMATCH_BLOCK_MS} ms.`,
     whenExceeded: '409 payment_reused.',
   },
   decisionsPerMinute: {
