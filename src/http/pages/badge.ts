@@ -1,4 +1,4 @@
-// The badge: the state of a job in one word. Always 200, so that a page that shows it is never broken.
+// The badge: one word on how a job stands. Always 200, so that a page that shows it is never broken.
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
@@ -12,13 +12,11 @@ import { markup } from './markup.ts';
 const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
 
 export function badgeRoutes(deps: HttpDeps) {
-  const logFailure = failureLog(deps, 'badge without records');
+  const tell = failureLog(deps, 'badge without records');
   return new Elysia().get(
     ROUTES.proofBadge.path,
     async ({ params, request }) => {
-      const state = await stateOf(deps, params.jobOrReceiptId, (cause) =>
-        logFailure(callOf(request).id, cause),
-      );
+      const state = await stateOf(deps, params.jobOrReceiptId, (cause) => tell(callOf(request).id, cause));
       return new Response(badge(state), {
         headers: {
           'content-type': 'image/svg+xml',
@@ -34,13 +32,13 @@ export function badgeRoutes(deps: HttpDeps) {
 async function stateOf(
   deps: HttpDeps,
   id: string,
-  onFailure: (cause: unknown) => void,
+  tell: (cause: unknown) => void,
 ): Promise<Standing['state'] | 'unknown'> {
   try {
     const standing = await standingOf(deps, id);
     return isRefused(standing) ? 'unknown' : standing.state;
   } catch (cause) {
-    onFailure(cause);
+    tell(cause);
     return 'unknown';
   }
 }

@@ -1,4 +1,4 @@
-// The public keys as a DID document (W3C DID Core 1.0, method did:web), for readers that resolve `kid` as a DID URL.
+// The public keys once more, as a DID document (W3C DID Core 1.0, method did:web): for who resolves `kid` as a DID URL.
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { didKeyId, didOf } from '#src/domain/signing-keys/did.ts';
@@ -17,7 +17,7 @@ export function didRoutes(deps: HttpDeps) {
   );
 }
 
-/** Contains every key ever used, so that old signatures verify; `assertionMethod` lists those that may sign receipts now. */
+/** Every key there ever was, so that what it signed verifies; only those that may sign receipts now make assertions. */
 function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
   return {
     '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
@@ -27,7 +27,7 @@ function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
   };
 }
 
-/** The key's window and purpose as in the key set, and the window again in the terms of DID documents. */
+/** The key's window and purpose as the key set tells them, and the window once more in the words of DID documents. */
 function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt }: Jwk) {
   return {
     id: didKeyId(did, kid),
@@ -43,8 +43,8 @@ function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt 
 const instant = (seconds: number) => new Date(seconds * 1000).toISOString();
 
 /**
- * `at`: Unix seconds. An announced retirement takes effect later: the key signs until then. A checkpoint key asserts
- * the content of a log, not of receipts.
+ * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint says
+ * what stands in a log, and asserts nothing of what it tells.
  */
 function isActive({ purpose = 'receipt', nbf = 0, exp, revokedAt }: Jwk, at: number): boolean {
   if (purpose !== 'receipt') return false;
