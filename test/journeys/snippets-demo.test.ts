@@ -49,9 +49,9 @@ describe('snippets in demo mode', () => {
     });
   }
 
-  test('python-buyer-policy: nothing is asked for', needs, async () => {
+  test('python-buyer-policy: no payment is required', needs, async () => {
     const { code, stdout, output } = await run('python-buyer-policy');
-    assert.deepEqual([code, stdout], [0, 'demo mode: nothing is asked for\n'], output);
+    assert.deepEqual([code, stdout], [0, 'demo mode: no payment is required\n'], output);
   });
 
   test('curl-terms: prints nothing, and executes nothing', needs, async () => {
