@@ -1255,7 +1255,7 @@ function eventChain(events) {
 }
 
 // src/domain/limits.ts
-var INVALID = "400 invalid_request; nothing is clamped.";
+var INVALID = "400 invalid_request; the value is not clamped.";
 var INVALID_ACTIONS = "400 invalid_handoff_actions.";
 var INVALID_SCHEDULE = "400 invalid_schedule.";
 var RATE_LIMITED = "429 rate_limited.";
@@ -1300,8 +1300,8 @@ var LIMITS = {
     max: 12000,
     default: 12000,
     unit: "ms",
-    meaning: "timeoutMs: one attempt from its look-up to the last byte read.",
-    whenExceeded: `${INVALID} A target that takes longer is errorCategory timeout.`
+    meaning: "timeoutMs: one attempt from its DNS lookup to the last byte read.",
+    whenExceeded: `${INVALID} For a slower target, errorCategory is timeout.`
   },
   idempotencyKeyLength: {
     min: 1,
@@ -1313,27 +1313,27 @@ var LIMITS = {
   requestBodyBytes: {
     max: BODY_BYTES,
     unit: "bytes",
-    meaning: "The whole JSON body of a call to this service.",
+    meaning: "The complete JSON body of a call to this service.",
     whenExceeded: "413 body_too_large."
   },
   requestBodyArrivalMs: {
     max: 1e4,
     unit: "ms",
-    meaning: "Time in which that body has to arrive.",
+    meaning: "Time in which that body must arrive.",
     whenExceeded: "408 body_timeout."
   },
   jsonDepth: { max: JSON_LEVELS, unit: "levels", meaning: "Nesting of that body.", whenExceeded: INVALID },
   mcpMessageBytes: {
     max: BODY_BYTES + 32 * KIB,
     unit: "bytes",
-    meaning: "A whole MCP message, payment included.",
-    whenExceeded: "413, as an error of JSON-RPC."
+    meaning: "A complete MCP message, payment included.",
+    whenExceeded: "413, as a JSON-RPC error."
   },
   mcpMessageDepth: {
     max: JSON_LEVELS + 2,
     unit: "levels",
     meaning: "Nesting of an MCP message.",
-    whenExceeded: "400, as an error of JSON-RPC."
+    whenExceeded: "400, as a JSON-RPC error."
   },
   targetHeaders: { max: 64, unit: "headers", meaning: "Number of headers.", whenExceeded: INVALID },
   targetHeaderBytes: {
@@ -1345,14 +1345,14 @@ var LIMITS = {
   decideBodyBytes: {
     max: 16 * KIB,
     unit: "bytes",
-    meaning: "The whole JSON body of a decision.",
+    meaning: "The complete JSON body of a decision.",
     whenExceeded: "413 body_too_large."
   },
   responseBodyBytes: {
     max: 64 * KIB,
     unit: "bytes",
     meaning: "How much of the answer of the target is read and hashed. It is never returned or stored.",
-    whenExceeded: "Reading stops; the receipt says truncated."
+    whenExceeded: "Reading stops; the receipt states truncated."
   },
   responseHeaderBytes: {
     max: 16 * KIB,
@@ -1363,14 +1363,14 @@ var LIMITS = {
   policyDnsMs: {
     max: 2000,
     unit: "ms",
-    meaning: "Look-up of the target before anything is settled.",
+    meaning: "DNS lookup of the target before the payment is settled.",
     whenExceeded: "400 target_unresolvable, details.retryable true."
   },
   answerWaitMs: {
     max: 1000,
     unit: "ms",
-    meaning: "How long an answer waits so that its links work at once.",
-    whenExceeded: "It goes out without waiting longer; a link then answers 503 for a moment."
+    meaning: "How long an answer is delayed so that its links work at once.",
+    whenExceeded: "It is sent without further delay; a link may then answer 503 for a short time."
   },
   recentProofs: {
     min: 1,
@@ -1425,7 +1425,7 @@ var LIMITS = {
     max: 3600000,
     unit: "ms",
     meaning: "From createdAt to expiresAt of a package.",
-    whenExceeded: "Request a new one: nothing is kept here."
+    whenExceeded: "Request a new one: packages are not stored."
   },
   scheduleNextRuns: {
     max: 3,
@@ -1448,7 +1448,7 @@ var LIMITS = {
   inFlightPerPayer: {
     max: 4,
     unit: "calls",
-    meaning: "Paid calls of one payer at the same time, unconfirmed payments among them.",
+    meaning: "Concurrent paid calls of one payer, including unconfirmed payments.",
     whenExceeded: "429 too_many_in_flight."
   },
   perMinutePerPayer: {
@@ -1460,19 +1460,19 @@ var LIMITS = {
   verifiesInFlight: {
     max: 16,
     unit: "payments",
-    meaning: "Payments being verified at the same time by one process, over all payers.",
+    meaning: "Payments that one process verifies at the same time, over all payers.",
     whenExceeded: "429 too_many_in_flight."
   },
   contractWalletPerMinute: {
     max: 5,
     unit: "calls a minute",
-    meaning: "Paid calls of one address whose signature only its contract can judge.",
+    meaning: "Paid calls of one address whose signature only its contract can verify.",
     whenExceeded: RATE_LIMITED
   },
   mismatchesPerPayment: {
     max: 10,
     unit: "requests",
-    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${MISMATCH_BLOCK_MS} ms.`,
+    meaning: `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${MISMATCH_BLOCK_MS} ms.`,
     whenExceeded: "409 payment_reused."
   },
   decisionsPerMinute: {
@@ -1491,7 +1491,7 @@ var LIMITS = {
     min: 6,
     max: 300,
     unit: "s",
-    meaning: "How far ahead of now the authorization of a payment ends (validBefore).",
+    meaning: "Time until the authorization of a payment expires (validBefore).",
     whenExceeded: "402 authorization_too_far_ahead, or authorization_expired at the minimum and below."
   }
 };
