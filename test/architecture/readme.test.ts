@@ -1,4 +1,4 @@
-// What the README says can be done, can be done.
+// The commands, files, limits and variables of the README exist.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -11,12 +11,12 @@ import { IMPORT_TABLE } from './import-table.ts';
 const README = readFileSync(`${rootPath}/README.md`, 'utf8');
 const { scripts, devDependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
 
-/** All that stands in code: fenced blocks and inline. */
+/** All code: fenced blocks and inline. */
 const CODE = [...README.matchAll(/```[a-z]*\n([\s\S]*?)```|`([^`\n]+)`/g)].map(
   ([, block, inline]) => block ?? inline ?? '',
 );
 
-test('readme: the test line stands there once, with the version of Bun that the tests run under', () => {
+test('readme: the test command appears once, with the version of Bun that the tests run under', () => {
   const lines = README.split('\n').filter((line) => /^npx .*\brun test$/.test(line));
   const bun = `npx -y bun@${devDependencies.bun}`;
   assert.deepEqual(lines, [`${bun} install --frozen-lockfile && ${bun} run test`]);
@@ -40,16 +40,16 @@ test('readme: every file of the project that it names exists', () => {
     ),
   );
   assert.ok(named.length >= 10, `${named.length} files named`);
-  // a room may be named before its first file is there; imports.test.ts holds the table to what is
-  const there = (path: string) =>
+  // A room may be named before its first file exists.
+  const exists = (path: string) =>
     existsSync(`${rootPath}/${path}`) || IMPORT_TABLE.some(({ room }) => room === path);
   assert.deepEqual(
-    named.map((path) => path.replace(/[/.]+$/, '')).filter((path) => !there(path)),
+    named.map((path) => path.replace(/[/.]+$/, '')).filter((path) => !exists(path)),
     [],
   );
 });
 
-test('readme: the limits in it are those that are enforced', () => {
+test('readme: its limits are the enforced ones', () => {
   const { urlLength, retryAttempts, retryBackoffMs, timeoutMs, idempotencyKeyLength, jsonDepth } = LIMITS;
   const { requestBodyBytes, targetHeaders, targetHeaderBytes, inFlightPerPayer, perMinutePerPayer } = LIMITS;
   const { decisionsPerMinute, decisionsPerDay, decideBodyBytes, answerWaitMs, policyDnsMs } = LIMITS;
@@ -66,8 +66,11 @@ test('readme: the limits in it are those that are enforced', () => {
     `${decisionsPerMinute.max} decisions (${decisionsPerDay.max} a day; ${decideBodyBytes.max / 1024} kB each)`,
   ].filter((words) => !README.includes(words));
   assert.deepEqual(missing, []);
-  const told = Number(/a call may take (\d+) s/.exec(README)?.[1]);
-  assert.ok(told * 1000 <= callMs && callMs <= (told + 5) * 1000, `${told} s and ${callMs} ms`);
+  const statedSeconds = Number(/a call may take (\d+) s/.exec(README)?.[1]);
+  assert.ok(
+    statedSeconds * 1000 <= callMs && callMs <= (statedSeconds + 5) * 1000,
+    `${statedSeconds} s and ${callMs} ms`,
+  );
 });
 
 test('readme: its variables are those that config.ts reads', () => {
@@ -87,8 +90,8 @@ test('readme: its variables are those that config.ts reads', () => {
   assert.ok(head >= 0, 'the README has no table of variables');
   const end = lines.findIndex((line, i) => i > head && !line.startsWith('|'));
   const firstCells = lines.slice(head + 2, end).map((line) => line.split('|')[1] ?? '');
-  const told = firstCells.flatMap((cell) =>
+  const named = firstCells.flatMap((cell) =>
     [...cell.matchAll(/`([A-Z0-9_]+)`/g)].map((found) => found[1] ?? ''),
   );
-  assert.deepEqual(told.sort(), [...read].sort());
+  assert.deepEqual(named.sort(), [...read].sort());
 });

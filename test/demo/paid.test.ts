@@ -67,13 +67,17 @@ describe('relay demo --paid', () => {
     },
   );
 
-  test('a proxy that covers the chain: exit 2 with the reason, and no chain left running', needs, async () => {
-    const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
-    const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
-    assert.equal(code, EXIT.couldNotRun);
-    assert.match(stderr, /the local chain does not answer/);
-    assert.deepEqual(readdirSync(TMPDIR), []);
-  });
+  test(
+    'a proxy that covers the chain: exit 2 with the reason, and no chain left running',
+    needs,
+    async () => {
+      const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
+      const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
+      assert.equal(code, EXIT.couldNotRun);
+      assert.match(stderr, /the local chain does not answer/);
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    },
+  );
 
   test('--once: prints text, every check marked as good', needs, async () => {
     const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once'], SHELL);

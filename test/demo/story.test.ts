@@ -77,7 +77,8 @@ async function storyWith(faults: Faults): Promise<Story> {
       if (url in (faults.paths ?? {})) return answer(faults.paths?.[url] ?? 0, {});
       if (url === '/.well-known/jwks.json')
         return answer(200, { keys: [key, log.key].map(({ record }) => toJwk(record)) });
-      if (url === `/log/proof/${payload.receiptId}`) return response.writeHead(200).end(faults.proof ?? proof);
+      if (url === `/log/proof/${payload.receiptId}`)
+        return response.writeHead(200).end(faults.proof ?? proof);
       if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: faults.storedJws ?? jws });
       if (request.method === 'GET') return answer(200, {});
       calls += 1;
@@ -176,7 +177,11 @@ describe('the demo with a relay', () => {
       ['receipt_verified_offline', 'receipt_logged'],
     ],
     ['that proves another leaf', { proof: proofOfAnother }, ['receipt_verified_offline', 'receipt_logged']],
-    ['that reports the repeat as a first call', { answer: (honest) => ({ ...honest, idempotentReplay: false }) }, ['replayed']],
+    [
+      'that reports the repeat as a first call',
+      { answer: (honest) => ({ ...honest, idempotentReplay: false }) },
+      ['replayed'],
+    ],
     [
       'that reports the first call as a replay',
       { answer: (honest) => ({ ...honest, idempotentReplay: true }) },
@@ -184,7 +189,10 @@ describe('the demo with a relay', () => {
     ],
     [
       'that signs the repeat again',
-      { answer: (honest, call) => (call === 1 ? honest : { ...honest, receipt: { ...honest.receipt, jws: other } }) },
+      {
+        answer: (honest, call) =>
+          call === 1 ? honest : { ...honest, receipt: { ...honest.receipt, jws: other } },
+      },
       ['replay_same_receipt'],
     ],
     ['with a dead link', { paths: { '/proof': 404 } }, ['links_work']],

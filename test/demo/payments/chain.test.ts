@@ -107,24 +107,28 @@ describe('the local token', () => {
     assert.equal(await read('totalSupply'), 1_000_000n);
   });
 
-  test('both overloads transfer the amount; AuthorizationUsed is directly before Transfer', needs, async () => {
-    for (const overload of ['parts', 'bytes']) {
-      const message = await authorization();
-      const signature = await sign(message);
-      const before = await chain.balanceOf(payee);
-      const receipt = await move(message, ...(overload === 'parts' ? parts(signature) : [signature]));
-      assert.deepEqual(
-        parseEventLogs({ abi, logs: receipt.logs }).map(({ eventName, args }) => ({ eventName, ...args })),
-        [
-          { eventName: 'AuthorizationUsed', authorizer: payer.address, nonce: message.nonce },
-          { eventName: 'Transfer', from: payer.address, to: payee, value: 3000n },
-        ],
-      );
-      assert.equal(await chain.balanceOf(payee), before + 3000n);
-      assert.equal(await chain.isSpent(payer.address, message.nonce), true);
-      await assert.rejects(move(message, signature), /authorization is used or canceled/);
-    }
-  });
+  test(
+    'both overloads transfer the amount; AuthorizationUsed is directly before Transfer',
+    needs,
+    async () => {
+      for (const overload of ['parts', 'bytes']) {
+        const message = await authorization();
+        const signature = await sign(message);
+        const before = await chain.balanceOf(payee);
+        const receipt = await move(message, ...(overload === 'parts' ? parts(signature) : [signature]));
+        assert.deepEqual(
+          parseEventLogs({ abi, logs: receipt.logs }).map(({ eventName, args }) => ({ eventName, ...args })),
+          [
+            { eventName: 'AuthorizationUsed', authorizer: payer.address, nonce: message.nonce },
+            { eventName: 'Transfer', from: payer.address, to: payee, value: 3000n },
+          ],
+        );
+        assert.equal(await chain.balanceOf(payee), before + 3000n);
+        assert.equal(await chain.isSpent(payer.address, message.nonce), true);
+        await assert.rejects(move(message, signature), /authorization is used or canceled/);
+      }
+    },
+  );
 
   test('its window excludes both ends, by the chain’s own clock', needs, async () => {
     const early = await authorization({ validAfter: BigInt(await chain.time()) + 1000n });
