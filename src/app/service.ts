@@ -9,7 +9,7 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { App } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { inFlightSlots } from '#src/usecases/execution/slots.ts';
+import { inFlightSlots } from '#src/usecases/execution/admission.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { openReceiptLog } from '#src/usecases/transparency/receipt-log.ts';
 import { wireApp } from './app.ts';

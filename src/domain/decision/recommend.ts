@@ -101,8 +101,8 @@ const headers: Check = ({ strippedHeaders }) => {
 
 const trust: Check = ({ trustScore }, { minTrustScore }) => {
   if (trustScore === null) {
-    const message = 'There is no trust score yet: nothing was measured that it could rest on.';
-    return { weight: 'note', code: 'trust_score_unknown', message };
+    const message = 'The trust score is unknown: the read models were unavailable when this was decided.';
+    return { weight: 'warning', code: 'trust_unavailable', message };
   }
   if (trustScore < minTrustScore) {
     const message = `The trust score is ${trustScore}, under the minimum of ${minTrustScore}.`;
@@ -112,7 +112,9 @@ const trust: Check = ({ trustScore }, { minTrustScore }) => {
   return { weight: 'good', code: 'trust_score_sufficient', message };
 };
 
-const recentFailures: Check = ({ recentFailureRate, recentFinishedJobs }) => {
+const recentFailures: Check = ({ trustScore, recentFailureRate, recentFinishedJobs }) => {
+  // Unknown, not none: see trust_unavailable.
+  if (trustScore === null) return null;
   if (recentFinishedJobs < RECENT_FAILURES.minFinished) {
     const message = `Too few jobs finished recently to judge by their failures: ${recentFinishedJobs}.`;
     return { weight: 'note', code: 'recent_jobs_few', message };

@@ -110,6 +110,10 @@ export type ChainFinding =
 /** Seconds after `validBefore` from which an unused authorization surely stays unused. */
 const EXPIRY_MARGIN_SECONDS = 60;
 
+/** Unix time in seconds, the first at which an authorization that is still unused can never be used. */
+export const surelyOverAt = ({ validBefore }: Pick<PaymentReserved, 'validBefore'>): number =>
+  Number(validBefore) + EXPIRY_MARGIN_SECONDS + 1;
+
 /** Whether an authorization that was not used by `atSeconds` (Unix time) never will be. */
 export const isSurelyOver = (
   { validBefore }: Pick<PaymentReserved, 'validBefore'>,

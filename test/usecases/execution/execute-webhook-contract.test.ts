@@ -49,12 +49,12 @@ test('payment_reused: a known payment with another signed payload, completed or 
   await assert.rejects(execute(it, own), isUnconfirmed);
   assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
   assert.equal(outcomeOf(await execute(it, own)), 'ran');
-  const { mismatches } = it.deps;
+  const { guesses } = it.deps;
   for (let i = 0; i < 12; i++) {
-    const sharing = world(it.common, { mismatches });
+    const sharing = world(it.common, { guesses });
     assert.equal(outcomeOf(await execute(sharing, forged)), 'payment_reused');
   }
-  assert.equal(outcomeOf(await execute(world(it.common, { mismatches }), own)), 'replayed');
+  assert.equal(outcomeOf(await execute(world(it.common, { guesses }), own)), 'replayed');
   assert.equal(it.outbound.sent.length, 1);
 });
 
