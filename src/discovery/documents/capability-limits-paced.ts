@@ -22,8 +22,8 @@ const PACED: readonly LimitTold[] = [
     beyond: '429 too_many_in_flight.',
   }),
   upTo('contractWalletPerMinute', LIMITS.contractWalletPerMinute, {
-    unit: 'calls a minute',
-    meaning: 'Paid calls of one address whose signature only its contract can judge.',
+    unit: 'failed calls a minute',
+    meaning: 'Failed paid calls of one client address in the name of one contract wallet.',
     beyond: '429 rate_limited.',
   }),
   upTo('mismatchesPerPayment', LIMITS.mismatches.max, {
