@@ -8,7 +8,7 @@ import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { Digest, KeyedHash } from '#src/ports/signer.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import {
@@ -37,7 +37,6 @@ const UNKNOWN_MARKET: MarketFacts = { trustScore: null, recentFailureRate: 0, re
 export type DecideDeps = JudgeDeps &
   JournalDeps & {
     readonly keyedHash: KeyedHash;
-    readonly digest: Digest;
     /** From the read models. Throws `Fault('read_models_unavailable')` if they are unavailable. */
     market(): Promise<MarketFacts>;
     /** What a call costs and the payee; `payTo` null in demo mode. */
@@ -69,7 +68,7 @@ export async function decideWebhook(
     decisionId: makeId('dec', deps.entropy.bytes(16)),
     ...recommend(facts, policy),
     actionHash: actionHash(read.request, deps.keyedHash),
-    policyHash: policyHash(policy, deps.digest),
+    policyHash: policyHash(policy),
     buyerPolicy: policy,
     facts,
     createdAt: new Date(now).toISOString(),

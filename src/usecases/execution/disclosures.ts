@@ -1,19 +1,19 @@
-// Commitments and the disclosures that open them: salts are derived, so nothing is stored and a replay opens them again.
+// Commitments and the disclosures that open them. Salts are derived, so nothing is stored and a replay opens them again.
 
 import type { Target } from '#src/domain/destination/url.ts';
-import { toHex } from '#src/domain/encoding.ts';
+import { sha256, toHex } from '#src/domain/encoding.ts';
 import type { RequestCommitments } from '#src/domain/event-fields.ts';
 import type { JobCompleted } from '#src/domain/job/events.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import { type CommitmentName, type Disclosure, disclose } from '#src/domain/receipt/commitments.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
-import type { Digest, KeyedHash } from '#src/ports/signer.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 
-export type DiscloseDeps = { readonly keyedHash: KeyedHash; readonly digest: Digest };
+export type DiscloseDeps = { readonly keyedHash: KeyedHash };
 
 function open(deps: DiscloseDeps, jobId: string, name: CommitmentName, value: string | readonly string[]) {
   const salt = deps.keyedHash.mac('commitment-salt', `${jobId}\0${name}`).slice(0, 16);
-  return disclose(salt, name, value, (bytes) => deps.digest.sha256(bytes));
+  return disclose(salt, name, value);
 }
 
 export type RequestDisclosures = {
@@ -22,21 +22,22 @@ export type RequestDisclosures = {
 };
 
 /** `body`: the exact bytes on the wire; an absent body is committed to as the empty string's hash. */
-export async function discloseRequest(
+export function discloseRequest(
   deps: DiscloseDeps,
   jobId: string,
   request: NormalRequest,
   target: Pick<Target, 'href' | 'origin'>,
   body: Uint8Array | null,
-): Promise<RequestDisclosures> {
-  const bodyHash = toHex(deps.digest.sha256(body ?? new Uint8Array(0)));
-  const [url, origin, names, hash, key] = await Promise.all([
+): RequestDisclosures {
+  const bodyHash = toHex(sha256(body ?? new Uint8Array(0)));
+  const [url, origin, names, hash] = [
     open(deps, jobId, 'target_url', target.href),
     open(deps, jobId, 'target_origin', target.origin),
     open(deps, jobId, 'header_names', Object.keys(request.headers).sort()),
     open(deps, jobId, 'request_body_sha256', bodyHash),
-    request.idempotencyKey === null ? null : open(deps, jobId, 'idempotency_key', request.idempotencyKey),
-  ]);
+  ] as const;
+  const key =
+    request.idempotencyKey === null ? null : open(deps, jobId, 'idempotency_key', request.idempotencyKey);
   return {
     commitments: {
       target_url: url.commitment,
@@ -49,16 +50,10 @@ export async function discloseRequest(
   };
 }
 
-export async function discloseAttempt(
-  deps: DiscloseDeps,
-  jobId: string,
-  number: number,
-  report: AttemptReport,
-) {
+export function discloseAttempt(deps: DiscloseDeps, jobId: string, number: number, report: AttemptReport) {
   const { leafSha256, address } = report;
-  const leaf =
-    leafSha256 === null ? null : await open(deps, jobId, `attempt_${number}_leaf_sha256`, leafSha256);
-  const dialled = address === null ? null : await open(deps, jobId, `attempt_${number}_address`, address);
+  const leaf = leafSha256 === null ? null : open(deps, jobId, `attempt_${number}_leaf_sha256`, leafSha256);
+  const dialled = address === null ? null : open(deps, jobId, `attempt_${number}_address`, address);
   return {
     commitments: {
       leafCommitment: leaf?.commitment ?? null,
@@ -73,15 +68,15 @@ export type ResponseDisclosure = {
   readonly disclosures: readonly Disclosure[];
 };
 
-export async function discloseResponse(
+export function discloseResponse(
   deps: DiscloseDeps,
   jobId: string,
   report: AttemptReport,
-): Promise<ResponseDisclosure> {
+): ResponseDisclosure {
   const { responseBytes, truncated, responseBodySha256 } = report;
   if (responseBytes === null || responseBodySha256 === null) {
     return { facts: { responseBytes: null, truncated, responseCommitment: null }, disclosures: [] };
   }
-  const body = await open(deps, jobId, 'response_body_sha256', responseBodySha256);
+  const body = open(deps, jobId, 'response_body_sha256', responseBodySha256);
   return { facts: { responseBytes, truncated, responseCommitment: body.commitment }, disclosures: [body] };
 }

@@ -226,7 +226,7 @@ async function lookUp(deps: ExecuteDeps, call: Call, { passed }: State): Promise
     case 'refused':
       return known.refusal;
     case 'completed':
-      return { step: 'done', passed, execution: await replayOf(deps, call, known.closed) };
+      return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
     case 'new':
       return { step: passed.judged ? 'admit' : 'judge', passed, known, mark };
     default:
@@ -357,7 +357,7 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
   const { deadline, lookup, read } = call;
   if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
   const { method, retry, timeoutMs } = read.request;
-  const opened = await openRequest(deps, call, jobId);
+  const opened = openRequest(deps, call, jobId);
   const acknowledged = deadline.limitAppend();
   const started = await announceJob(deps, {
     jobId,

@@ -136,11 +136,8 @@ export async function outboundRequest(
   return { target: read.target, method, headers, body, timeoutMs };
 }
 
-export const openRequest = (
-  deps: DiscloseDeps,
-  { read, body }: Call,
-  jobId: string,
-): Promise<RequestDisclosures> => discloseRequest(deps, jobId, read.request, read.target, body);
+export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: string): RequestDisclosures =>
+  discloseRequest(deps, jobId, read.request, read.target, body);
 
 // ── what it returns ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,9 +152,9 @@ export const ranNow = (ran: Ran, { disclosures }: RequestDisclosures): Execution
  * Returns the disclosures again only to the requester, who has just sent the same request again, and only those that open
  * what was recorded: the same JSON with its keys in another order is the same request, but not the same bytes.
  */
-export async function replayOf(deps: DiscloseDeps, call: Call, closed: Closed): Promise<Execution> {
+export function replayOf(deps: DiscloseDeps, call: Call, closed: Closed): Execution {
   const { jobId, commitments } = closed.job.started;
-  const { disclosures } = await openRequest(deps, call, jobId);
+  const { disclosures } = openRequest(deps, call, jobId);
   const recorded = new Set(Object.values(commitments));
   const open = disclosures.filter(({ commitment }) => recorded.has(commitment));
   return executionOf(

@@ -75,7 +75,7 @@ export async function attempt(
   const endedAt = isoNow(deps);
   const dice = deps.entropy.fraction();
   const retry = planRetry(report, { attempt: number, attemptsAllowed, backoffMs, dice });
-  const opened = await discloseAttempt(deps, jobId, number, report);
+  const opened = discloseAttempt(deps, jobId, number, report);
   const facts = { number, startedAt, endedAt, ...recorded(report), ...retry, ...opened.commitments };
   const made = recordAttempt(facts, running.state);
   if (isRefusedCommand(made)) throw new Error(made.refusedCommand);
@@ -101,7 +101,7 @@ async function complete(
   made: EventOf<'AttemptMade'>,
   report: AttemptReport,
 ): Promise<Ran> {
-  const response = await discloseResponse(deps, running.state.started.jobId, report);
+  const response = discloseResponse(deps, running.state.started.jobId, report);
   const completed = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made));
   if (isRefusedCommand(completed)) throw new Error(completed.refusedCommand);
   const closed = await closeJob(deps, running, [made, completed[0]]);

@@ -243,12 +243,9 @@ test('of calls that race for one key with payments of their own, one is verified
   const answers = await Promise.all(
     Array.from({ length: 4 }, (_, i) => execute(it, paidWith(otherPayment(String(i))))),
   );
-  const outcomes = answers.map(outcomeOf).toSorted();
-  assert.deepEqual(outcomes, [
-    'idempotency_in_progress',
-    'idempotency_in_progress',
-    'payment_required',
-    'ran',
-  ]);
+  const outcomes = answers.map(outcomeOf);
+  const count = (outcome: string) => outcomes.filter((one) => one === outcome).length;
+  assert.deepEqual([count('payment_required'), count('ran')], [1, 1]);
+  assert.equal(count('idempotency_in_progress') + count('replayed'), 2);
   assert.deepEqual([it.payments.calls.verify, it.payments.ledger.size], [2, 1]);
 });
