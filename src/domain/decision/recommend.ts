@@ -99,10 +99,14 @@ const headers: Check = ({ strippedHeaders }) => {
   return { weight: 'warning', code: 'headers_stripped', message };
 };
 
-const trust: Check = ({ trustScore }, { minTrustScore }) => {
-  if (trustScore === null) {
-    const message = 'The trust score is unknown: the read models were unavailable when this was decided.';
+const trust: Check = ({ trustScore, measured }, { minTrustScore }) => {
+  if (!measured) {
+    const message = 'The trust score and recent failures are unknown: the read models were unavailable.';
     return { weight: 'warning', code: 'trust_unavailable', message };
+  }
+  if (trustScore === null) {
+    const message = 'There is no trust score yet: nothing was measured that it could be computed from.';
+    return { weight: 'note', code: 'trust_score_unknown', message };
   }
   if (trustScore < minTrustScore) {
     const message = `The trust score is ${trustScore}, under the minimum of ${minTrustScore}.`;
@@ -112,9 +116,8 @@ const trust: Check = ({ trustScore }, { minTrustScore }) => {
   return { weight: 'good', code: 'trust_score_sufficient', message };
 };
 
-const recentFailures: Check = ({ trustScore, recentFailureRate, recentFinishedJobs }) => {
-  // Unknown, not none: see trust_unavailable.
-  if (trustScore === null) return null;
+const recentFailures: Check = ({ recentFailureRate, recentFinishedJobs, measured }) => {
+  if (!measured) return null;
   if (recentFinishedJobs < RECENT_FAILURES.minFinished) {
     const message = `Too few jobs finished recently to judge by their failures: ${recentFinishedJobs}.`;
     return { weight: 'note', code: 'recent_jobs_few', message };

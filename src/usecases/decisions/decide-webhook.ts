@@ -31,7 +31,9 @@ export type Decided = {
 /** This service's own recent record. */
 export type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
 
-const UNKNOWN_MARKET: MarketFacts = { trustScore: null, recentFailureRate: 0, recentFinishedJobs: 0 };
+type Measured = MarketFacts & Pick<DecisionFacts, 'measured'>;
+
+const UNKNOWN: Measured = { measured: false, trustScore: null, recentFailureRate: 0, recentFinishedJobs: 0 };
 
 /** `resolver`: the one for free look-ups, which must not slow those of executions. */
 export type DecideDeps = JudgeDeps &
@@ -64,7 +66,7 @@ export async function decideWebhook(
   const facts = factsOf(deps, read, verdict, market);
   const now = deps.clock.now();
   const decision: DecisionRecorded = {
-    v: 1,
+    v: 2,
     decisionId: makeId('dec', deps.entropy.bytes(16)),
     ...recommend(facts, policy),
     actionHash: actionHash(read.request, deps.keyedHash),
@@ -78,11 +80,11 @@ export async function decideWebhook(
 }
 
 /** Without read models the trust is unknown, which is recorded and warned of: the decision itself needs the log alone. */
-async function marketOrUnknown({ market }: DecideDeps): Promise<MarketFacts> {
+async function marketOrUnknown({ market }: DecideDeps): Promise<Measured> {
   try {
-    return await market();
+    return { measured: true, ...(await market()) };
   } catch (error) {
-    if (error instanceof Fault && error.code === 'read_models_unavailable') return UNKNOWN_MARKET;
+    if (error instanceof Fault && error.code === 'read_models_unavailable') return UNKNOWN;
     throw error;
   }
 }
@@ -96,7 +98,7 @@ function factsOf(
   { offer }: DecideDeps,
   { request, headers }: ReadRequest,
   verdict: TargetRefused | null,
-  { trustScore, recentFailureRate, recentFinishedJobs }: MarketFacts,
+  { measured, trustScore, recentFailureRate, recentFinishedJobs }: Measured,
 ): DecisionFacts {
   return {
     price: offer.price,
@@ -109,6 +111,7 @@ function factsOf(
     method: request.method,
     idempotencyKeyPresent: request.idempotencyKey !== null,
     strippedHeaders: headers.stripped.length,
+    measured,
   };
 }
 

@@ -102,9 +102,9 @@ for (const [why, changes] of [
   });
 }
 
-test('trust_unavailable: an unknown trust score is a warning whatever the minimum, and a reason in every case', () => {
+test('no trust score is no warning, however much is asked, and a reason says so in every case', () => {
   const facts = { trustScore: null };
-  const policy = { minTrustScore: 0 };
+  const policy = { minTrustScore: 100 };
   const answers = [
     recommended({ facts, policy }),
     recommended({ facts: { ...facts, strippedHeaders: 2 }, policy }),
@@ -112,12 +112,19 @@ test('trust_unavailable: an unknown trust score is a warning whatever the minimu
   ];
   assert.deepEqual(
     answers.map(({ recommendation }) => recommendation),
-    ['manual_review', 'manual_review', 'do_not_pay'],
+    ['pay_and_execute', 'manual_review', 'do_not_pay'],
   );
   for (const { reasons, warnings } of answers) {
-    assert.ok(codes(reasons).includes('trust_unavailable'));
-    assert.ok(codes(warnings).includes('trust_unavailable'));
+    assert.ok(codes(reasons).includes('trust_score_unknown'));
+    assert.ok(!codes(warnings).some((code) => code.startsWith('trust')));
   }
+});
+
+test('without the read models trust is unknown: a warning says so, and nothing is said of recent failures', () => {
+  const unmeasured = { measured: false, trustScore: null, recentFailureRate: 0, recentFinishedJobs: 0 };
+  const { recommendation, warnings, reasons } = recommended({ facts: unmeasured });
+  assert.deepEqual([recommendation, codes(warnings)], ['manual_review', ['trust_unavailable']]);
+  assert.ok(!codes(reasons).some((code) => /^(?:recent|trust_score)_/.test(code)));
 });
 
 test('everything at once: blocking before warnings, each in the order of the checks, none lost', () => {
@@ -168,6 +175,7 @@ const anyFacts: fc.Arbitrary<DecisionFacts> = fc.record({
   method: fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE'),
   idempotencyKeyPresent: fc.boolean(),
   strippedHeaders: fc.nat(3),
+  measured: fc.boolean(),
 });
 const anyPolicy: fc.Arbitrary<BuyerPolicy> = fc.record({
   maxPriceUsd: fc.option(usd),
