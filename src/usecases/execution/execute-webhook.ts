@@ -136,8 +136,8 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
       for (let lookUps = 0; state.step !== 'done'; ) {
         if (state.step === 'lookUp' && ++lookUps > MAX_LOOK_UPS) return inProgress(null);
         const next = await step(deps, call, state).catch((error: unknown) => {
-          if (!(error instanceof WrongExpectedVersion)) throw error;
-          return lookAgain(state);
+          if (error instanceof WrongExpectedVersion) return lookAgain(state);
+          throw error;
         });
         if (isRefused(next)) return next;
         state = next;
@@ -253,6 +253,7 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
   if (typeof slot !== 'function') return slot;
   const passed = { ...state.passed, slot };
   if (known.kind === 'new') return { ...state, step: 'turn', known, passed };
+  passed.turn?.();
   const { paymentStream } = call.lookup;
   if (known.kind === 'resume') {
     const { jobId, streams } = known;
