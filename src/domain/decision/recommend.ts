@@ -1,4 +1,4 @@
-// What a buyer is recommended to do, from recorded facts and its own policy alone: whoever has the event can replay it.
+// What a buyer is recommended to do, from recorded facts and its own policy alone: the event suffices to repeat it.
 // It leaves measuring the facts to the read models and the target's verdict to the target policy.
 import { microUsd, showUsd } from '#src/domain/payment/money.ts';
 import type { BuyerPolicy } from './buyer-policy.ts';

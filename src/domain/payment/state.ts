@@ -14,11 +14,20 @@ export type Payment =
       readonly owner: string;
     }
   | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
-  /** Ended without money moving: the same authorization may be reserved anew. */
+  /** Ended without money moving: the same authorization may be reserved again. */
   | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
 export type BoundPayment = Exclude<Payment, { status: 'absent' | 'rejected' | 'released' }>;
+
+/** Names an authorization: its SHA-256, lower-case hex, names the payment's stream. Addresses and nonce as recorded. */
+export const identityText = ({
+  network,
+  asset,
+  payer,
+  nonce,
+}: Pick<PaymentReserved, 'network' | 'asset' | 'payer' | 'nonce'>): string =>
+  `${network}:${asset}:${payer}:${nonce}`;
 
 export const absentPayment: Payment = { status: 'absent' };
 
@@ -120,7 +129,7 @@ export const isSurelyOver = (
   atSeconds: number,
 ): boolean => atSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS;
 
-/** What the chain says of a payment of unknown fate; null where it says nothing final. */
+/** The fact that the chain proves of a payment of unknown fate; null: none yet. */
 export function reconcile(
   finding: ChainFinding,
   payment: BoundPayment,
@@ -152,9 +161,9 @@ export function reconcile(
 }
 
 /**
- * What the answer "nonce used" makes of the payment: the chain tells a transfer to us from one elsewhere and from a
- * cancellation, and nothing is guessed where it was asked in vain or has not seen the use yet. The answer alone counts
- * only where there is no chain to ask.
+ * The fact that follows from the answer "nonce used". The chain distinguishes a transfer to us from one elsewhere and from
+ * a cancellation; if it gave no answer or has not seen the use yet, the settlement stays unknown. The answer alone counts
+ * only if no chain can be asked.
  */
 export function recordSpentNonce(finding: ChainFinding, payment: BoundPayment, call: SettleCall): SettleFact {
   if (finding.outcome === 'no_chain') return recordSettleAnswer({ outcome: 'nonce_used' }, call);

@@ -72,7 +72,7 @@ export const tooManyInFlight = () =>
 // ── one new call at a time for one idempotency key ──────────────────────────────────────────────────────
 
 /**
- * Of the new calls with one name, one goes on from its admission to its claim while the others wait: so that of many
+ * Of the new calls with one name, one continues from its admission to its claim while the others wait, so that of many
  * parallel calls with one idempotency key only one is verified and takes a unit of the quota.
  */
 export type Turns = {

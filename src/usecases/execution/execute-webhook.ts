@@ -190,7 +190,7 @@ function step(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refu
   }
 }
 
-/** Another call wrote first. If it started the job, the caller can be told so whatever happens next. */
+/** Another call wrote first. If it started the job, the caller gets that job's id whatever happens next. */
 const lookAgain = (state: State): State => ({
   step: 'lookUp',
   passed: state.step === 'start' ? { ...state.passed, startedElsewhere: state.jobId } : state.passed,
@@ -280,7 +280,7 @@ async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise
   return takePaidSlot(deps, { caller, account: accountOf(call), paymentStream: stream, isNew });
 }
 
-/** One new call of a key (or payment) at a time goes on from here to its claim; the others read what it wrote. */
+/** One new call of a key (or payment) at a time continues from here to its claim; the others read what it wrote. */
 async function turn(deps: ExecuteDeps, call: Call, state: At<'turn'>): Promise<State | Refused> {
   const { passed } = state;
   const name = call.lookup.claimStream ?? call.lookup.paymentStream;
