@@ -1,5 +1,5 @@
 // The longest that a caller waits for its answer. Work that must not be abandoned continues behind the answer.
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
@@ -22,7 +22,7 @@ export type ResponseDeadline = {
   end(): void;
 };
 
-/** The deadline passes after LIMITS.answerBudgetMs, or when one append takes longer than 2 s. */
+/** The deadline passes after TIMES.responseDeadlineMs, or when one append takes longer than 2 s. */
 export function startResponseDeadline(clock: Clock): ResponseDeadline {
   const timers = new Set<AbortController>();
   const outcome = Promise.withResolvers<never>();
@@ -40,7 +40,7 @@ export function startResponseDeadline(clock: Clock): ResponseDeadline {
     return () => timer.abort();
   };
   const limitAppend = () => passAfter(APPEND_LIMIT_MS, 'an append takes too long');
-  passAfter(LIMITS.answerBudgetMs, 'the response deadline has passed');
+  passAfter(TIMES.responseDeadlineMs, 'the response deadline has passed');
   return {
     passed: outcome.promise,
     hasPassed: () => over,

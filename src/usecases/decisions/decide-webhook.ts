@@ -6,7 +6,7 @@ import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts
 import { STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
@@ -74,7 +74,7 @@ export async function decideWebhook(
     buyerPolicy: policy,
     facts,
     createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + LIMITS.decisionValidMs).toISOString(),
+    expiresAt: new Date(now + TIMES.decisionValidMs).toISOString(),
   };
   return { decision, position: await record(deps, decision) };
 }

@@ -1,6 +1,6 @@
 // What a call has to pass before it costs anything: the concurrency limits, the rate limits, and the memory that both
 // of them and the guess limit need. All of it is this process's own; what the event log says always takes precedence.
-import { LIMITS } from '#src/domain/limits.ts';
+import { LIMITS, TIMES } from '#src/domain/limits.ts';
 import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -56,7 +56,7 @@ export function inFlightSlots(max: number): Slots {
       });
     },
     takeVerify() {
-      if (verifies >= LIMITS.verifiesInFlight) return tooManyInFlight();
+      if (verifies >= LIMITS.verifiesInFlight.max) return tooManyInFlight();
       verifies += 1;
       return once(() => {
         verifies -= 1;
@@ -173,7 +173,7 @@ export function unconfirmedPayments(limit = 10_000): UnconfirmedPayments {
  */
 export type GuessLimit = {
   count(stream: string): void;
-  /** After LIMITS.mismatches.max of them the payment is not compared with any request for an hour. */
+  /** After LIMITS.mismatchesPerPayment.max of them the payment is not compared with any request for an hour. */
   isClosed(stream: string): boolean;
 };
 
@@ -183,7 +183,7 @@ export function guessLimit(clock: Pick<Clock, 'monotonic'>, limit = 10_000): Gue
   const isClosed = (stream: string) => {
     const closedAt = guesses.get(stream)?.closedAt ?? null;
     if (closedAt === null) return false;
-    if (clock.monotonic() - closedAt < LIMITS.mismatches.closedMs) return true;
+    if (clock.monotonic() - closedAt < TIMES.mismatchBlockMs) return true;
     guesses.delete(stream);
     return false;
   };
@@ -193,7 +193,10 @@ export function guessLimit(clock: Pick<Clock, 'monotonic'>, limit = 10_000): Gue
       if (isClosed(stream)) return;
       const count = (guesses.get(stream)?.count ?? 0) + 1;
       guesses.delete(stream);
-      guesses.set(stream, { count, closedAt: count < LIMITS.mismatches.max ? null : clock.monotonic() });
+      guesses.set(stream, {
+        count,
+        closedAt: count < LIMITS.mismatchesPerPayment.max ? null : clock.monotonic(),
+      });
       if (guesses.size > limit) deleteOldest(guesses);
     },
   };
@@ -222,7 +225,7 @@ export type PaidSlot = {
 /** How many streams are read again before a call is refused because of them. */
 const READ_AGAIN_MAX = 8;
 
-/** LIMITS.jobsInFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.jobsPerMinutePerPayer a minute. */
+/** LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute. */
 export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
   const slot = await takeInFlight(deps, it);
   if (typeof slot !== 'function') return slot;
@@ -243,7 +246,7 @@ async function takeInFlight(
 ): Promise<Release | Refused<'too_many_in_flight'>> {
   const { slots, unconfirmed } = deps;
   const waiting = () => (isNew ? unconfirmed.waiting(account, paymentStream) : []);
-  const take = (count: number) => slots.take(caller, LIMITS.jobsInFlightPerPayer - count);
+  const take = (count: number) => slots.take(caller, LIMITS.inFlightPerPayer.max - count);
   const before = waiting();
   let slot = take(before.length);
   if (typeof slot !== 'function' && before.length > 0) {
@@ -278,7 +281,7 @@ const confirmFirst = () =>
 
 // ── rates ───────────────────────────────────────────────────────────────────────────────────────────────
 
-const PAYER_RATE = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.jobsPerMinutePerPayer };
+const PAYER_RATE = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.perMinutePerPayer.max };
 
 async function takeRate(quota: Quota, rule: QuotaRule, key: string) {
   const rate = await quota.take(rule, key);
@@ -296,11 +299,15 @@ const rateLimited = (resetMs: number) =>
  * the limit is far higher; it bounds the facilitator's work.
  */
 const WALLET_FAILURES = {
-  perClient: { name: 'contract-wallet', windowMs: MINUTE_MS, maxRequests: LIMITS.contractWalletPerMinute },
+  perClient: {
+    name: 'contract-wallet',
+    windowMs: MINUTE_MS,
+    maxRequests: LIMITS.contractWalletPerMinute.max,
+  },
   overall: {
     name: 'contract-wallet-all',
     windowMs: MINUTE_MS,
-    maxRequests: LIMITS.contractWalletPerMinute * 100,
+    maxRequests: LIMITS.contractWalletPerMinute.max * 100,
   },
 } as const;
 

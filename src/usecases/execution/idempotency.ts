@@ -2,7 +2,7 @@
 // a read model.
 import { type Claim, type ReleaseReason, retentionOver } from '#src/domain/payment/claim.ts';
 import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
-import { type BoundPayment, isBound, type Payment } from '#src/domain/payment/state.ts';
+import { type BoundPayment, isBound, type Payment, type RefundedPayment } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
@@ -55,7 +55,7 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
     paymentStream === null ? null : loadPayment(deps.log, paymentStream),
     claimStream === null ? null : loadClaim(deps.log, claimStream),
   ]);
-  if (payment !== null && isBound(payment.state)) {
+  if (payment !== null && (isBound(payment.state) || payment.state.status === 'refunded')) {
     return byPayment(deps, lookup, { ...payment, state: payment.state }, claim);
   }
   if (claim === null || claim.state.status === 'free') {
@@ -67,10 +67,11 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
 async function byPayment(
   deps: LookUpDeps,
   lookup: Lookup,
-  payment: View<BoundPayment>,
+  payment: View<BoundPayment | RefundedPayment>,
   claim: View<Claim> | null,
 ): Promise<Known> {
-  const { reserved } = payment.state;
+  const { state } = payment;
+  const { reserved } = state;
   const job = await findJob(deps, reserved.jobId);
   const reused = { kind: 'refused', by: 'payment', refusal: paymentReused() } as const;
   // Closed: right and wrong requests get the same answer. An unfinished job is still owed to the right request.
@@ -81,7 +82,9 @@ async function byPayment(
     deps.guesses.count(payment.stream);
     return reused;
   }
-  return job === null ? resume(deps, payment, claim) : { ...job, by: 'payment' };
+  if (job !== null) return { ...job, by: 'payment' };
+  // A refunded payment buys nothing any more; a result that it bought before is replayed.
+  return state.status === 'refunded' ? reused : resume(deps, { ...payment, state }, claim);
 }
 
 /** The authorization that was recorded, and by a signature that only its payer can have made. */
@@ -157,13 +160,16 @@ async function lookAtHolder(
   return { job, release: releaseOf(paid.state, jobId), paid };
 }
 
-/** A key ends with its own payment's Rejected or Released, also if a crash hid the IdempotencyKeyReleased that follows. */
+/**
+ * A key ends with its own payment's Rejected or Released, also if a crash hid the IdempotencyKeyReleased that follows; and
+ * with its refund, if the job never started: that payment buys nothing any more.
+ */
 function releaseOf(payment: Payment, jobId: string): ReleaseReason | null {
   if (payment.status === 'absent') return null;
   // Reserved again for another job: the claim's own reservation has ended.
   if (payment.reserved.jobId !== jobId) return 'payment_released';
   if (payment.status === 'rejected') return 'payment_rejected';
-  return payment.status === 'released' ? 'payment_released' : null;
+  return payment.status === 'released' || payment.status === 'refunded' ? 'payment_released' : null;
 }
 
 type KnownJob =

@@ -261,6 +261,7 @@ async function record(
       deps.unconfirmed.drop(paymentStream);
       return ours ? { kind: 'settled', payment: paymentFacts(payment) } : LOOK_UP;
     }
+    if (payment.status === 'refunded') return LOOK_UP;
     const fact = factOf(ours && payment.status === 'reserved');
     if (!ours && fact.type !== 'PaymentSettled') return LOOK_UP;
     try {

@@ -14,6 +14,7 @@ import {
   keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentRefunded,
   paymentRejected,
   paymentReleased,
   paymentReserved,
@@ -227,6 +228,14 @@ for (const [status, event, reason] of [
     await knows(it, whole, ['new', reason]);
   });
 }
+
+test('a key whose own payment was refunded before its job started may be taken; the refunded payment buys nothing', async () => {
+  const it = world();
+  await given(it, CLAIM_STREAM, keyClaimed());
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), paymentRefunded());
+  await knows(it, otherPayment, ['new', 'payment_released']);
+  await knows(it, whole, ['payment_reused', null]);
+});
 
 test("a key whose payment was reserved anew for another job: the claim's own reservation has ended", async () => {
   const it = world();
