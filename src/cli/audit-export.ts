@@ -1,7 +1,7 @@
 // The events of an exported file, and what is wrong with the file itself: lines that are none, an end that is missing or
 // tells other counts, a cut tail.
 
-import { jobOfStream, placeOf } from '#src/domain/audit/event-location.ts';
+import { jobOfStream, placeOf } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import {
   type ExportEnd,

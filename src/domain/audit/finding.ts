@@ -1,5 +1,7 @@
 // What an audit finds: one thing in the record that an honest relay cannot have written, named so that it can be looked
 // up. It decides the words; where each is looked for stands in the files beside it.
+import type { RecordedEvent } from '../event-codec.ts';
+import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
 import type { CheckName } from '../receipt/verify.ts';
 
 /** Of the log as a whole: order, names and shapes. */
@@ -138,3 +140,51 @@ export type Finding = {
   /** A sentence for people. */
   readonly message: string;
 };
+
+/** What a finding says of one event. */
+export type Place = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
+
+/** A finding without its place. `message`: what will be a sentence. */
+export type Fault = { readonly kind: FindingKind; readonly message: string };
+
+export const findingOf = ({ kind, message }: Fault, place: Place): Finding => ({
+  kind,
+  ...place,
+  message: sentence(message),
+});
+
+/** What begins with an id is left as it is. */
+const sentence = (text: string): string =>
+  `${/^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}.`;
+
+const JOB = STREAM.job('');
+
+/** By the stream's name; null for a stream of something else. */
+export const jobOfStream = (stream: string): string | null =>
+  stream.startsWith(JOB) ? stream.slice(JOB.length) : null;
+
+/** The job of a job's stream by its name; of others the one that the event names. */
+export function placeOf({ stream, revision, position, data }: RecordedEvent): Place {
+  const named = typeof data.jobId === 'string' ? data.jobId : null;
+  const jobId = jobOfStream(stream) ?? named;
+  return { stream, revision: String(revision), jobId, position };
+}
+
+/** Whether an event of its type belongs into a stream of this name; null if it does. */
+export function streamFault({ type, data }: DomainEvent, stream: string): Fault | null {
+  const kind = EVENTS[type].stream;
+  const named = STREAM[kind];
+  if (typeof named === 'string') return stream === named ? null : misplaced(type);
+  if (!stream.startsWith(named(''))) return misplaced(type);
+  if (kind === 'payment' || kind === 'claim')
+    return /^[0-9a-f]{64}$/.test(stream.slice(named('').length)) ? null : misplaced(type);
+  const id =
+    kind === 'decision' && 'decisionId' in data ? data.decisionId : 'jobId' in data ? data.jobId : '';
+  if (stream === named(id ?? '')) return null;
+  return { kind: 'stream_mismatch', message: `the event is of ${id}, and the stream is another's` };
+}
+
+const misplaced = (type: string): Fault => ({
+  kind: 'event_misplaced',
+  message: `no ${type} belongs into a stream of this name`,
+});

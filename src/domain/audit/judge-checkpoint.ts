@@ -5,8 +5,10 @@ import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
-import { CHECKPOINT_SLACK_MS } from './clock-tolerance.ts';
-import type { Fault } from './event-location.ts';
+import type { Fault } from './finding.ts';
+
+/** The clocks of the processes that sign checkpoints in turn may differ by this much. */
+const CLOCK_TOLERANCE_MS = 600_000;
 
 /** What the checkpoint says where it can be read, whoever signed it. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };
@@ -53,7 +55,7 @@ export function unseemlyFaults(
   if (last !== null && size === last.size) {
     faults.push({ kind: 'checkpoint_repeated', message: `the same ${size} leaves were signed before` });
   }
-  if (last !== null && signedAt < last.signedAt - CHECKPOINT_SLACK_MS) {
+  if (last !== null && signedAt < last.signedAt - CLOCK_TOLERANCE_MS) {
     faults.push({ kind: 'checkpoint_time_wrong', message: 'it is signed before the checkpoint before it' });
   }
   return faults;

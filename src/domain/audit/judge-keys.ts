@@ -2,7 +2,7 @@
 import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { EventOf, KeyEvent } from '../events.ts';
-import type { Fault } from './event-location.ts';
+import type { Fault } from './finding.ts';
 
 export type KeyFacts = {
   readonly keys: readonly KeyRecord[];

@@ -1,6 +1,6 @@
 // Whether the record is whole and in order: positions, event ids and revisions, whatever the events say.
 
-import type { Fault } from '#src/domain/audit/event-location.ts';
+import type { Fault } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';

@@ -1,7 +1,8 @@
 // The transparency log in an audit: the tree built anew from the record, and every checkpoint held against it.
 
-import type { Fault, Place } from '#src/domain/audit/event-location.ts';
+import type { Fault, Place } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, unseemlyFaults } from '#src/domain/audit/judge-checkpoint.ts';
+import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
@@ -9,8 +10,9 @@ import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
+import { HASH_BYTES, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
+import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
-import { hashTree } from './audit-log-hashes.ts';
 
 /** `due`: Unix seconds until which a checkpoint has to cover it; null: nothing was promised. */
 type Leaf = Place & { readonly due: number | null };
@@ -20,7 +22,7 @@ export type Found = { readonly fault: Fault; readonly place: Place };
 
 export type TreeAudit = {
   /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
-  leaf(place: Place, event: DomainEvent, payload: ReceiptPayload | null): Promise<readonly Fault[]>;
+  leaf(place: Place, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
   checkpoint(
     place: Place,
     event: EventOf<'CheckpointSigned'>,
@@ -96,13 +98,13 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   }
 
   return {
-    async leaf(place, event, payload) {
+    leaf(place, event, payload) {
       const data = leafData(event);
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
       leaves.put(String(tree.size), { ...place, due });
-      await tree.append(data);
+      tree.append(data);
       return payload === null ? [] : promiseFaults(payload);
     },
     async checkpoint(place, { data }, keys) {
@@ -183,4 +185,46 @@ function narrowed(leaves: ScratchTable<Leaf>, good: number, to: number): string 
   if (count > NAMED) return `; ${leavesHere} ${since}: ${nameOf(good)} to ${nameOf(to - 1)}`;
   const names = Array.from({ length: count }, (_, i) => nameOf(good + i));
   return `; ${leavesHere} ${since}: ${names.join(', ')}`;
+}
+
+/** The tree of the leaves read so far, and the root of any size that it has had. */
+type HashTree = {
+  append(data: Uint8Array): void;
+  /** Of the first `size` leaves; null where there are not as many. */
+  rootAt(size: number): Promise<Hash | null>;
+  root(): Hash;
+  readonly size: number;
+};
+
+function hashTree(scratch: AuditScratch): HashTree {
+  /** Hashes by `<level>/<index>`, base64. */
+  const hashes = scratch.table<string>('hash');
+  let tree: Tree = EMPTY_TREE;
+
+  async function readTile(level: number, n: number): Promise<Uint8Array | null> {
+    const bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
+    let width = 0;
+    for (; width < TILE_WIDTH; width++) {
+      const hash = fromBase64(hashes.get(`${level}/${n * TILE_WIDTH + width}`) ?? '');
+      if (hash?.length !== HASH_BYTES) break;
+      bytes.set(hash, width * HASH_BYTES);
+    }
+    return width === 0 ? null : bytes.subarray(0, width * HASH_BYTES);
+  }
+
+  return {
+    append(data) {
+      const appended = appendLeaf(tree, data);
+      for (const { level, index, hash } of appended.entries) hashes.put(`${level}/${index}`, toBase64(hash));
+      tree = appended.tree;
+    },
+    async rootAt(size) {
+      if (size > tree.size) return null;
+      return size === tree.size ? rootOf(tree) : treeReader(readTile).root(0, size);
+    },
+    root: () => rootOf(tree),
+    get size() {
+      return tree.size;
+    },
+  };
 }
