@@ -82,7 +82,7 @@ function attemptFaults(job: Job, made: AttemptMade): readonly Fault[] {
   if (cause === null) return timeFaults(job, made);
   const closing = closeInterrupted(cause, made.endedAt, job);
   if (!isRefusedCommand(closing) && sameJson(closing[0].data, made)) return [];
-  return [impossible('nothing is known of an attempt that nobody saw')];
+  return [impossible('an interrupted attempt has no status, time or certificate')];
 }
 
 const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b) - CLOCK_TOLERANCE_MS;
@@ -104,14 +104,14 @@ function completionFaults(job: Job, completed: JobCompleted): readonly Fault[] {
   const last = job.status === 'running' ? job.attempts.at(-1) : undefined;
   const cause = last === undefined ? null : interruptionOf(last);
   const closedBy = cause === 'interrupted_unknown' ? 'recovery' : 'owner';
-  const told = sameJson({ ...expected[0].data, closedBy }, completed);
+  const expectedOne = sameJson({ ...expected[0].data, closedBy }, completed);
   const unseen = cause === null || (responseBytes === null && responseCommitment === null && !truncated);
   const whole = (responseBytes === null) === (responseCommitment === null);
-  if (told && unseen && whole) return [];
+  if (expectedOne && unseen && whole) return [];
   return [
     {
       kind: 'job_completion_mismatch',
-      message: 'the completion tells something else than the attempts before it',
+      message: 'the completion contradicts the attempts before it',
     },
   ];
 }
@@ -170,9 +170,9 @@ export async function receiptFaults(
   return faults;
 }
 
-/** Said to an operator who did nothing but tell of the compromise. */
+/** For an operator who only reported the compromise. */
 export const COMPROMISED =
-  'the key is compromised, so the receipt does not verify, whoever signed it; every later audit says the same';
+  'the key is compromised, so the receipt does not verify, whoever signed it; every later audit reports it again';
 
 function isCompromised(
   keys: readonly KeyRecord[],

@@ -125,7 +125,7 @@ export function judgeClaim(
 ): { readonly claim: Claim; readonly faults: readonly Fault[] } {
   const next = evolveClaim(claim, event);
   if (next === claim) {
-    const held = claim.status === 'held' ? `${claim.claimed.jobId} holds the key` : 'nobody holds the key';
+    const held = claim.status === 'held' ? `${claim.claimed.jobId} holds the key` : 'no job holds the key';
     return { claim, faults: [impossibleClaim(`${held} here`)] };
   }
   if (event.type === 'IdempotencyKeyClaimed') return { claim: next, faults: claimFaults(event.data, facts) };

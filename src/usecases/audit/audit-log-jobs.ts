@@ -56,13 +56,16 @@ export type JobAudit = {
   readonly receipts: number;
 };
 
-const OVER: Fault = { kind: 'job_event_impossible', message: 'the job is over: its receipt stands before' };
+const OVER: Fault = {
+  kind: 'job_event_impossible',
+  message: 'the job is over: its receipt was recorded before',
+};
 const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
 
 export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobAudit {
   const open = scratch.table<OpenJob>('open');
   const over = scratch.table<true>('over');
-  /** Where a receipt of an id stands. */
+  /** The stream of each receipt id. */
   const receiptIds = scratch.table<string>('receipt');
   const so = { jobs: 0, receipts: 0 };
 
@@ -74,7 +77,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     return { kind: 'receipt_id_repeated', message };
   }
 
-  /** The job goes on; its receipt, too, is only judged where it may stand. */
+  /** Applies the event to its job. */
   function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
     const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
     const first = job.status === 'absent' && event.type === 'JobStarted';
@@ -122,7 +125,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     *unfinished() {
       for (const [, { job, last: place, lost }] of open.entries()) {
         if (lost || job.status === 'absent') continue;
-        const message = 'the job is completed, and nobody has signed a receipt for it';
+        const message = 'the job is completed and has no receipt';
         const fault: Fault | null = job.status === 'completed' ? { kind: 'receipt_missing', message } : null;
         yield { fault, place };
       }

@@ -1,4 +1,4 @@
-// The signing keys in an audit: as the log has announced them so far, and what a later word on them undoes.
+// The signing keys in an audit: as announced so far, and the receipts that a later retirement revokes.
 
 import type { Fault, Place } from '#src/domain/audit/finding.ts';
 import { keyFaults } from '#src/domain/audit/judge-keys.ts';

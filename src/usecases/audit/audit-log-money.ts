@@ -18,7 +18,7 @@ import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
-import { identityText } from '#src/domain/payment/identity.ts';
+import { identityText } from '#src/domain/payment/events.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type MoneyAudit = {

@@ -1,7 +1,7 @@
-// The transparency log in an audit: the tree built anew from the record, and every checkpoint held against it.
+// The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
 import type { Fault, Place } from '#src/domain/audit/finding.ts';
-import { fitFault, judgeCheckpoint, unseemlyFaults } from '#src/domain/audit/judge-checkpoint.ts';
+import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
@@ -17,7 +17,7 @@ import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
 /** `due`: Unix seconds until which a checkpoint has to cover it; null: nothing was promised. */
 type Leaf = Place & { readonly due: number | null };
 
-/** A fault and where it stands. */
+/** A fault and its event. */
 export type Found = { readonly fault: Fault; readonly place: Place };
 
 export type TreeAudit = {
@@ -28,7 +28,7 @@ export type TreeAudit = {
     event: EventOf<'CheckpointSigned'>,
     keys: readonly KeyRecord[],
   ): Promise<readonly Found[]>;
-  /** Receipts whose promised time is over by then, and that no checkpoint covers: the first one, told for all. */
+  /** The first receipt whose promised time is over by then and that no checkpoint covers; it counts the others. */
   broken(atSeconds: number): Found | null;
   root(): Hash;
   readonly size: number;
@@ -60,7 +60,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       if (so.judged >= size && leaf.due !== null && !late) return;
       if (!late) continue;
       const { due: _, ...place } = leaf;
-      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time${AWAY}`;
+      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time${CAUSES}`;
       yield { fault: { kind: 'receipt_not_logged', message }, place };
     }
   }
@@ -82,7 +82,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     // Once: without its checkpoints every receipt lacks them.
     if (so.missed) return [];
     so.missed = true;
-    const message = `receipts promise to be in ${promised}, and no checkpoint of it stands before them`;
+    const message = `receipts promise to be in ${promised}, and no checkpoint of it was recorded before them`;
     return [{ kind: 'checkpoint_missing', message }];
   }
 
@@ -122,16 +122,16 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
         so.fits = true;
         so.good = head.size;
         if (faults.length > 0) return found;
-        const unseemly = unseemlyFaults(head, signedAt, last && { size: last.size, signedAt: times.last });
+        const misordered = orderFaults(head, signedAt, last && { size: last.size, signedAt: times.last });
         times.last = signedAt;
-        const told = unseemly.map((fault) => ({ fault, place }));
-        return [...told, ...overdue(head.size, Math.floor(signedAt / 1000))];
+        const outOfOrder = misordered.map((fault) => ({ fault, place }));
+        return [...outOfOrder, ...overdue(head.size, Math.floor(signedAt / 1000))];
       }
-      const told = unfitFault(unfit, head.size);
-      return told === null ? found : [...found, { fault: told, place }];
+      const fault = unfitFault(unfit, head.size);
+      return fault === null ? found : [...found, { fault, place }];
     },
     broken(atSeconds) {
-      // Without any checkpoint that is told elsewhere, and so is a checkpoint that covers it and is wrong.
+      // A record without checkpoints, and a wrong checkpoint that covers it, are reported elsewhere.
       if (origin === null) return null;
       let first: Place | null = null;
       let count = 0;
@@ -144,7 +144,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       }
       if (first === null) return null;
       const all = count === 1 ? '' : `, nor ${count - 1} more behind it`;
-      const message = `no checkpoint covers it${all}, and the record goes on beyond the promised time${AWAY}`;
+      const message = `no checkpoint covers it${all}, and the record continues beyond the promised time${CAUSES}`;
       return { fault: { kind: 'receipt_not_logged', message }, place: first };
     },
     root: tree.root,
@@ -166,8 +166,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   };
 }
 
-/** What an honest relay has to say to it. */
-const AWAY = ': checkpoints are missing, or the relay, its log or its database was away then';
+/** The causes that an honest relay may have. */
+const CAUSES = ': checkpoints are missing, or the relay, its event log or its database was unavailable then';
 
 /** So many leaves are named one by one. */
 const NAMED = 5;

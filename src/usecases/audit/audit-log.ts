@@ -39,7 +39,7 @@ export type AuditDeps = {
 
 /** What is no fault of the record, and still worth knowing. */
 export type AuditNotes = {
-  /** Jobs that run, or whose process died and that nobody has closed yet. */
+  /** Jobs that run, or that were interrupted and are not closed yet. */
   readonly openJobs: number;
   /** Payments that settled and whose job never started. */
   readonly unservedPayments: number;
@@ -72,7 +72,7 @@ export type AuditSummary = {
 export type Auditor = {
   /** One call after another, in global order from the log's first event on. */
   take(event: RecordedEvent): Promise<void>;
-  /** What only the end can tell; once. */
+  /** Findings that need the whole record; call once. */
   finish(): Promise<AuditSummary>;
 };
 
