@@ -1,0 +1,106 @@
+// Presenting a payment: how long, how often, and which answers are final.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PRESENT_MS, present, purchase } from '#src/adapters/buyer/purchase.ts';
+import { letPass, manualClock } from '#test/support/fakes.ts';
+import { primitives } from '#test/support/primitives.ts';
+
+const PAYMENT = { name: 'PAYMENT-SIGNATURE', value: 'the one payment' };
+const answer = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return { status, body: text, response: () => new Response(text, { status, headers }) };
+};
+type Answer = ReturnType<typeof answer>;
+const error = (code: string) => ({ error: { code, message: 'words' } });
+const DONE = answer(200, { job: {}, receipt: {} });
+
+/** Each call takes the next answer, the last one for ever; null: none came. */
+async function presented(...answers: readonly (Answer | null)[]) {
+  const clock = manualClock();
+  const sent: unknown[] = [];
+  const send = async (request: Request) => {
+    const next = answers[Math.min(sent.length, answers.length - 1)] ?? null;
+    const { method, url, headers } = request;
+    const payment = headers.get('PAYMENT-SIGNATURE');
+    sent.push([method, url, await request.text(), headers.get('content-type'), payment]);
+    if (next === null) throw new Error('no answer');
+    return next.response();
+  };
+  const deps = { send, clock, waiting: () => undefined };
+  const result = await letPass(clock, present(deps, 'https://relay.example/x', '{}', PAYMENT));
+  return { result, sent, slept: clock.slept, elapsed: clock.monotonic() };
+}
+
+test('the same call with the same payment, again and again', async () => {
+  const { result, sent } = await presented(null, answer(503, error('payment_unconfirmed')), DONE);
+  assert.equal(result.kind, 'executed');
+  assert.equal(sent.length, 3);
+  const same = ['POST', 'https://relay.example/x', '{}', 'application/json', 'the one payment'];
+  for (const call of sent) assert.deepEqual(call, same);
+});
+
+test('Retry-After is waited for; without one the pauses grow, and have an end', async () => {
+  const later = answer(503, error('payment_unconfirmed'), { 'retry-after': '7' });
+  assert.deepEqual((await presented(later, later, DONE)).slept, [7000, 7000]);
+  const { slept } = await presented(null, null, null, null, null, null, DONE);
+  assert.deepEqual(slept, [1000, 2000, 4000, 8000, 15_000, 15_000]);
+});
+
+test('patience ends within two minutes, whatever Retry-After says', async () => {
+  for (const headers of [{}, { 'retry-after': '999999' }, { 'retry-after': 'nonsense' }]) {
+    const { result, elapsed } = await presented(answer(503, error('facilitator_unavailable'), headers));
+    assert.deepEqual(result, {
+      kind: 'unfinished',
+      answer: null,
+      last: '503 facilitator_unavailable',
+    });
+    assert.ok(elapsed <= PRESENT_MS, String(elapsed));
+  }
+});
+
+test('a final no of the relay ends it at once', async () => {
+  const refusals = [
+    [402, { x402Version: 1, error: 'payment_required: insufficient_funds' }, 'payment_required'],
+    [400, error('unsafe_target'), 'unsafe_target'],
+    [409, error('payment_reused'), 'payment_reused'],
+    [409, error('idempotency_conflict'), 'idempotency_conflict'],
+    [508, error('relay_loop'), 'relay_loop'],
+  ] as const;
+  for (const [status, body, code] of refusals) {
+    const { result, sent } = await presented(answer(status, body));
+    assert.deepEqual(
+      [result.kind, result.kind === 'refused' && result.code, sent.length],
+      ['refused', code, 1],
+    );
+  }
+});
+
+test('what is no word of the relay is no end: the payment may be spent', async () => {
+  const strange = [
+    answer(200, ''),
+    answer(200, {}),
+    answer(404, 'no such page'),
+    answer(403, { error: 'denied' }),
+  ];
+  for (const each of [...strange, answer(502, 'bad gateway'), answer(500, error('internal_error'))]) {
+    const { result, sent } = await presented(each, DONE);
+    assert.deepEqual([result.kind, sent.length], ['executed', 2], `${each.status} ${each.body}`);
+  }
+});
+
+test('a 402 without readable requirements of version 2 is not paid', async () => {
+  const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
+  for (const value of ['%%%', header(null), header({}), header({ x402Version: 1, accepts: [] })]) {
+    let calls = 0;
+    const send = async () => {
+      calls++;
+      return new Response('{}', { status: 402, headers: { 'PAYMENT-REQUIRED': value } });
+    };
+    const deps = { send, clock: manualClock(), primitives, waiting: () => undefined };
+    const limits = { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: null };
+    const request = { url: 'https://target.example/' };
+    const order = { relay: 'https://relay.example', request, limits, privateKey: null, save: null };
+    await assert.rejects(purchase(deps, order));
+    assert.equal(calls, 1);
+  }
+});
