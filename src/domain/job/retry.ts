@@ -1,20 +1,6 @@
-// What the outcome of an attempt means: its error category by status, and whether another attempt follows, after which wait.
+// Whether a failed attempt is followed by another, and after which wait.
 import type { ErrorCategory } from '../event-fields.ts';
 import { LIMITS } from '../limits.ts';
-
-export function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299;
-}
-
-/** The category of a complete response, by its status alone. null: success. */
-export function categoryOfStatus(status: number): ErrorCategory | null {
-  if (isSuccess(status)) return null;
-  if (status === 429) return 'target_rate_limited';
-  if (status >= 300 && status <= 399) return 'target_redirect';
-  if (status >= 400 && status <= 499) return 'target_client_error';
-  if (status >= 500 && status <= 599) return 'target_server_error';
-  return 'protocol_error';
-}
 
 export type AttemptOutcome = {
   readonly errorCategory: ErrorCategory | null;
@@ -39,14 +25,14 @@ export type RetryPlan =
   | { readonly willRetry: false; readonly waitMs: null };
 
 const STOP: RetryPlan = { willRetry: false, waitMs: null };
-/** Transient failures without a status. */
+/** Failures that may pass by themselves, where no status came. */
 export const RETRIED_CATEGORIES: readonly ErrorCategory[] = [
   'dns_error',
   'connect_error',
   'timeout',
   'truncated_response',
 ];
-/** Transient statuses of the target. */
+/** Statuses of the target that may pass by themselves. */
 export const RETRIED_STATUSES: readonly number[] = [408, 425, 429, 500, 502, 503, 504];
 
 /** Full jitter; a Retry-After is the least wait, and one longer than the longest wait ends the job. */
@@ -67,9 +53,23 @@ export function longestRunMs(attempts: number, timeoutMs: number): number {
   return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMs.max;
 }
 
-/** A transient failure. A known status outweighs how its body ended. */
+/** A failure that may pass by itself. A known status outweighs how its body ended. */
 function isPassing({ errorCategory, status }: AttemptOutcome): boolean {
   if (errorCategory === null) return false;
   if (status !== null && !isSuccess(status)) return RETRIED_STATUSES.includes(status);
   return RETRIED_CATEGORIES.includes(errorCategory);
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** null: success. A final status outside 200 to 599 is no answer that HTTP knows. */
+export function categoryOfStatus(status: number): ErrorCategory | null {
+  if (isSuccess(status)) return null;
+  if (status === 429) return 'target_rate_limited';
+  if (status >= 300 && status <= 399) return 'target_redirect';
+  if (status >= 400 && status <= 499) return 'target_client_error';
+  if (status >= 500 && status <= 599) return 'target_server_error';
+  return 'protocol_error';
 }

@@ -29,15 +29,6 @@ export type BoundPayment = Exclude<Payment, { status: 'absent' | 'refunded' | 'r
 
 export type RefundedPayment = Extract<Payment, { status: 'refunded' }>;
 
-/** Names an authorization: its SHA-256, lower-case hex, names the payment's stream. Addresses and nonce as recorded. */
-export const identityText = ({
-  network,
-  asset,
-  payer,
-  nonce,
-}: Pick<PaymentReserved, 'network' | 'asset' | 'payer' | 'nonce'>): string =>
-  `${network}:${asset}:${payer}:${nonce}`;
-
 export const absentPayment: Payment = { status: 'absent' };
 
 export function isBound(payment: Payment): payment is BoundPayment {
