@@ -29,7 +29,7 @@ export async function wirePayments(
   if (x402 === null) return { payments: demoPayments(), protocol: null };
   const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
     import('#src/adapters/payments/x402.ts'),
-    import('#src/adapters/payments/terms.ts'),
+    import('#src/adapters/payments/requirements.ts'),
   ]);
   const base = parseUrl(baseUrl);
   if (base === null) throw new Error('the base URL was judged by the configuration');

@@ -1,20 +1,15 @@
 // Payments by x402, schemes exact on EVM chains, versions 1 and 2: the two ports, made of one configuration.
 // The order of the calls, what is stored and what a buyer is told are the use cases'.
-import type { Clock } from '../../ports/clock.ts';
-import type { Logger } from '../../ports/logger.ts';
-import type { PaymentProtocol } from '../../ports/payment-protocol.ts';
-import type { Payments } from '../../ports/payments.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import type { Payments } from '#src/ports/payments.ts';
+import { isPresented, judgesOf, readPayment } from './authorization.ts';
 import { type Chain, chainBy } from './chain.ts';
-import { challenger } from './challenge.ts';
 import { httpExchange } from './exchange.ts';
-import { facilitator } from './facilitator.ts';
-import { facilitatorHealth } from './health.ts';
-import { type OfferKey, signedOffers } from './offers.ts';
-import { isPresented, readPayment } from './present.ts';
-import { askedFor, whatIsAsked } from './requirements.ts';
-import { settlementHeaders } from './settlement.ts';
-import { type PaidRoutes, paymentTerms, type X402Settings } from './terms.ts';
-import { judgesOf } from './validate-terms.ts';
+import { facilitator, facilitatorHealth } from './facilitator.ts';
+import { askedFor, type PaidRoutes, paymentTerms, whatIsAsked, type X402Settings } from './requirements.ts';
+import { challenger, type OfferKey, settlementHeaders } from './responses.ts';
 
 export type X402Options = {
   readonly x402: X402Settings;
@@ -39,7 +34,6 @@ export async function x402Payments(options: X402Options): Promise<X402> {
     );
   }
   const asked = whatIsAsked(terms, baseUrl, routes);
-  const offers = signedOffers(offerKey);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
   const exchange = httpExchange;
   const health = facilitatorHealth({ terms, exchange, facilitatorUrl, clock, logger });
@@ -64,9 +58,9 @@ export async function x402Payments(options: X402Options): Promise<X402> {
     protocol: {
       askedFor: askedFor(asked),
       isPresented,
-      read: (header) => readPayment(terms, header),
-      challenge: challenger({ asked, offers, clock }),
-      settled: (settlement) => settlementHeaders({ asked, offers }, settlement),
+      read: async (header) => readPayment(terms, header),
+      challenge: challenger({ asked, offerKey, clock }),
+      settled: settlementHeaders({ asked, offerKey }),
     },
   };
 }
