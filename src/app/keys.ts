@@ -1,9 +1,7 @@
 // The signing keys of this process: the key file, the log's word on it, and what signs and hashes with it.
 import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
-import { openKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
-import { KeyFileError } from '#src/adapters/signing/key-file-error.ts';
-import { keyFileStore } from '#src/adapters/signing/key-store.ts';
+import { KeyFileError, keyFileStore, openKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';

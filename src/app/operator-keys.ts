@@ -1,5 +1,5 @@
 // Log and key file for an operator's command about keys, beside whatever service uses them.
-import { keyFileStore } from '#src/adapters/signing/key-store.ts';
+import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
 import type { KeyOfficeDeps } from '#src/usecases/signing-keys/rotate-keys.ts';
 import { openOperatorLog } from './operator-log.ts';
