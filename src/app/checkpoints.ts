@@ -19,28 +19,41 @@ import { verifierPrimitives } from './keys.ts';
 
 /** Throws what a read of the event log throws. */
 export const readCheckpoints = (
-  { dataDir }: Pick<Config, 'dataDir'>,
+  { dataDir, eventStoreUrl }: Pick<Config, 'dataDir' | 'eventStoreUrl'>,
   deps: Omit<CheckpointDeps, 'checkpointKeep' | 'primitives'>,
 ): Promise<Checkpoints> =>
   openCheckpoints({
     ...deps,
-    checkpointKeep: checkpointFile(join(dataDir, 'checkpoint.note')),
+    checkpointKeep: eventStoreUrl === null ? checkpointFile(join(dataDir, 'checkpoint.note')) : null,
     primitives: verifierPrimitives,
   });
 
 export function signCheckpoints(parts: {
   readonly checkpoints: Checkpoints;
-  readonly readStore: Pick<ReadStore<Db>, 'open'>;
+  readonly stores: { readonly readStore: Pick<ReadStore<Db>, 'open'>; readonly exclusive: boolean };
   readonly models: ReadModels;
   readonly runner: ProjectionRunner;
   readonly clock: Clock;
   readonly logger: Logger;
 }): { stop(): Promise<void> } {
-  const { readStore, models, runner, ...rest } = parts;
+  const { checkpoints, stores, models, runner, clock, logger } = parts;
+  // Embedded rows that do not fit the log are dropped at start.
+  let learned = stores.exclusive;
   return keepCheckpoints({
-    ...rest,
+    checkpoints: {
+      ...checkpoints,
+      async begin() {
+        await checkpoints.begin();
+        if (learned || checkpoints.origin() === null) return;
+        const newest = await models.transparency.checkpoint();
+        if (newest !== null) await checkpoints.learn(newest.note, ROWS);
+        learned = true;
+      },
+    },
     rows: runner,
-    locked: async (work) => withTree(await readStore.open(), work),
+    clock,
+    logger,
+    locked: async (work) => withTree(await stores.readStore.open(), work),
     async unlocked(work) {
       // Before the tree: rows only grow, so the tree contains all leaves up to there.
       const position = runner.position();
@@ -49,3 +62,6 @@ export function signCheckpoints(parts: {
     },
   });
 }
+
+/** Rows that are refused because they are of another history show what this log once contained. */
+const ROWS = 'the table transparency_checkpoint, which `relay rebuild` builds again';

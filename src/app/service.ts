@@ -100,8 +100,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const slots = inFlightSlots(config.rates.maxInFlight);
   const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: checkpoints.promised };
   const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
-  const { readStore } = stores;
-  const signing = signCheckpoints({ checkpoints, readStore, models, runner, clock, logger });
+  const signing = signCheckpoints({ checkpoints, stores, models, runner, clock, logger });
   ending.push(async () => {
     await untilIdle(parts, ending.left());
     await signing.stop();

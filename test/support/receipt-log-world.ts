@@ -60,7 +60,7 @@ export type Options = {
   readonly keys?: readonly TestKey[];
   /** The log as this process reaches it. */
   readonly log?: EventLog;
-  readonly checkpointKeep?: CheckpointKeep;
+  readonly checkpointKeep?: CheckpointKeep | null;
 };
 
 export type MemoryKeep = CheckpointKeep & { note: string | null; writes: number; broken: boolean };

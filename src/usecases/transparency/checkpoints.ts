@@ -62,6 +62,8 @@ export type Checkpoints = {
    * with its port; that of an earlier call if omitted.
    */
   begin(host?: string): Promise<void>;
+  /** A note found at `place` (a noun with its article), outside of the event log: counts if it is one of this log. */
+  learn(note: string, place: string): Promise<void>;
   /** Reads the last checkpoint of the event log. Throws what a read of the log throws. */
   refresh(): Promise<LastCheckpoint | null>;
   /** Compares the last checkpoint with the tree; with `sign`, signs a new one if leaves wait. Throws if log or rows fail. */
@@ -111,9 +113,9 @@ export async function openCheckpoints(deps: CheckpointDeps): Promise<Checkpoints
     return { revision, position, stored };
   }
 
-  /** Takes what the file keeps as the newest, unless the newest covers it. */
-  async function recall(): Promise<void> {
-    const kept = known.origin === null ? null : await rollback.read(known.origin);
+  /** Takes what is kept outside of the log as the newest, unless the newest covers it. */
+  async function recall(read = rollback.read): Promise<void> {
+    const kept = known.origin === null ? null : await read(known.origin);
     if (kept !== null && !covers(known.latest, kept)) known.latest = kept;
   }
 
@@ -247,6 +249,7 @@ export async function openCheckpoints(deps: CheckpointDeps): Promise<Checkpoints
       });
       await beginning;
     },
+    learn: (note, place) => recall((origin) => rollback.own(note, origin, place)),
     refresh,
     look,
   };

@@ -164,3 +164,20 @@ test('what cannot be kept is a warning, once until it can: checkpoints are signe
     ['warn', 'the place cannot be read: it cannot prove that the event log was restored from a backup'],
   ]);
 });
+
+test('a note that other rows keep counts as one of the log: a larger one, or another of the same size', async () => {
+  const { common, newest } = await restored();
+  const note = newest?.note ?? '';
+  const it = await keeper(common, { checkpointKeep: null });
+  await it.checkpoints.learn('garbage', 'the rows');
+  assert.equal(it.checkpoints.latest()?.size, 1);
+  await it.checkpoints.learn(note, 'the rows');
+  assert.equal(it.checkpoints.latest()?.size, 3);
+  assert.equal(await it.look(), 'refused');
+  assert.match(it.logger.lines.at(-1)?.message ?? '', /It is kept in the rows: removing that/);
+  const same = await keeper(common, { checkpointKeep: null });
+  for (let n = 0; n < 2; n++) await receipt(common, 70 + n);
+  assert.equal(await same.look(), 'signed');
+  await same.checkpoints.learn(note, 'the rows');
+  assert.equal(await same.look(), 'refused');
+});
