@@ -1,9 +1,13 @@
 // relay keys rotate and retire: a fresh key in the place of the old one, and the end of a key.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
-import { windowOf } from '#src/usecases/signing-keys/announce-keys.ts';
-import { type Retirement, retireKey } from '#src/usecases/signing-keys/retire-key.ts';
-import { type Rotation, rotateKeys } from '#src/usecases/signing-keys/rotate-keys.ts';
+import {
+  type Retirement,
+  type Rotation,
+  retireKey,
+  rotateKeys,
+  windowOf,
+} from '#src/usecases/signing-keys/change-keys.ts';
 import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
 import { told, toldExactly, withKeys } from './keys-context.ts';
 import { plain, print, printJson } from './terminal.ts';

@@ -1,10 +1,10 @@
 // What the commands about keys have in common: the log and the key file that the configuration names.
 import { readConfig } from '#src/config.ts';
-import { LogTakesNothing } from '#src/usecases/signing-keys/announce-keys.ts';
-import type { KeyOfficeDeps } from '#src/usecases/signing-keys/rotate-keys.ts';
+import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
+import { LogTakesNothing } from '#src/usecases/signing-keys/key-ring.ts';
 import { CannotRun } from './exit.ts';
 
-export type Office = KeyOfficeDeps & { readonly path: string };
+export type Office = ChangeKeysDeps & { readonly path: string };
 
 export async function withKeys<T>(work: (office: Office) => Promise<T>): Promise<T> {
   const config = readConfig();

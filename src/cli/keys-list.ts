@@ -1,6 +1,6 @@
 // relay keys list: every key that the log knows, its window, and whether its private half is at hand.
 import type { Command } from 'commander';
-import { type ListedKey, listKeys } from '#src/usecases/signing-keys/list-keys.ts';
+import { type ListedKey, listKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { type End, EXIT } from './exit.ts';
 import { told, toldExactly, withKeys } from './keys-context.ts';
 import { paint, plain, print, printJson } from './terminal.ts';

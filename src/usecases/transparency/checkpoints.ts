@@ -23,7 +23,7 @@ import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts'
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { CheckpointSigner } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
-import type { KeyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { type RollbackCheckDeps, rollbackCheck, type StoredNote } from './rollback-check.ts';
 
 export type CheckpointDeps = JournalDeps &

@@ -20,7 +20,7 @@ import {
   treeReader,
 } from '#src/domain/transparency/tiles.ts';
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
-import type { KeyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
 export type ConsistencyProof = {
   readonly from: number;
