@@ -7,28 +7,30 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';
-import type { Exchange, ExchangeAnswer } from './exchange.ts';
+import { type ExchangeAnswer, httpExchange, pooledExchange } from './exchange.ts';
 import { type Asked, networkNameV1, requirementsOf, type Terms } from './requirements.ts';
 
 export type FacilitatorDeps = {
   readonly asked: Asked;
-  readonly exchange: Exchange;
   /** Without a slash at its end. */
   readonly facilitatorUrl: string;
   readonly timeoutMs: number;
 };
 
 export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 'settle'> {
-  const { exchange, facilitatorUrl, timeoutMs, asked } = deps;
-  const ask = (operation: 'verify' | 'settle', payment: PresentedPayment) =>
-    exchange({ url: `${facilitatorUrl}/${operation}`, body: requestOf(asked, payment), timeoutMs });
+  const { facilitatorUrl, timeoutMs, asked } = deps;
+  const ask = (operation: 'verify' | 'settle', payment: PresentedPayment) => ({
+    url: `${facilitatorUrl}/${operation}`,
+    body: requestOf(asked, payment),
+    timeoutMs,
+  });
   return {
     async verify(payment) {
-      const answer = await ask('verify', payment);
+      const answer = await pooledExchange(ask('verify', payment));
       return 'code' in answer ? { outcome: 'unavailable' } : readVerify(answer, payment);
     },
     async settle(payment) {
-      const answer = await ask('settle', payment);
+      const answer = await httpExchange(ask('settle', payment));
       if ('code' in answer) return { outcome: 'unknown', cause: `facilitator_${answer.code}` };
       return readSettle(answer, payment);
     },
@@ -188,18 +190,17 @@ const Supported = z.object({
 /** Whether the facilitator answers and supports our kind of payment: one request at a time, cached for 10 s. Never throws. */
 export function facilitatorHealth(deps: {
   readonly terms: Terms;
-  readonly exchange: Exchange;
   readonly facilitatorUrl: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }): Payments['health'] {
-  const { terms, exchange, facilitatorUrl, clock, logger } = deps;
+  const { terms, facilitatorUrl, clock, logger } = deps;
   let known: { readonly ok: boolean; readonly atMs: number } | null = null;
   let asking: Promise<{ readonly ok: boolean }> | null = null;
   let skewLogged = false;
 
   async function ask(): Promise<{ readonly ok: boolean }> {
-    const answer = await exchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
+    const answer = await httpExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
     if (!('code' in answer)) logSkew(answer);
     const ok = !('code' in answer) && supports(terms, answer);
     known = { ok, atMs: clock.monotonic() };

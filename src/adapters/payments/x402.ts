@@ -6,7 +6,6 @@ import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import { isPresented, judgesOf, readPayment } from './authorization.ts';
 import { type Chain, chainBy } from './chain.ts';
-import { httpExchange } from './exchange.ts';
 import { facilitator, facilitatorHealth } from './facilitator.ts';
 import { askedFor, type PaidRoutes, paymentTerms, whatIsAsked, type X402Settings } from './requirements.ts';
 import { challenger, type OfferKey, settlementHeaders } from './responses.ts';
@@ -35,8 +34,7 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   }
   const asked = whatIsAsked(terms, baseUrl, routes);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
-  const exchange = httpExchange;
-  const health = facilitatorHealth({ terms, exchange, facilitatorUrl, clock, logger });
+  const health = facilitatorHealth({ terms, facilitatorUrl, clock, logger });
   const chain = x402.rpcUrl === null ? null : chainBy({ terms, rpcUrl: x402.rpcUrl, clock, logger });
   if (chain === null) {
     logger.warn(
@@ -48,7 +46,7 @@ export async function x402Payments(options: X402Options): Promise<X402> {
     payments: {
       mode: 'x402',
       ...judgesOf(terms),
-      ...facilitator({ asked, exchange, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
+      ...facilitator({ asked, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
       lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
       async health() {
         void tellOtherChain();
