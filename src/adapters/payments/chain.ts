@@ -12,12 +12,12 @@ import {
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { Authorization } from '#src/ports/payments.ts';
 import { lowerHex, type Terms } from './requirements.ts';
 
 export type Chain = {
   /** Bounded in time, never throws. */
-  lookUp(payment: PresentedPayment): Promise<ChainFinding>;
+  lookUp(payment: Authorization): Promise<ChainFinding>;
   /** Whether the configured node serves the chain we are paid on; null if it does not answer. Never throws. */
   isOurs(): Promise<boolean | null>;
 };
@@ -59,7 +59,7 @@ export function chainBy(deps: {
     transport: http(rpcUrl, { timeout: CALL_MS, retryCount: 1, retryDelay: 100 }),
   });
 
-  async function look(payment: PresentedPayment, goesOn: () => boolean): Promise<ChainFinding> {
+  async function look(payment: Authorization, goesOn: () => boolean): Promise<ChainFinding> {
     const [chainId, latest] = await Promise.all([
       client.getChainId(),
       client.getBlock({ blockTag: 'latest' }),
@@ -105,7 +105,7 @@ export function chainBy(deps: {
 
 type Ended = {
   readonly terms: Terms;
-  readonly payment: PresentedPayment;
+  readonly payment: Authorization;
   readonly latest: { readonly number: bigint; readonly timestamp: bigint };
   readonly goesOn: () => boolean;
 };
