@@ -54,7 +54,6 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
       () => hanging--,
     );
     await inTime(answer, withinMs);
-    connected = true;
   }
 
   function lost(cause: unknown): void {
@@ -94,14 +93,20 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
     return both(counted, alone.find(rule, key));
   }
 
-  every(retryMs, ending, async () => {
+  async function reconnect(): Promise<void> {
     if (connected || hanging >= HANGING_MAX) return;
     // A server that takes nearly as long as a count may take would be lost and found in turns.
     await probe(limitMs / 2);
+    if (connected) return;
+    connected = true;
     logger.info('Postgres answers again: all processes count quotas together');
-  });
+  }
+
+  await probe(START_MS).then(() => {
+    connected = true;
+  }, lost);
+  every(retryMs, ending, reconnect);
   every(sweepMs, ending, async () => sweep(await open()));
-  await probe(START_MS).catch(lost);
 
   return {
     async take(rule, key, units = 1) {
