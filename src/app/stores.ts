@@ -57,7 +57,7 @@ const keepOf = ({ dataDir }: Config): CheckpointKeep => checkpointFile(join(data
 async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
+  const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), exclusive: tenancy === 'alone' });
   undo.push(() => log.close());
   return log;
 }

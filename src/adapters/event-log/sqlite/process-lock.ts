@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isBusy, patiently } from './busy-retry.ts';
+import { isBusy, retryWhileBusy } from './file.ts';
 
 export type Tenancy = { release(): void };
 
@@ -30,7 +30,7 @@ export async function takeTenancy(file: string, kind: TenancyKind): Promise<Tena
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
-    await patiently(() => take(lock, kind), PATIENCE_MS);
+    await retryWhileBusy(() => take(lock, kind), PATIENCE_MS);
     return { release: () => lock.close() };
   } catch (error) {
     lock.close();
