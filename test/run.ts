@@ -34,8 +34,9 @@ type BatchResult = {
 const IN_PROCESS = /^test\/(app|architecture|discovery|domain|http|usecases|verify)\//;
 const BATCH_COUNT = 4;
 
-/** Long outages, many seeds, several processes: their rules have a faster test in the fast set; see the full set. */
-const FULL_ONLY: RegExp = /^test\/journeys\/none$/;
+/** Long outages and load over several processes: `--full` only. Their rules have a faster test in the fast set. */
+const FULL_ONLY =
+  /^test\/journeys\/(cluster-(eventstore|sqlite)|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop))\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
