@@ -1,10 +1,10 @@
-// The newest checkpoint in a file beside the embedded log: who puts an older log in its place leaves this one there.
+// The newest checkpoint in a file beside the embedded log. It remains when the log is replaced by an older copy.
 import { randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { CheckpointKeep } from '../../ports/checkpoint-keep.ts';
 
-/** Checkpoints are public: anybody may read it. */
+/** Checkpoints are public. */
 const MODE = 0o644;
 
 export function checkpointFile(path: string): CheckpointKeep {
