@@ -11,11 +11,8 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import {
-  eventStoreDbEventLog,
-  headSearch,
-  type Placed,
-} from '#src/adapters/event-log/eventstoredb/event-log.ts';
+import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
+import { headSearch, type Placed } from '#src/adapters/event-log/eventstoredb/events.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { type ServerBench, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
