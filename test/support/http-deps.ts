@@ -346,7 +346,6 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       reachedHead: async () => true,
       lag: () => ({ lagEvents: 0, lagMs: 0 }),
       position: () => null,
-      lagHistory: () => [],
       ...changes.progress,
     },
     settings: { ...settings, ...changes.settings },

@@ -61,7 +61,7 @@ function callOptions({ target, method, headers, body }: OutboundRequest, socket:
     method,
     path: target.path,
     headers: lines,
-    maxHeaderSize: LIMITS.responseHeaderBytes,
+    maxHeaderSize: LIMITS.responseHeaderBytes.max,
   };
 }
 
@@ -88,7 +88,7 @@ function readBody(
   const read = attempt.response;
   if (read === null) return;
   response.on('data', (chunk: Buffer) => {
-    const room = LIMITS.responseBodyBytes - read.bytes;
+    const room = LIMITS.responseBodyBytes.max - read.bytes;
     const kept = chunk.subarray(0, room);
     if (kept.length > 0) read.body.push(kept);
     read.bytes += kept.length;
