@@ -51,7 +51,7 @@ async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promi
 async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
+  const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), exclusive: tenancy === 'alone' });
   undo.push(() => log.close());
   return log;
 }
