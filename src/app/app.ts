@@ -28,9 +28,9 @@ import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import { undoneReceipts } from '#src/usecases/receipts/revoked-receipts.ts';
+import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { asOfNow } from './as-of-now.ts';
-import type { KeptCheckpoints } from './checkpoints.ts';
 import { marketFacts } from './decision-facts.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
@@ -52,7 +52,7 @@ export type AppParts = JournalDeps &
     readonly ending: AbortSignal;
     readonly slots: Slots;
     readonly receiptLog: () => ReceiptLog | null;
-    readonly checkpoints: Pick<KeptCheckpoints, 'latest' | 'standing'>;
+    readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
     readonly telemetry: Telemetry;
   };
 
@@ -102,7 +102,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const receiptTree = transparency({
     ...verifying,
     rows: models.transparency,
-    latest: checkpoints.latest,
+    latest: () => checkpoints.latest()?.note ?? null,
     stands: () => checkpoints.standing()?.consistent !== false,
   });
   const reading = { ...verifying, transparency: receiptTree };
