@@ -16,18 +16,21 @@ import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import {
+  claimTurns,
+  guessLimit,
+  type Slots,
+  unconfirmedPayments,
+} from '#src/usecases/execution/admission.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { mismatchGuard } from '#src/usecases/execution/guess-limit.ts';
-import { streamWatch } from '#src/usecases/execution/lease-observer.ts';
-import type { Slots } from '#src/usecases/execution/slots.ts';
-import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
+import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import { undoneReceipts } from '#src/usecases/receipts/revoked-receipts.ts';
+import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { asOfNow } from './as-of-now.ts';
-import type { KeptCheckpoints } from './checkpoints.ts';
 import { marketFacts } from './decision-facts.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
@@ -49,7 +52,7 @@ export type AppParts = JournalDeps &
     readonly ending: AbortSignal;
     readonly slots: Slots;
     readonly receiptLog: () => ReceiptLog | null;
-    readonly checkpoints: Pick<KeptCheckpoints, 'latest' | 'standing'>;
+    readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
     readonly telemetry: Telemetry;
   };
 
@@ -70,8 +73,9 @@ export async function wireApp(parts: AppParts): Promise<App> {
     payments,
     exclusive: stores.exclusive,
     watch: streamWatch(clock),
-    unknowns: openUnknowns(),
-    mismatches: mismatchGuard(clock),
+    unconfirmed: unconfirmedPayments(),
+    guesses: guessLimit(clock),
+    turns: claimTurns(clock),
     targetQuotaPerMinute: config.rates.targetPerMinute,
   };
   // In demo mode it is known who will pay: the one payer that all callers are.
@@ -98,7 +102,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const receiptTree = transparency({
     ...verifying,
     rows: models.transparency,
-    latest: checkpoints.latest,
+    latest: () => checkpoints.latest()?.note ?? null,
     stands: () => checkpoints.standing()?.consistent !== false,
   });
   const reading = { ...verifying, transparency: receiptTree };

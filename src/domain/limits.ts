@@ -233,8 +233,8 @@ export const LIMITS = {
   },
   contractWalletPerMinute: {
     max: 5,
-    unit: 'calls a minute',
-    meaning: 'Paid calls of one address whose signature only its contract can verify.',
+    unit: 'failed calls a minute',
+    meaning: 'Failed paid calls from one client address for one contract wallet.',
     whenExceeded: RATE_LIMITED,
   },
   mismatchesPerPayment: {

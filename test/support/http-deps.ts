@@ -8,10 +8,10 @@ import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { HttpDeps, HttpSettings, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import type { Decided, Guided, GuidedInput } from '#src/usecases/decisions/decided.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
-import type { ExecuteInput } from '#src/usecases/execution/execution-call.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
+import type { Decided } from '#src/usecases/decisions/decide-webhook.ts';
+import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided-webhook.ts';
+import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
@@ -258,6 +258,7 @@ export function countingQuota(limit = Number.MAX_SAFE_INTEGER) {
       return state(taken.get(name) ?? 0);
     },
     look: async (rule, key) => state((taken.get(`${rule.name} ${key}`) ?? 0) + 1),
+    giveBack: async () => undefined,
   };
   return { ...quota, taken };
 }

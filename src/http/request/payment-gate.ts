@@ -7,7 +7,7 @@ import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import type { ReadHeader, WireHeaders } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import type { InputFault } from './validation-error.ts';
 
 export type Payer = {

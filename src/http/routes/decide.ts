@@ -18,7 +18,7 @@ import { schemaCheck } from '#src/http/request/schema-check.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
-import type { Decided } from '#src/usecases/decisions/decided.ts';
+import type { Decided } from '#src/usecases/decisions/decide-webhook.ts';
 import { DecisionResponse, decisionShown } from './decisions.ts';
 
 export const DecideRequest = Closed({

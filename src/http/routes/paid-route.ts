@@ -8,19 +8,20 @@ import type { Route } from '#src/domain/event-fields.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe, type Operation } from '#src/http/openapi/operation.ts';
+import { countedAs } from '#src/http/request/client-address.ts';
 import { INTAKE_ERRORS, takeInPaid } from '#src/http/request/parse-request.ts';
 import { paymentGate } from '#src/http/request/payment-gate.ts';
 import { rateRule } from '#src/http/request/rate-limit.ts';
 import { linksWork } from '#src/http/request/read.ts';
+import { callOf } from '#src/http/request/request-context.ts';
 import type { SchemaCheck } from '#src/http/request/schema-check.ts';
 import { faultWithJobLink, statusOf, withJobLink } from '#src/http/response/execution-response.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
-import type { ExecuteInput } from '#src/usecases/execution/execution-call.ts';
+import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 
 /** Who calls, and how. */
-export type Caller = Pick<ExecuteInput, 'presented' | 'payer' | 'via'>;
+export type Caller = Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via'>;
 
 export type PaidRoute<S extends TSchema> = {
   readonly route: Route;
@@ -44,7 +45,8 @@ export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>)
       const taken = await takeInPaid(deps, request, { rates, check }, gate);
       if (isRefused(taken)) return gate.refuse(taken);
       const { body, presented, payer } = taken;
-      const caller = { presented, payer, via: request.headers.get('via') };
+      const client = countedAs(callOf(request).client);
+      const caller = { presented, payer, client, via: request.headers.get('via') };
       const done = await paid.execute(body, caller).catch((thrown: unknown) => {
         throw faultWithJobLink(thrown, links);
       });

@@ -14,7 +14,7 @@ import { schemaCheck } from '#src/http/request/schema-check.ts';
 import { ErrorBody, refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 
 const EXECUTE_PATH = ROUTES.execute.path;
 
@@ -42,7 +42,7 @@ export const PolicyCheckResponse = Closed({
     id: Type.Literal('execute.webhook'),
     method: Type.Literal('POST'),
     path: Type.Literal(EXECUTE_PATH),
-    paid: Type.Boolean({ description: 'Whether a call of the action is charged as the service runs now.' }),
+    paid: Type.Literal(true, { description: 'A paid action: charged where payment is enforced.' }),
     price: Type.String(),
     network: Type.String(),
   }),
@@ -93,7 +93,7 @@ function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResp
       id: 'execute.webhook',
       method: 'POST',
       path: EXECUTE_PATH,
-      paid: settings.mode === 'x402',
+      paid: true,
       price: settings.offer.price,
       network: settings.offer.network,
     },

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { DecisionRecord } from '#projections/decision/query.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import type { DecideInput } from '#src/usecases/decisions/decided.ts';
+import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
 import { decisionRecorded } from '#test/support/given-events.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, DECISION, decided, decisionRecord, fakeWorld, JOB, RECEIPT } from '#test/support/http-deps.ts';
@@ -180,6 +180,7 @@ function windows() {
       return { allowed: count <= maxRequests, limit: maxRequests, remaining, resetMs: windowMs / 2 };
     },
     look: () => Promise.reject(new Error('not asked')),
+    giveBack: () => Promise.reject(new Error('not asked')),
   };
   const end = (name: string) => {
     for (const key of taken.keys()) if (key.startsWith(`${name} `)) taken.delete(key);

@@ -67,7 +67,7 @@ test('a replay says so twice, names its decision and shows of the payment what t
   assert.equal(body.links.decision, `${BASE}/api/decisions/dec_0000000000000000000000000d`);
 });
 
-test('the use case gets the request as sent, the payer and the Via header', async () => {
+test('the use case gets the request as sent, the payer, the client address and the Via header', async () => {
   const world = fakeWorld();
   await clientOf(world).post(PATH, REQUEST, { via: '1.1 somebody' });
   assert.deepEqual(world.executed, [
@@ -79,6 +79,7 @@ test('the use case gets the request as sent, the payer and the Via header', asyn
       notApproved: null,
       presented: null,
       payer: 'demo',
+      client: '198.51.100.7',
       via: '1.1 somebody',
     },
   ]);
