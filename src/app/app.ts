@@ -30,7 +30,6 @@ import { asOfNow } from './as-of-now.ts';
 import type { KeptCheckpoints } from './checkpoints.ts';
 import { marketFacts } from './decision-facts.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
-import { lagHistory } from './lag-history.ts';
 import { offerOf, wirePayments } from './payments.ts';
 import { wireQuota } from './quota.ts';
 import { wireReads } from './reads.ts';
@@ -112,7 +111,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     checkPolicy: ({ request }) => checkPolicy(free, request, free.payer),
     handOffBrowser: (request) => handOffBrowser(free, request),
     previewSchedule: (request) => previewSchedule(free, request),
-    progress: { ...runner, lagHistory: lagHistory(runner.lag, clock, ending) },
+    progress: { ...runner, lagHistory: () => [] },
     transparency: reading.transparency,
     checkpointStanding: checkpoints.standing,
     verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),
@@ -135,7 +134,7 @@ async function health(
     readStore.health(),
     payments.health(),
   ]);
-  const projections = { ok: !runner.refused() && runner.lag().lagMs <= ATTENTION.lagMs };
+  const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
   return { eventLog, readModels: rows, projections, facilitator };
 }
 

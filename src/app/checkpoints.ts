@@ -1,11 +1,8 @@
-// Checkpoints over the tree of the read models: under the projector's lock where this process signs, as everybody reads
-// it where it only looks.
+// Checkpoints over the tree of the read models: in one snapshot if this process signs, as every reader sees the rows if it
+// only compares.
 import type { ReadModels } from '#projections/read-models.ts';
-import type { Db } from '#projections/rows.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { withTree } from '#projections/with-tree.ts';
-import { Fault } from '#src/domain/refusal.ts';
-import type { ReadStore } from '#src/ports/read-store.ts';
 import { keepCheckpoints } from '#src/usecases/transparency/keep-checkpoints.ts';
 import type { ReceiptLogKeeper } from '#src/usecases/transparency/receipt-log.ts';
 import {
@@ -18,7 +15,6 @@ import { verifierPrimitives } from './keys.ts';
 
 export type CheckpointParts = Omit<CheckpointDeps, 'primitives'> & {
   readonly receiptLog: ReceiptLogKeeper;
-  readonly stores: { readonly readStore: Pick<ReadStore<Db>, 'open'>; readonly exclusive: boolean };
   readonly models: ReadModels;
   readonly runner: ProjectionRunner;
 };
@@ -30,53 +26,32 @@ export type KeptCheckpoints = Pick<Checkpoints, 'standing'> & {
 };
 
 export function wireCheckpoints(parts: CheckpointParts): KeptCheckpoints {
-  const { receiptLog, models, runner, stores } = parts;
+  const { receiptLog, models, runner } = parts;
   const signing = checkpoints({ ...parts, primitives: verifierPrimitives });
-  const views = { locked: lockedTree(stores.readStore), unlocked: readTree(models, runner) };
-  // Embedded rows that do not fit the log are gone at once; their log has a file beside it instead.
-  const learnOnce = stores.exclusive ? null : rememberRows(receiptLog, models);
+  const views = { locked: lockedTree(runner), unlocked: readTree(models, runner) };
   const begin = async () => {
     await receiptLog.begin();
-    await learnOnce?.();
+    for (const note of runner.checkpointsElsewhere()) await receiptLog.learn(note, ELSEWHERE);
   };
   const following = { origin: receiptLog.origin, begin };
   const { stop } = keepCheckpoints({ ...parts, ...views, checkpoints: signing, receiptLog: following });
   return { standing: signing.standing, latest: () => receiptLog.latest()?.note ?? null, stop };
 }
 
-const ROWS = 'the table transparency_checkpoint, which `relay rebuild` tells anew';
+/** Read models of another generation, or of a history that the event log no longer has, show what it once held. */
+const ELSEWHERE = 'another generation of the read models, which `relay rebuild --prune` drops';
 
-/**
- * What shared rows tell as the newest, also where they are refused: they are of a log that this one once was. Asked until
- * they have answered once.
- */
-function rememberRows(
-  receiptLog: Pick<ReceiptLogKeeper, 'learn'>,
-  { transparency }: ReadModels,
-): () => Promise<void> {
-  let done = false;
-  return async () => {
-    if (done) return;
-    try {
-      const newest = await transparency.checkpoint();
-      done = newest === null || (await receiptLog.learn(newest.note, ROWS));
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-    }
-  };
-}
-
-/** Under the projector's lock, in one transaction. Throws what the store throws. */
+/** In one snapshot. Throws what the store throws. */
 const lockedTree =
-  (store: Pick<ReadStore<Db>, 'open'>): ShowTree =>
+  (runner: Pick<ProjectionRunner, 'open'>): ShowTree =>
   async (work) =>
-    withTree(await store.open(), work);
+    withTree(await runner.open(), work);
 
 /** As the rows are read by everybody. Throws `Fault('read_models_unavailable')`. */
 const readTree =
   (models: ReadModels, runner: Pick<ProjectionRunner, 'position'>): ShowTree =>
   async (work) => {
-    // Before the tree: rows only go on, so that it holds all that stands up to there.
+    // Before the tree: rows only advance, so the tree contains all up to there.
     const position = runner.position();
     const tree = await models.transparency.tree();
     return work({ tree, position, readTile: (level, n) => models.transparency.tile(level, n) });

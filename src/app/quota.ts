@@ -10,6 +10,6 @@ export type QuotaParts = Pick<AppParts, 'stores' | 'keyedHash' | 'clock' | 'logg
 export async function wireQuota({ stores, ...parts }: QuotaParts): Promise<Quota> {
   const { readStore } = stores;
   return readStore.driver === 'postgres'
-    ? postgresQuota({ ...parts, open: () => readStore.open() })
+    ? postgresQuota({ ...parts, open: () => readStore.shared() })
     : memoryQuota();
 }

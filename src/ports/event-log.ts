@@ -23,7 +23,12 @@ export type EventFilter = { readonly types?: readonly string[]; readonly streamP
 export type LiveMessage =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
   /** All that stood in the log when the subscription asked has been delivered; live events follow. */
-  | { readonly kind: 'caught_up' };
+  | { readonly kind: 'caught_up' }
+  /**
+   * The log's connection was lost and has returned. Events after the last one delivered follow; they may be of another
+   * history if a backup was restored meanwhile.
+   */
+  | { readonly kind: 'resumed' };
 
 export interface EventLog {
   /**
@@ -45,8 +50,8 @@ export interface EventLog {
   readAll(options: { after: string | null; max: number; filter?: EventFilter }): Promise<RecordedEvent[]>;
   /**
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns.
-   * Interruptions of the log are the implementer's: it resumes from the last position delivered. One `caught_up`
-   * comes when the subscriber first reaches the head.
+   * Interruptions of the log are the implementer's: it resumes from the last position delivered, and says so by
+   * `resumed` before the next event. One `caught_up` comes when the subscriber first reaches the head.
    */
   subscribeAll(options: {
     after: string | null;

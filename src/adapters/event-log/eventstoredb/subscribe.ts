@@ -37,6 +37,7 @@ export async function* eventStoreSubscription(
       await sleep(growingPause(failures++), signal, closing);
       continue;
     }
+    if (failures > 0) yield { kind: 'resumed' };
     failures = 0;
     if (!noticed && page.cursor !== cursor) watch.deaf();
     for (const event of page.events) {
