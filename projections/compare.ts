@@ -65,7 +65,10 @@ export async function compareTable(
           where x.value is distinct from y.value order by 1)) as columns
       from first left join l on l.${id} = first.k left join b on b.${id} = first.k order by first.k collate "C"`,
   );
-  const [counted] = await rowsOf<{ n: number }>(tx, sql`select count(*)::int as n from (${rowsIn(rebuilt)}) b`);
+  const [counted] = await rowsOf<{ n: number }>(
+    tx,
+    sql`select count(*)::int as n from (${rowsIn(rebuilt)}) b`,
+  );
   return {
     table: name,
     rows: counted?.n ?? 0,

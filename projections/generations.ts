@@ -2,11 +2,11 @@
 // event, the migrations and the models' versions: another release or another log never shares a table with this one.
 import { sql } from 'drizzle-orm';
 import { pgTable, text, timestamp, uniqueIndex } from 'drizzle-orm/pg-core';
-import { type Db, rowFunctions, rowsOf, tableShapes } from './rows.ts';
 import type { RecordedEvent } from '../src/domain/event-codec.ts';
 import type { EventLog } from '../src/ports/event-log.ts';
 import type { ReadStore } from '../src/ports/read-store.ts';
 import type { ReadModel } from './registry.ts';
+import { type Db, rowFunctions, rowsOf, tableShapes } from './rows.ts';
 
 /** A row for each schema. It belongs to no generation: all processes and releases on this database share it. */
 export const generations = pgTable(
@@ -59,35 +59,34 @@ export async function currentSchema(shared: Db, { id }: Generation): Promise<str
 
 /**
  * Creates the generation's tables, empty, in a new schema and returns its name; if another process has created the current
- * ones meanwhile, returns theirs. All or nothing.
+ * ones meanwhile, returns theirs. `tx`: a transaction.
  */
 export async function createGeneration(
-  shared: Db,
-  { id, log }: Generation,
+  tx: Db,
+  generation: Generation,
   { statements, models }: { readonly statements: readonly string[]; readonly models: readonly ReadModel[] },
   state: 'current' | 'building',
 ): Promise<string> {
-  return shared.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${id}, 0))`);
-    const current = state === 'current' ? await currentSchema(tx, { id, log }) : null;
-    if (current !== null) return current;
-    const [named] = await rowsOf<{ schema: string; path: string }>(
-      tx,
-      sql`select 'relay_' || substr(md5(${id}), 1, 12) || '_' || to_hex(txid_current()) as "schema",
-        current_setting('search_path') as "path"`,
-    );
-    if (named === undefined) throw new Error('a query without a table has one row');
-    const { schema, path } = named;
-    await tx.execute(sql`insert into ${generations} ("schema", "generation", "log", "state", "used_at")
-      values (${schema}, ${id}, ${log}, ${state}, now())`);
-    await tx.execute(sql`create schema ${sql.identifier(schema)}`);
-    await useSchema(tx, schema);
-    for (const statement of [...statements, ...rowFunctions(tableShapes(models))])
-      await tx.execute(sql.raw(statement));
-    await tx.execute(sql`insert into projection (id, version) values ('all', 0)`);
-    await tx.execute(sql`select set_config('search_path', ${path}, true)`);
-    return schema;
-  });
+  const { id, log } = generation;
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${id}, 0))`);
+  const current = state === 'current' ? await currentSchema(tx, generation) : null;
+  if (current !== null) return current;
+  const [named] = await rowsOf<{ schema: string; path: string }>(
+    tx,
+    sql`select 'relay_' || substr(md5(${id}), 1, 12) || '_' || to_hex(txid_current()) as "schema",
+      current_setting('search_path') as "path"`,
+  );
+  if (named === undefined) throw new Error('a query without a table has one row');
+  const { schema, path } = named;
+  await tx.execute(sql`insert into ${generations} ("schema", "generation", "log", "state", "used_at")
+    values (${schema}, ${id}, ${log}, ${state}, now())`);
+  await tx.execute(sql`create schema ${sql.identifier(schema)}`);
+  await useSchema(tx, schema);
+  for (const statement of [...statements, ...rowFunctions(tableShapes(models))])
+    await tx.execute(sql.raw(statement));
+  await tx.execute(sql`insert into projection (id, version) values ('all', 0)`);
+  await tx.execute(sql`select set_config('search_path', ${path}, true)`);
+  return schema;
 }
 
 /** From here on, in this transaction, tables without a schema are those of `schema`. */
@@ -97,19 +96,17 @@ export async function useSchema(tx: Db, schema: string): Promise<void> {
 
 /**
  * Takes a generation of a lost history out of use: its schema is renamed, so that no process can read it any more, and a
- * new generation takes its place. It is kept until it is pruned, for the checkpoint in it.
+ * new generation takes its place. It is kept until it is pruned, for the checkpoint in it. `tx`: a transaction.
  */
-export async function retireLost(shared: Db, schema: string): Promise<void> {
-  await shared.transaction(async (tx) => {
-    const name = `${schema}_lost`;
-    const moved = await rowsOf(
-      tx,
-      sql`update ${generations} set "state" = 'lost', "schema" = ${name}
-        where "schema" = ${schema} and "state" <> 'lost' returning 1`,
-    );
-    if (moved.length > 0)
-      await tx.execute(sql`alter schema ${sql.identifier(schema)} rename to ${sql.identifier(name)}`);
-  });
+export async function retireLost(tx: Db, schema: string): Promise<void> {
+  const name = `${schema}_lost`;
+  const moved = await rowsOf(
+    tx,
+    sql`update ${generations} set "state" = 'lost', "schema" = ${name}
+      where "schema" = ${schema} and "state" <> 'lost' returning 1`,
+  );
+  if (moved.length > 0)
+    await tx.execute(sql`alter schema ${sql.identifier(schema)} rename to ${sql.identifier(name)}`);
 }
 
 /** Notes of the newest checkpoints in the other generations of this log, those of a lost history among them. */
@@ -136,36 +133,33 @@ export async function markUsed(shared: Db, schema: string): Promise<void> {
   await shared.execute(sql`update ${generations} set "used_at" = now() where "schema" = ${schema}`);
 }
 
-/** Drops the schemas that no process has used for `unusedMs`, but for `keep`; returns their names. */
+/** So many schemas in one transaction, which locks all their tables. */
+const PRUNED_AT_ONCE = 10;
+
+/** Drops the schemas that no process has used for `unusedMs`, but for `keep`; returns their names. `tx`: a transaction. */
 export async function pruneGenerations(
-  shared: Db,
+  tx: Db,
   keep: string | null,
   unusedMs: number,
 ): Promise<readonly string[]> {
-  const found = await rowsOf<{ schema: string }>(
-    shared,
-    sql`select "schema" from ${generations} where "schema" is distinct from ${keep}::text
-      and "used_at" <= now() - ${unusedMs}::float8 * interval '1 millisecond' order by "schema"`,
+  const deleted = await rowsOf<{ schema: string }>(
+    tx,
+    sql`delete from ${generations} where "schema" in (select "schema" from ${generations}
+      where "schema" is distinct from ${keep}::text
+        and "used_at" <= clock_timestamp() - ${unusedMs}::float8 * interval '1 millisecond'
+      order by "used_at" limit ${PRUNED_AT_ONCE} for update skip locked) returning "schema"`,
   );
-  const dropped: string[] = [];
-  for (const { schema } of found) {
-    const gone = await shared.transaction(async (tx) => {
-      const deleted = await rowsOf(
-        tx,
-        sql`delete from ${generations} where "schema" = ${schema}
-          and "used_at" <= now() - ${unusedMs}::float8 * interval '1 millisecond' returning 1`,
-      );
-      if (deleted.length > 0) await tx.execute(sql`drop schema if exists ${sql.identifier(schema)} cascade`);
-      return deleted.length > 0;
-    });
-    if (gone) dropped.push(schema);
-  }
-  return dropped;
+  for (const { schema } of deleted)
+    await tx.execute(sql`drop schema if exists ${sql.identifier(schema)} cascade`);
+  return deleted.map(({ schema }) => schema);
 }
 
 /** `<revision> <id> <stream>`: names an event so that it can be found again, and told from another at its position. */
-export const eventMark = ({ revision, id, stream }: Pick<RecordedEvent, 'revision' | 'id' | 'stream'>): string =>
-  `${revision} ${id} ${stream}`;
+export const eventMark = ({
+  revision,
+  id,
+  stream,
+}: Pick<RecordedEvent, 'revision' | 'id' | 'stream'>): string => `${revision} ${id} ${stream}`;
 
 /**
  * Returns whether the log holds the event at a projection position. If not, the rows belong to another history: a restored

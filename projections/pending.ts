@@ -93,21 +93,21 @@ export function pendingEvents(
 
   async function pump(): Promise<void> {
     try {
-        for await (const message of log.subscribeAll({ after, signal })) {
-          if (message.kind === 'caught_up') state.complete = true;
-          else if (message.kind === 'resumed') {
-            state.interrupted = true;
-            state.wake();
-            return;
-          } else {
-            const { event } = message;
-            // Another process may have received and projected it before.
-            if (event.position <= state.dropped) continue;
-            items.push({ event, arrived: clock.monotonic() });
-          }
+      for await (const message of log.subscribeAll({ after, signal })) {
+        if (message.kind === 'caught_up') state.complete = true;
+        else if (message.kind === 'resumed') {
+          state.interrupted = true;
           state.wake();
-          while (items.length >= limit && !signal.aborted) await room();
+          return;
+        } else {
+          const { event } = message;
+          // Another process may have received and projected it before.
+          if (event.position <= state.dropped) continue;
+          items.push({ event, arrived: clock.monotonic() });
         }
+        state.wake();
+        while (items.length >= limit && !signal.aborted) await room();
+      }
     } catch (error) {
       logger.warn('the read models lost their subscription to the event log', { cause: error });
     }

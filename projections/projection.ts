@@ -3,7 +3,6 @@
 import { sql } from 'drizzle-orm';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { EventOf } from '#src/domain/events.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import { foldChanges, type JudgedEvent, keysOf, planChanges, type Rows } from './fold.ts';
 import { eventMark } from './generations.ts';
 import { withLeaves } from './leaves.ts';
@@ -61,7 +60,6 @@ const CACHED_ROWS = 4000;
 
 export type ProjectorOptions = {
   readonly models: readonly ReadModel[];
-  readonly sha256: Sha256;
   readonly cachedRows?: number;
 };
 
@@ -98,9 +96,9 @@ export class Projector {
     last: RecordedEvent,
     write: WriteBatch = (dirty, version, to) => writeRows(db, this.shapes, dirty, version, to),
   ): Promise<boolean> {
-    const { models, sha256 } = this.#options;
+    const { models } = this.#options;
     const load = (keys: ReadonlyMap<string, ReadonlySet<string>>) => this.#load(db, keys);
-    const changes = planChanges(models, await withLeaves({ shapes: this.shapes, sha256 }, judged, load));
+    const changes = planChanges(models, await withLeaves(this.shapes, judged, load));
     const keys = keysOf(changes);
     const rows = await load(keys);
     const there = new Map([...keys].map(([table, of]) => [table, keysThere(rows.get(table), of)]));

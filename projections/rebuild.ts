@@ -2,7 +2,6 @@
 // the pointer to it; or builds a scratch one and compares. Reads continue meanwhile.
 import { sql } from 'drizzle-orm';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
@@ -32,8 +31,6 @@ export type RebuildDeps = {
   readonly log: Pick<EventLog, 'readAll' | 'readStream' | 'head'>;
   readonly store: RebuildStore<Db>;
   readonly judgeReceipt: JudgeReceipt;
-  /** For the transparency log's tree. */
-  readonly sha256: Sha256;
   readonly clock: Pick<Clock, 'sleep'>;
 };
 
@@ -103,7 +100,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
     throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
   const schema = await scratchSchema(deps, generation, models, check);
   const head = await inSchema(store, schema, ({ db }) => readHead(db));
-  const projector = new Projector(head, { models, sha256: deps.sha256, cachedRows: CACHED_ROWS });
+  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS });
   const build: Build = { deps, models, schema, projector, counted: { events: 0 }, options };
   report(build, 0);
   if (check && current !== null) {
@@ -186,9 +183,7 @@ async function scratchSchema(
     await drop(store, schema);
   }
   const { statements } = store.layout;
-  return store.transaction(({ db }) =>
-    createGeneration(db, generation, { statements, models }, 'building'),
-  );
+  return store.transaction(({ db }) => createGeneration(db, generation, { statements, models }, 'building'));
 }
 
 async function drop(store: RebuildStore<Db>, schema: string): Promise<void> {
@@ -283,7 +278,8 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
       );
       return true;
     });
-    if (done) return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
+    if (done)
+      return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
     await deps.clock.sleep(10);
   }
   throw new CannotRebuild(`the current rows of ${models.length} models are always ahead: run it again`);

@@ -151,21 +151,23 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const found = await validGeneration(generation);
     if (found === null) return;
     const { schema, db, head } = found;
-    progress.set(head.position);
-    catchUp.begin(head.position, await log.head());
+    const logHead = await log.head();
     const subscription = new AbortController();
     const end = () => subscription.abort();
     ending.signal.addEventListener('abort', end, { once: true });
     try {
       const from = { after: head.position, capacity: 4 * batchSize, signal: subscription.signal };
       const pending = pendingEvents(deps, from);
-      const projector = new Projector(head, { models, sha256: deps.sha256 });
+      const projector = new Projector(head, { models });
       const kept = { usedAt: clock.monotonic(), prunedAt: Number.NEGATIVE_INFINITY };
       state.session = { generation, schema, db, pending, projector, nearHead: false, role: 'projects', kept };
       // Who waits gets it, and who asks later.
       state.validated.resolve(schema);
       state.validated = Promise.withResolvers();
       state.validated.resolve(schema);
+      // Only then: who finds the position reached reads these rows.
+      progress.set(head.position);
+      catchUp.begin(head.position, logHead);
       const parts = { progress, catchUp, purge, worked, batchSize, signal: ending.signal };
       await projectAll(state.session, { ...deps, ...parts });
     } finally {
@@ -193,7 +195,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     const { statements } = store.layout;
     const schema =
       (await currentSchema(shared, generation)) ??
-      (await createGeneration(shared, generation, { statements, models }, 'current'));
+      (await shared.transaction((tx) => createGeneration(tx, generation, { statements, models }, 'current')));
     const db = await store.open(schema);
     const head = await readHead(db);
     if (!(await logHolds(log, head))) {
@@ -204,12 +206,12 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       logger.warn('the read models contain events that are missing from the event log: building new ones', {
         position: head.position,
       });
-      await retireLost(shared, schema);
+      await shared.transaction((tx) => retireLost(tx, schema));
       return null;
     }
     await markUsed(shared, schema);
     state.elsewhere = await checkpointsElsewhere(shared, generation, schema);
-    if (store.disposable) await pruneGenerations(shared, schema, 0);
+    if (store.disposable) await shared.transaction((tx) => pruneGenerations(tx, schema, 0));
     return { schema, db, head };
   }
 }

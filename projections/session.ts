@@ -1,7 +1,6 @@
 // One session of the runner: a validated generation and the events after its position, projected batch after batch by
 // this process or by another. When to give up and begin again is the runner's decision.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -24,8 +23,6 @@ export type RunnerDeps = {
   readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'readStream' | 'head'>;
   readonly store: GenerationStore;
   readonly judgeReceipt: JudgeReceipt;
-  /** For the transparency log's tree. */
-  readonly sha256: Sha256;
   readonly clock: Clock;
   readonly logger: Logger;
 };
@@ -156,7 +153,7 @@ async function keepUsed({ schema, kept }: Session, { store, clock, logger }: Ses
   await markUsed(shared, schema);
   if (now - kept.prunedAt < PRUNE_EVERY_MS) return;
   kept.prunedAt = now;
-  const dropped = await pruneGenerations(shared, schema, UNUSED_MS);
+  const dropped = await shared.transaction((tx) => pruneGenerations(tx, schema, UNUSED_MS));
   if (dropped.length > 0) logger.info('dropped read models that no process has used for 7 days', { dropped });
 }
 

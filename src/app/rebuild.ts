@@ -10,8 +10,8 @@ import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519-pool.ts';
 import type { Config } from '#src/config.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
-import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
 import { openOperatorLog } from './operator-log.ts';
 
@@ -21,8 +21,7 @@ import { openOperatorLog } from './operator-log.ts';
  */
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
   return withStores(config, ({ log, store, clock }) => {
-    const { sha256 } = verifierPrimitives;
-    return rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log), sha256 }, options);
+    return rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
   });
 }
 

@@ -94,8 +94,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const judgeReceipt = receiptJudge({ log: stores.log, primitives });
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
-  const { sha256 } = primitives;
-  const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, sha256, clock, logger };
+  const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, clock, logger };
   const runner = startProjections(projecting, { retentionMs });
   ending.push(() => runner.stop());
   const models = readModels(runner, clock, runner.ready);

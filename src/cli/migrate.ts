@@ -25,7 +25,9 @@ async function migrate(): Promise<void> {
   } catch (error) {
     throw new CannotRun(`the database could not be migrated: ${rootOf(error)}`, { cause: error });
   }
-  print('The database is migrated. `relay rebuild` builds the read models of this release before it is deployed.');
+  print(
+    'The database is migrated. `relay rebuild` builds the read models of this release before it is deployed.',
+  );
 }
 
 /** The driver's own words: what wraps them repeats whole statements. */

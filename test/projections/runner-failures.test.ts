@@ -6,7 +6,6 @@ import { startProjections } from '#projections/runner.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { sha256 } from '#test/support/primitives.ts';
 import { pgliteHarness } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 20_000;
@@ -52,7 +51,7 @@ async function given() {
   const log = memoryLog();
   await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
   const deps = { log, store: { ...store, open }, clock, logger };
-  return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature, sha256 }) };
+  return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature }) };
 }
 
 async function until(met: () => boolean): Promise<void> {
@@ -71,7 +70,10 @@ test('runner: batches that fail are tried again ever more slowly, and told once'
   assert.deepEqual(state.lines, ['the read models cannot be projected now']);
   state.broken = false;
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
-  assert.deepEqual(state.lines, ['the read models cannot be projected now', 'the read models are projected again']);
+  assert.deepEqual(state.lines, [
+    'the read models cannot be projected now',
+    'the read models are projected again',
+  ]);
   // What worked in between begins the pauses anew.
   state.pauses = [];
   state.broken = true;
@@ -90,6 +92,9 @@ test('runner: a store that goes and comes back without any event is told too', s
   assert.deepEqual(state.pauses.slice(0, 3), [100, 200, 400]);
   state.away = false;
   await until(() => state.lines.length >= 2);
-  assert.deepEqual(state.lines, ['the read models cannot be projected now', 'the read models are projected again']);
+  assert.deepEqual(state.lines, [
+    'the read models cannot be projected now',
+    'the read models are projected again',
+  ]);
   await runner.stop();
 });

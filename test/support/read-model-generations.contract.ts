@@ -55,7 +55,10 @@ export function generationContract(harness: ReadStoreHarness): void {
     assert.equal((await models.job.find(jobIdOf(8)))?.status, 'succeeded');
     assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
     await runner.stop();
-    assert.deepEqual(await allRows(await rowsFor(second, store)), asStored(await rowsAfter(recorded(second))));
+    assert.deepEqual(
+      await allRows(await rowsFor(second, store)),
+      asStored(await rowsAfter(recorded(second))),
+    );
     // A shared store serves both; an embedded one builds again what it serves.
     assert.equal((await schemaOf(first, store)) !== null, !store.disposable);
     assert.deepEqual(await allRows(await project(first, store)), asStored(await rowsAfter(recorded(first))));
@@ -117,7 +120,10 @@ export function generationContract(harness: ReadStoreHarness): void {
       log.restore(backup);
       await appendAll(log.again(), [...job(4), ...job(5), ...job(6)]);
       log.setAway(false);
-      await waitFor('the interruption is noticed', () => runner.role() === null || runner.position() === null);
+      await waitFor(
+        'the interruption is noticed',
+        () => runner.role() === null || runner.position() === null,
+      );
       for (let reached = false; !reached; reached = await runner.reachedHead()) {
         const found = await models.job.find(jobIdOf(2)).catch((error) => {
           assert.ok(unavailable(error));
@@ -230,7 +236,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       const [own = '', used = '', unused = ''] = schemas;
       await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
       await markUsed(shared, used);
-      assert.deepEqual(await pruneGenerations(shared, own, 1_800_000), [unused]);
+      assert.deepEqual(await shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000)), [unused]);
       const left = await rowsOf<{ name: string }>(
         shared,
         sql`select nspname as name from pg_namespace where nspname like 'relay\\_%' order by 1`,

@@ -17,11 +17,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** What is asked of one window, in the buckets that the endpoint would take, in hours and whole. */
-async function windowOf(
-  { monitoring }: Pick<ReadModels, 'monitoring'>,
-  nowMs: number,
-  windowMs: number,
-) {
+async function windowOf({ monitoring }: Pick<ReadModels, 'monitoring'>, nowMs: number, windowMs: number) {
   const since = windowStart(nowMs, windowMs);
   const sizes = [bucketMs(windowMs), HOUR, DAY];
   return {
@@ -31,7 +27,6 @@ async function windowOf(
     ),
   };
 }
-
 
 export function hoursContract(harness: ReadStoreHarness): void {
   const { name } = harness;

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { pruneGenerations } from '#projections/generations.ts';
 import { makePurge, purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
@@ -22,7 +21,16 @@ import {
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
-import { allRows, commonLog, emptyRows, project, type ReadStoreHarness, rowsFor, runnerOver } from './read-store.ts';
+import {
+  allRows,
+  commonLog,
+  dropGenerations,
+  emptyRows,
+  project,
+  type ReadStoreHarness,
+  rowsFor,
+  runnerOver,
+} from './read-store.ts';
 import { waitFor } from './service.ts';
 
 /** Only a hanging test meets it. */
@@ -270,7 +278,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
       const left = { jobs: 7, receipts: 30 };
       const answers: unknown[] = [];
       for (const _ of ['live', 'replayed']) {
-        await pruneGenerations(await store.shared(), null, 0);
+        await dropGenerations(store);
         const runner = runnerOver(log, store, { retentionMs });
         const models = readModels(runner, systemClock(), runner.ready);
         await waitFor('the purge to end', async () => {

@@ -1,14 +1,13 @@
 // Part of the suite over every read store: what is answered and told while the log is replayed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pruneGenerations } from '#projections/generations.ts';
 import { readModels } from '#projections/read-models.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { type ReadStoreHarness, runnerOver, silent } from './read-store.ts';
+import { dropGenerations, type ReadStoreHarness, runnerOver, silent } from './read-store.ts';
 
 /** Only a hanging test meets it. */
 const PATIENCE_MS = 20_000;
@@ -81,7 +80,7 @@ export function replayContract(harness: ReadStoreHarness): void {
       [0, 10],
       [10, 600],
     ] as const) {
-      await pruneGenerations(await store.shared(), null, 0);
+      await dropGenerations(store);
       for (let seed = from; seed < to; seed++)
         await appendAll(log, jobAppends({ ...PLAN, seed, answers: [500, 200] }));
       const runner = runnerOver(log, store, { logger });

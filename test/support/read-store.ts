@@ -3,9 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { createGeneration, currentSchema, generationOf, pruneGenerations, type GenerationStore } from '#projections/generations.ts';
-import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
+import {
+  createGeneration,
+  currentSchema,
+  type GenerationStore,
+  generationOf,
+  pruneGenerations,
+} from '#projections/generations.ts';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
+import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
 import { type ProjectionRunner, type RunnerOptions, startProjections } from '#projections/runner.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
@@ -17,7 +23,6 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import { judgeBySignature, newEvent } from './job-histories.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
-import { sha256 } from './primitives.ts';
 import { givePristine } from './pristine.ts';
 
 export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -43,7 +48,7 @@ export function pgliteHarness(): ReadStoreHarness {
     needs: { skip: false },
     async fresh() {
       store ??= pgliteReadStore({ directory: join(dataDir, 'read-models'), logger: silent });
-      await pruneGenerations(await store.shared(), null, 0);
+      await dropGenerations(store);
       return store;
     },
     again: () => Promise.reject(new Error('an embedded store serves one process')),
@@ -106,7 +111,16 @@ export async function rowsFor(
   const generation = generationOf(first.id, store.layout.version, models);
   const { statements } = store.layout;
   const shared = await store.shared();
-  return store.open(await createGeneration(shared, generation, { statements, models }, 'current'));
+  const schema = await shared.transaction((tx) =>
+    createGeneration(tx, generation, { statements, models }, 'current'),
+  );
+  return store.open(schema);
+}
+
+/** Takes all read models away. */
+export async function dropGenerations(store: ReadStore<Db>): Promise<void> {
+  const shared = await store.shared();
+  while ((await shared.transaction((tx) => pruneGenerations(tx, null, 0))).length > 0);
 }
 
 /** The schema of the log's rows; null: there are none. */
@@ -119,11 +133,7 @@ export async function schemaOf(log: Pick<EventLog, 'readAll'>, store: ReadStore<
 }
 
 /** Projects all that the log has; returns the handle of the rows. */
-export async function project(
-  log: EventLog,
-  store: ReadStore<Db>,
-  options: RunnerOptions = {},
-): Promise<Db> {
+export async function project(log: EventLog, store: ReadStore<Db>, options: RunnerOptions = {}): Promise<Db> {
   const runner = runnerOver(log, store, options);
   const head = await log.head();
   const reached = head === null || (await runner.caughtUp(head, 20_000));
@@ -156,5 +166,5 @@ export function runnerOver(
 ): ProjectionRunner {
   const { logger = silent, now = Date.now, ...rest } = options;
   const clock = { ...systemClock(), now };
-  return startProjections({ log, store, judgeReceipt: judgeBySignature, sha256, clock, logger }, rest);
+  return startProjections({ log, store, judgeReceipt: judgeBySignature, clock, logger }, rest);
 }

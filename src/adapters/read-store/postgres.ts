@@ -21,6 +21,8 @@ const MIGRATION_LOCK = '125779768603954';
 const HEALTH_MS = 1000;
 /** For an opening in progress to end, and then for the connections to close. */
 const CLOSE_MS = 5000;
+/** Longer than any query runs (`statement_timeout`). */
+const REPLACED_MS = 15_000;
 /** The quota sends its calls in batches. */
 const SHARED_CONNECTIONS = 4;
 
@@ -28,7 +30,17 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
   const shared = freshPools(url, SHARED_CONNECTIONS, null);
   let opened: { readonly schema: string; readonly pools: Pools } | null = null;
   let opening: Promise<void> | null = null;
-  let replaced: Promise<void> = Promise.resolve();
+  const replaced = new Set<Pools>();
+
+  /** Queries that have its handle already still get their answers. */
+  function endLater(pools: Pools): void {
+    replaced.add(pools);
+    const timer = setTimeout(() => {
+      replaced.delete(pools);
+      void pools.end();
+    }, REPLACED_MS);
+    timer.unref();
+  }
 
   async function migrated(): Promise<void> {
     opening ??= migrateOnce(url).catch((error) => {
@@ -48,9 +60,8 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
     async open(schema) {
       await migrated();
       if (opened?.schema !== schema) {
-        const before = opened;
+        if (opened !== null) endLater(opened.pools);
         opened = { schema, pools: freshPools(url, connections, schema) };
-        if (before !== null) replaced = Promise.all([replaced, before.pools.end()]).then(() => undefined);
       }
       return opened.pools.current().db;
     },
@@ -61,7 +72,7 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
       // A migration may wait for another process's, or for a server that does not answer.
       const under = opening;
       if (under !== null) await answersWithin(CLOSE_MS, () => under);
-      await Promise.all([shared.end(), opened?.pools.end(), replaced]);
+      await Promise.all([shared, opened?.pools, ...replaced].map((pools) => pools?.end()));
     },
   };
 }
