@@ -21,7 +21,7 @@ import { RedactionPolicy } from './proofs.ts';
 import { Closed, HttpStatus, Instant, Link, Nullable } from './schema-parts.ts';
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
-  DecisionRecorded.properties;
+  DecisionRecorded.versions[2].properties;
 const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = facts.properties;
 
 const shared = {
