@@ -1,4 +1,4 @@
-// For `drizzle-kit generate --config projections/drizzle.shared.config.ts`, run at the root: the tables that belong to no
+// For `drizzle-kit generate --config migrations/shared/drizzle.config.ts`, run at the root: the tables that belong to no
 // generation → numbered migrations.
 import { defineConfig } from 'drizzle-kit';
 
