@@ -13,7 +13,7 @@ import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
-import { openOperatorLog } from './operator-log.ts';
+import { openOperatorLog } from './operator.ts';
 
 /**
  * Throws as `rebuild` and `openOperatorLog` do; for embedded read models `ReadStoreInUse` if a service has them, and

@@ -7,8 +7,7 @@ import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, type End, EXIT } from './exit.ts';
 import { rootOf } from './migrate.ts';
-import { showProgress } from './rebuild-progress.ts';
-import { mark, plain, print, printJson } from './terminal.ts';
+import { mark, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
 
@@ -46,8 +45,7 @@ async function prune(config: Config, { json }: Options): Promise<void> {
 
 async function run(config: Config, options: Options): Promise<RebuildResult> {
   const { rebuildReadModels } = await import('#src/app/service.ts');
-  const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
-  const progress = showProgress(options.check ? 'comparing' : 'rebuilding', process.stderr, write);
+  const progress = showProgress(options.check ? 'comparing' : 'rebuilding', printer(options.json === true));
   try {
     return await rebuildReadModels(config, { check: options.check === true, onProgress: progress.show });
   } catch (error) {
