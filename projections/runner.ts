@@ -159,7 +159,8 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       const from = { after: head.position, capacity: 4 * batchSize, signal: subscription.signal };
       const pending = pendingEvents(deps, from);
       const projector = new Projector(head, { models });
-      const kept = { usedAt: clock.monotonic(), prunedAt: Number.NEGATIVE_INFINITY };
+      const now = clock.monotonic();
+      const kept = { usedAt: now, prunedAt: Number.NEGATIVE_INFINITY, comparedAt: now };
       state.session = { generation, schema, db, pending, projector, nearHead: false, role: 'projects', kept };
       // Who waits gets it, and who asks later.
       state.validated.resolve(schema);

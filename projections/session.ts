@@ -50,8 +50,8 @@ export type Session = {
   role: Role;
   /** The rows have come, in this session, within a batch of the log's head. */
   nearHead: boolean;
-  /** Monotonic ms of the last `markUsed` and the last pruning. */
-  readonly kept: { usedAt: number; prunedAt: number };
+  /** Monotonic ms of the last `markUsed`, the last pruning and the last comparison with the log. */
+  readonly kept: { usedAt: number; prunedAt: number; comparedAt: number };
 };
 
 /** One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers. */
@@ -63,6 +63,7 @@ const LOOK_MS = 1000;
 const MARK_USED_MS = 60_000;
 const PRUNE_EVERY_MS = 3_600_000;
 const UNUSED_MS = 7 * 86_400_000;
+const HISTORY_MS = 250;
 /** How long the rest of an append is waited for, if one is known to follow. */
 const APPEND_MS = 50;
 
@@ -132,7 +133,7 @@ async function purgeStep(session: Session, deps: SessionDeps): Promise<void> {
 
 /** What no event says: another handle, another schema, rows that somebody changed, a log with another history. */
 async function look(session: Session, deps: SessionDeps): Promise<void> {
-  const { store, log } = deps;
+  const { store } = deps;
   if ((await store.open(session.schema)) !== session.db) throw new RowsMoved();
   if (!store.disposable) {
     const current = await currentSchema(await store.shared(), session.generation);
@@ -140,8 +141,16 @@ async function look(session: Session, deps: SessionDeps): Promise<void> {
     await follow(session, deps);
     await keepUsed(session, deps);
   }
+  await assertHistory(session, deps);
+}
+
+/** Before events are projected over the rows, too: no batch joins two histories. No backup is restored in HISTORY_MS. */
+async function assertHistory({ projector, kept }: Session, { log, clock }: SessionDeps): Promise<void> {
+  const now = clock.monotonic();
+  if (now - kept.comparedAt < HISTORY_MS) return;
+  kept.comparedAt = now;
   // An unavailable log proves nothing.
-  const holds = await logHolds(log, session.projector.head).catch(() => true);
+  const holds = await logHolds(log, projector.head).catch(() => true);
   if (!holds) throw new HistoryLost();
 }
 
@@ -185,6 +194,7 @@ async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
   const batch = await nextBatch(session, deps);
   const last = batch.at(-1);
   if (last === undefined) return;
+  await assertHistory(session, deps);
   const judged = await judgeEvents(batch, deps.judgeReceipt);
   if (await projector.project(db, judged, last)) {
     session.role = 'projects';

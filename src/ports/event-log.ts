@@ -50,8 +50,8 @@ export interface EventLog {
   readAll(options: { after: string | null; max: number; filter?: EventFilter }): Promise<RecordedEvent[]>;
   /**
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns.
-   * Interruptions of the log are the implementer's: it resumes from the last position delivered, and says so by
-   * `resumed` before the next event. One `caught_up` comes when the subscriber first reaches the head.
+   * Interruptions of the log are the implementer's: it resumes from the last position delivered, and reports an
+   * interruption that it noticed by `resumed`, before the next event. One `caught_up` comes when the subscriber first reaches the head.
    */
   subscribeAll(options: {
     after: string | null;

@@ -139,6 +139,27 @@ export function generationContract(harness: ReadStoreHarness): void {
   );
 
   test(
+    `${name}: a restored log whose interruption nobody noticed: no event of it is projected over the lost history`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const backup = log.events.length;
+      await appendAll(log, job(2));
+      const runner = runnerOver(log, store);
+      assert.equal(await runner.reachedHead(), true);
+      await systemClock().sleep(300);
+      log.restore(backup);
+      for (const seed of [4, 5, 6]) await appendAll(log, job(seed));
+      await waitFor('the head', async () => runner.reachedHead());
+      await runner.stop();
+      const expected = asStored(await rowsAfter(recorded(log)));
+      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    },
+  );
+
+  test(
     `${name}: an interruption of the log alone keeps the rows, and the events after it`,
     options(harness),
     async () => {

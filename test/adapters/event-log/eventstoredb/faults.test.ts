@@ -131,7 +131,7 @@ test('eventstoredb: a server that was away is used again without anybody’s hel
     await follower.until(() => follower.events().length === 2, 'the event after the outage');
     await follower.stop();
     assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
-    assert.equal(follower.messages.length, 4, 'the interruption is a message of its own');
+    assert.equal(follower.messages.filter(({ kind }) => kind !== 'resumed').length, 3);
   }),
 );
 
