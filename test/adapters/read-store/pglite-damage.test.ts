@@ -11,10 +11,10 @@ import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
+import { type MemoryLog, memoryLog } from '#test/support/memory-log.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { freshDirectories } from '#test/support/read-pglite-directory.ts';
-import { allRows, rowsFor, runnerOver } from '#test/support/read-store.ts';
+import { allRows, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
@@ -25,11 +25,17 @@ const DAMAGED = 'the embedded read models are damaged: replaying them from the l
 
 const fresh = freshDirectories(place);
 
-async function given(renewalPauseMs?: number) {
+/** `log`: what its rows were projected from before, by another process: nothing of them is in memory. */
+async function given(renewalPauseMs?: number, log?: MemoryLog) {
   const lines: string[] = [];
   const note = (message: string) => void lines.push(message);
   const logger: Logger = { info: note, warn: note, error: note };
   const directory = await fresh();
+  if (log !== undefined) {
+    const before = pgliteReadStore({ directory, logger: silent });
+    await project(log, before);
+    await before.close();
+  }
   const options = { directory, logger, ...(renewalPauseMs === undefined ? {} : { renewalPauseMs }) };
   return { store: pgliteReadStore(options), directory, lines, logger };
 }
@@ -56,11 +62,12 @@ const newest = (models: ReadModels) => models.proof.recent(3);
 const fails = (answer: Promise<unknown>) => assert.rejects(answer);
 
 test('pglite: tables spoilt while events come: the rows are replayed and follow again', slow, async () => {
-  const { store, directory, lines, logger } = await given();
   const log = memoryLog();
+  const head = (await appendAll(log, jobs(0, 9))) ?? '';
+  const { store, directory, lines, logger } = await given(undefined, log);
   const runner = runnerOver(log, store, { logger });
   const models = readModels(runner, systemClock(), runner.ready);
-  assert.ok(await runner.caughtUp((await appendAll(log, jobs(0, 9))) ?? '', PATIENCE_MS));
+  assert.ok(await runner.caughtUp(head, PATIENCE_MS));
   assert.deepEqual(await store.health(), { ok: true });
   spoilTables(directory);
   assert.ok(await runner.caughtUp((await appendAll(log, jobs(9, 20))) ?? '', PATIENCE_MS));
@@ -77,11 +84,11 @@ test('pglite: tables spoilt while events come: the rows are replayed and follow 
 });
 
 test('pglite: damage that only readers meet is mended too, while no event comes', slow, async () => {
-  const { store, directory, lines, logger } = await given();
   const log = memoryLog();
+  const head = (await appendAll(log, jobs(0, 9))) ?? '';
+  const { store, directory, lines, logger } = await given(undefined, log);
   const runner = runnerOver(log, store, { logger });
   const models = readModels(runner, systemClock(), runner.ready);
-  const head = (await appendAll(log, jobs(0, 9))) ?? '';
   assert.ok(await runner.caughtUp(head, PATIENCE_MS));
   spoilTables(directory);
   for (let n = 0; n < 3; n++) await fails(newest(models));
