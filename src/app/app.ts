@@ -25,9 +25,9 @@ import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import { undoneReceipts } from '#src/usecases/receipts/revoked-receipts.ts';
+import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { asOfNow } from './as-of-now.ts';
-import type { KeptCheckpoints } from './checkpoints.ts';
 import { marketFacts } from './decision-facts.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
@@ -49,7 +49,7 @@ export type AppParts = JournalDeps &
     readonly ending: AbortSignal;
     readonly slots: Slots;
     readonly receiptLog: () => ReceiptLog | null;
-    readonly checkpoints: Pick<KeptCheckpoints, 'latest' | 'standing'>;
+    readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
     readonly telemetry: Telemetry;
   };
 
@@ -98,7 +98,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const receiptTree = transparency({
     ...verifying,
     rows: models.transparency,
-    latest: checkpoints.latest,
+    latest: () => checkpoints.latest()?.note ?? null,
     stands: () => checkpoints.standing()?.consistent !== false,
   });
   const reading = { ...verifying, transparency: receiptTree };
@@ -111,7 +111,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     checkPolicy: ({ request }) => checkPolicy(free, request, free.payer),
     handOffBrowser: (request) => handOffBrowser(free, request),
     previewSchedule: (request) => previewSchedule(free, request),
-    progress: { ...runner, lagHistory: () => [] },
+    progress: runner,
     transparency: reading.transparency,
     checkpointStanding: checkpoints.standing,
     verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),

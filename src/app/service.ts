@@ -11,9 +11,8 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { inFlightSlots } from '#src/usecases/execution/slots.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { openReceiptLog } from '#src/usecases/transparency/receipt-log.ts';
 import { wireApp } from './app.ts';
-import { wireCheckpoints } from './checkpoints.ts';
+import { readCheckpoints, signCheckpoints } from './checkpoints.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { recoverUntil } from './recovery.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
@@ -89,8 +88,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
   const primitives = verifierPrimitives;
-  const { checkpointKeep } = stores;
-  const receiptLog = await openReceiptLog({ ...journal, ...keys, checkpointKeep, primitives });
+  const checkpoints = await readCheckpoints(config, { ...journal, ...keys });
   const judgeReceipt = receiptJudge({ log: stores.log, primitives });
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
@@ -100,12 +98,12 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const models = readModels(runner, clock, runner.ready);
 
   const slots = inFlightSlots(config.rates.maxInFlight);
-  const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: receiptLog.promised };
+  const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: checkpoints.promised };
   const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
-  const checkpoints = wireCheckpoints({ ...parts, receiptLog, models, runner });
+  const signing = signCheckpoints({ checkpoints, models, runner, clock, logger });
   ending.push(async () => {
     await untilIdle(parts, ending.left());
-    await checkpoints.stop();
+    await signing.stop();
     ending.abort();
     await recovering;
   });
@@ -126,7 +124,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
-    await receiptLog.begin(new URL(baseUrl).host);
+    await checkpoints.begin(new URL(baseUrl).host);
     app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner, telemetry, checkpoints }));
   } catch (error) {
     app.reject(error);

@@ -19,9 +19,7 @@ import { canaryRoutes } from '#src/http/routes/canary.ts';
 import { decideRoutes } from '#src/http/routes/decide.ts';
 import { decisionRoutes } from '#src/http/routes/decisions.ts';
 import { didRoutes } from '#src/http/routes/did.ts';
-import { indexDocumentRoutes } from '#src/http/routes/discovery-index.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
-import { documentRoutes } from '#src/http/routes/documents.ts';
+import { documentFacts, documentRoutes } from '#src/http/routes/documents.ts';
 import { executeRoutes } from '#src/http/routes/execute.ts';
 import { guidedRoutes } from '#src/http/routes/guided.ts';
 import { handoffRoutes } from '#src/http/routes/handoff.ts';
@@ -33,11 +31,9 @@ import { monitoringRoutes, monitoringSummaries } from '#src/http/routes/monitori
 import { policyRoutes } from '#src/http/routes/policy.ts';
 import { proofRoutes } from '#src/http/routes/proofs.ts';
 import { scheduleRoutes } from '#src/http/routes/schedules.ts';
-import { snippetRoutes } from '#src/http/routes/snippets.ts';
 import { transparencyRoutes } from '#src/http/routes/transparency.ts';
 import { trustRoutes } from '#src/http/routes/trust.ts';
 import { verifyRoutes } from '#src/http/routes/verify.ts';
-import { wellKnownRoutes } from '#src/http/routes/well-known.ts';
 import type { HttpDeps } from './deps.ts';
 import { observed } from './instrumentation.ts';
 import { type ProcessMeter, processMetrics } from './process-metrics.ts';
@@ -71,11 +67,9 @@ export function createApp(deps: HttpDeps): App {
 
 function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
   const summaries = monitoringSummaries(deps, meter);
-  let made: Promise<string> | undefined;
-  const document = () => {
-    made ??= openapiText(groups, documentFacts(deps));
-    return made;
-  };
+  const { reads, progress, logger, clock, transparency, verifyScript } = deps;
+  const facts = documentFacts(deps);
+  const description = () => openapiText(groups, facts);
   const groups: readonly AnyElysia[] = [
     executeRoutes(deps),
     guidedRoutes(deps),
@@ -96,17 +90,14 @@ function routeGroups(deps: HttpDeps, meter: ProcessMeter, route: Routed): readon
     handoffRoutes(deps),
     scheduleRoutes(deps),
     canaryRoutes(deps),
-    documentRoutes(deps),
-    snippetRoutes(deps),
-    indexDocumentRoutes(deps),
-    wellKnownRoutes(deps),
+    documentRoutes(facts),
     mcpRoutes(deps, route),
-    frontPageRoutes(deps),
-    statusPageRoutes(deps, summaries),
-    verifyPageRoutes(deps),
+    frontPageRoutes({ facts, reads, progress, logger, clock }),
+    statusPageRoutes({ facts, progress, clock }, summaries),
+    verifyPageRoutes({ facts, transparency, verifyScript }),
     transparencyRoutes(deps),
-    docsPageRoutes(deps, document),
-    openapiRoutes(deps, document),
+    docsPageRoutes(facts, description),
+    openapiRoutes(facts, description),
   ];
   return groups;
 }

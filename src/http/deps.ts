@@ -56,12 +56,7 @@ export type Progress = {
   /** Whether they have reached the log's head as it is now, waiting up to 1 s: only then is a miss a miss. */
   reachedHead(): Promise<boolean>;
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
-  /** Of the last hour's minutes, in any order; a minute without an entry was not looked at. */
-  lagHistory(): readonly LagSample[];
 };
-
-/** `minute`: whole minutes since the Unix epoch. `lagMs`: the most that was seen in it. */
-export type LagSample = { readonly minute: number; readonly lagMs: number };
 
 export type HealthFacts = {
   readonly eventLog: { readonly ok: boolean };

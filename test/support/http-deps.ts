@@ -258,6 +258,7 @@ export function countingQuota(limit = Number.MAX_SAFE_INTEGER) {
       return state(taken.get(name) ?? 0);
     },
     look: async (rule, key) => state((taken.get(`${rule.name} ${key}`) ?? 0) + 1),
+    giveBack: async () => undefined,
   };
   return { ...quota, taken };
 }
@@ -346,7 +347,6 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
       reachedHead: async () => true,
       lag: () => ({ lagEvents: 0, lagMs: 0 }),
       position: () => null,
-      lagHistory: () => [],
       ...changes.progress,
     },
     settings: { ...settings, ...changes.settings },

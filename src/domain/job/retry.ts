@@ -1,7 +1,6 @@
 // Whether a failed attempt is followed by another, and after which wait.
 import type { ErrorCategory } from '../event-fields.ts';
 import { LIMITS } from '../limits.ts';
-import { isSuccess } from './outcome.ts';
 
 export type AttemptOutcome = {
   readonly errorCategory: ErrorCategory | null;
@@ -39,7 +38,7 @@ export const RETRIED_STATUSES: readonly number[] = [408, 425, 429, 500, 502, 503
 /** Full jitter; a Retry-After is the least wait, and one longer than the longest wait ends the job. */
 export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan {
   if (outcome.abort || facts.attempt >= facts.attemptsAllowed || !isPassing(outcome)) return STOP;
-  const longest = LIMITS.retryWaitMaxMs;
+  const longest = LIMITS.retryWaitMs.max;
   const atLeast = outcome.retryAfterMs ?? 0;
   if (atLeast > longest) return STOP;
   const ceiling = Math.min(longest, facts.backoffMs * 2 ** (facts.attempt - 1));
@@ -51,7 +50,7 @@ export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan
  * `backoffMs` is.
  */
 export function longestRunMs(attempts: number, timeoutMs: number): number {
-  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMaxMs;
+  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMs.max;
 }
 
 /** A failure that may pass by itself. A known status outweighs how its body ended. */
@@ -59,4 +58,18 @@ function isPassing({ errorCategory, status }: AttemptOutcome): boolean {
   if (errorCategory === null) return false;
   if (status !== null && !isSuccess(status)) return RETRIED_STATUSES.includes(status);
   return RETRIED_CATEGORIES.includes(errorCategory);
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** null: success. A final status outside 200 to 599 is no answer that HTTP knows. */
+export function categoryOfStatus(status: number): ErrorCategory | null {
+  if (isSuccess(status)) return null;
+  if (status === 429) return 'target_rate_limited';
+  if (status >= 300 && status <= 399) return 'target_redirect';
+  if (status >= 400 && status <= 499) return 'target_client_error';
+  if (status >= 500 && status <= 599) return 'target_server_error';
+  return 'protocol_error';
 }

@@ -1,16 +1,15 @@
-// Schedules, as they are previewed: which shapes there are, and when the next runs would be. It reads no clock and knows
-// no time zone: the calendar is an argument. It leaves the target to the target policy; nothing is ever scheduled.
+// Schedules and their preview: the shapes that are accepted, and the next runs. Time and calendar are arguments; the
+// target policy decides on the target. Nothing is ever scheduled.
 import { type Static, Type } from '@sinclair/typebox';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-
-const { nextRuns, timezoneMaxLength, runAtMaxLength } = LIMITS.schedule;
+import { Closed } from '#src/domain/schema-parts.ts';
 
 export const OnceSchedule = Type.Object(
   {
     type: Type.Literal('once'),
     runAt: Type.String({
-      maxLength: runAtMaxLength,
+      maxLength: LIMITS.scheduleRunAtLength.max,
       description: 'Instant in the future, ISO 8601 with an offset: `2030-01-31T09:00:00+01:00`.',
     }),
   },
@@ -26,7 +25,7 @@ export const DailySchedule = Type.Object(
     }),
     timezone: Type.String({
       minLength: 1,
-      maxLength: timezoneMaxLength,
+      maxLength: LIMITS.scheduleTimezoneLength.max,
       description: 'IANA time zone, in any case: `Europe/Berlin`.',
     }),
   },
@@ -42,7 +41,20 @@ export const SchedulePreviewRequest = Type.Object(
 );
 export type SchedulePreviewRequest = Static<typeof SchedulePreviewRequest>;
 
-/** What is asked of a calendar: see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
+export const PaymentPolicy = Closed({
+  previewCharged: Type.Literal(false),
+  futurePaidSchedulingActive: Type.Literal(false),
+  recommendedChargeModel: Type.Literal('per-executed-run'),
+});
+
+/** The same in every preview. */
+export const SCHEDULE_CHARGE: Static<typeof PaymentPolicy> = {
+  previewCharged: false,
+  futurePaidSchedulingActive: false,
+  recommendedChargeModel: 'per-executed-run',
+};
+
+/** The calendar, see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
 export type ReadsCalendar = {
   findZone(name: string): string | null;
   dayOf(instantMs: number, zone: string): number;
@@ -57,7 +69,7 @@ export type Preview = {
   readonly runs: readonly number[];
   /** The same as people there read them, RFC 3339 with the offset. */
   readonly localTimes: readonly string[];
-  /** Whether one of them is later on its clock than asked, as the clock skips the time of day. */
+  /** Whether a run is later than its time of day, because the clock skips that time. */
   readonly shifted: boolean;
 };
 
@@ -104,7 +116,7 @@ function dailyRuns(
   const [hour, minute] = timeOfDay.split(':').map(Number);
   const minuteOfDay = (hour ?? 0) * 60 + (minute ?? 0);
   const runs: number[] = [];
-  for (let day = calendar.dayOf(nowMs, timezone) - 1; runs.length < nextRuns; day++) {
+  for (let day = calendar.dayOf(nowMs, timezone) - 1; runs.length < LIMITS.scheduleNextRuns.max; day++) {
     const run = calendar.instantOf(day, minuteOfDay, timezone);
     if (run > (runs.at(-1) ?? nowMs)) runs.push(run);
   }
@@ -119,8 +131,8 @@ const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const FOUR_CENTURIES_MS = 146_097 * 86_400_000;
 
 /**
- * Ms since the Unix epoch, what is finer cut off; null for anything but ISO 8601 with an offset, extended, on a day that
- * there is, and for what is no longer RFC 3339 in UTC. No leap seconds: clocks that schedules run by have none.
+ * Returns ms since the Unix epoch, cut off; null for anything but extended ISO 8601 with an offset on an existing day,
+ * and for what is not RFC 3339 in UTC. There are no leap seconds.
  */
 export function readInstant(text: string): number | null {
   const parts = INSTANT.exec(text);

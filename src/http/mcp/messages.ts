@@ -2,11 +2,11 @@
 // Requests are judged by their envelope here; what is in `params` is the SDK's and the routes' to judge.
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Refused } from '#src/domain/refusal.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
 import type { BodyRefused } from '#src/http/request/json-body.ts';
 import { type SchemaCheck, schemaCheck } from '#src/http/request/schema-check.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
-import { Closed } from '#src/http/routes/schema-parts.ts';
 
 const Id = Type.Union([Type.String(), Type.Integer()]);
 const Version = Type.Literal('2.0');

@@ -12,7 +12,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import { Elysia } from 'elysia';
 import { serverInstructions } from '#src/discovery/mcp-tools.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
@@ -21,20 +21,18 @@ import type { Routed } from '#src/http/request/pipeline.ts';
 import { limitRate, rateRule } from '#src/http/request/rate-limit.ts';
 import { readBody } from '#src/http/request/read-body.ts';
 import { callOf } from '#src/http/request/request-context.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { documentFacts } from '#src/http/routes/documents.ts';
 import { callTool, findTool, type Incoming } from './call.ts';
 import { envelopeRefusal, McpAnswer, McpMessage, McpRefusal, malformedCall, mcpMessage } from './messages.ts';
 import { listedTools } from './tools.ts';
 
-const { requestBodyBytes, requestBodyArrivalMs, jsonDepth, mcpEnvelope } = LIMITS;
-const BODY = { maxBytes: requestBodyBytes + mcpEnvelope.bytes, arrivalMs: requestBodyArrivalMs };
-const DEPTH = jsonDepth + mcpEnvelope.levels;
+const BODY = { maxBytes: LIMITS.mcpMessageBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
 
 /** `route`: the HTTP room's own routes, so that a tool does what its route does. */
 export function mcpRoutes(deps: HttpDeps, route: Routed) {
   const serverFor = servers(deps, route);
   // To read a message costs, whatever is in it; a tool's own rate is its route's.
-  const rates = [rateRule('mcp', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
+  const rates = [rateRule('mcp', deps.settings.rateLimitPerMinute * FACTORS.generousRate)];
   return new Elysia().post(
     ROUTES.mcp.path,
     async ({ request }) => {
@@ -43,7 +41,7 @@ export function mcpRoutes(deps: HttpDeps, route: Routed) {
       if (limited !== null) return envelopeRefusal(limited);
       const bytes = await readBody(request, call, deps.clock, BODY);
       if (!(bytes instanceof Uint8Array)) return envelopeRefusal(bytes);
-      const message = readJson(bytes, request.headers, mcpMessage, DEPTH);
+      const message = readJson(bytes, request.headers, mcpMessage, LIMITS.mcpMessageDepth.max);
       if (isRefused(message)) return envelopeRefusal(message);
       const malformed = malformedCall(message.value);
       if (malformed !== null) return malformed;

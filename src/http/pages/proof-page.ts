@@ -1,28 +1,35 @@
-// The proof page: what the API's report says, readable by people and without JavaScript.
+// The proof page: the verification report, readable by people and without JavaScript; and what a receipt proves.
 
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
+import { callOf } from '#src/http/request/request-context.ts';
+import { failureLog } from '#src/http/response/error-log.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { type Standing, standingOf } from '#src/http/response/proof-status.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, RECENT_PROOFS } from './page.ts';
-import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
+import { type PageAnswer, pagesFrom, RECENT_PROOFS } from './page.ts';
 
 export function proofPageRoutes(deps: HttpDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const logFailure = failureLog(deps, 'proof page without records');
   return new Elysia().get(
     ROUTES.proofPage.path,
-    async ({ params }) => {
-      const standing = await standingOf(deps, params.jobOrReceiptId);
+    async ({ params, request }) => {
+      const standing = await standingOf(deps, params.jobOrReceiptId).catch((thrown: unknown) => {
+        if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
+        logFailure(callOf(request).id, thrown);
+        return thrown;
+      });
+      if (standing instanceof Fault) return unavailable(page, standing);
       if (isRefused(standing)) {
         const text = markup`<h1>No proof here</h1><p class="lead">${standing.message}</p>
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
@@ -34,7 +41,7 @@ export function proofPageRoutes(deps: HttpDeps) {
       }
       return page(200, {
         title: `Proof: ${standing.state}`,
-        description: 'How one relayed call stands, with every check of its receipt.',
+        description: 'The state of one relayed call, with every check of its receipt.',
         path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
         content: proof(standing, links, deps.transparency.latest() !== null),
         verifies: typeof standing.report?.receiptId === 'string',
@@ -42,6 +49,18 @@ export function proofPageRoutes(deps: HttpDeps) {
     },
     describe(ROUTES.proofPage, operation),
   );
+}
+
+/** Programs get the error body that every route has. */
+const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
+
+function unavailable(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
+  const content = markup`<h1>The records are unavailable</h1>
+<p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
+<p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
+  const title = 'The records are unavailable';
+  const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
+  return page(STATUS[code], { title, description: title, content }, headers);
 }
 
 /** `logged`: this relay keeps a transparency log. */
@@ -53,7 +72,7 @@ ${report === null || report.receiptId === null ? markup`` : ownCheck(report.rece
 ${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
 ${report === null ? markup`` : reportFacts(report)}
 ${report === null ? markup`` : WHAT_IT_PROVES}
-<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can open each of them to whom it likes.</p>
+<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can disclose each of them.</p>
 <h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
 }
 
@@ -88,7 +107,7 @@ function jobFacts(job: JobRecord): Markup {
     ['Created', job.createdAt],
     ['Updated', job.updatedAt],
   ];
-  return markup`<h2>The job, as this relay tells it</h2>${facts(rows)}`;
+  return markup`<h2>The job, as this relay reports it</h2>${facts(rows)}`;
 }
 
 function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
@@ -97,7 +116,7 @@ function reportFacts({ receiptId, keyId, signatureVerified, checks }: Verificati
     ['Key', keyId ?? 'unknown'],
     ['Signature', signatureVerified ? 'verified' : 'not verified'],
   ];
-  return markup`<h2>The receipt, as this relay tells it</h2>${facts(rows)}
+  return markup`<h2>The receipt, as this relay reports it</h2>${facts(rows)}
 <h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
 }
 
@@ -129,6 +148,70 @@ function addresses({ job, report }: Standing, links: Links, logged: boolean): st
 
 const operation = {
   id: { name: 'jobOrReceiptId', description: 'Identifier of the job or of the receipt.' },
-  answers: { 200: ['The page.', 'text/html'], 404: ['A page that says so.', 'text/html'] } as const,
+  answers: {
+    200: ['The page.', 'text/html'],
+    404: ['A page that says so.', 'text/html'],
+  } as const,
   errors: { 503: 'The read models or the event log are unavailable.' },
+  pageErrors: [503],
 };
+
+type Claim = readonly [claim: string, why: string];
+
+const PROVES: readonly Claim[] = [
+  [
+    'The relay said this, and not one letter was changed since',
+    'the signature covers every byte of the receipt.',
+  ],
+  [
+    'One request, one outcome, one payment',
+    'salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.',
+  ],
+  [
+    'The recorded history of the job',
+    'the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.',
+  ],
+  [
+    'That it is in the transparency log, with a proof',
+    'a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.',
+  ],
+];
+
+const DOES_NOT: readonly Claim[] = [
+  [
+    'That it is true',
+    'a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.',
+  ],
+  [
+    'That everybody is shown the same log',
+    'the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.',
+  ],
+  [
+    'When it was issued',
+    'the time in it is the relay\u2019s own claim; only the timestamp of a witness would catch backdating.',
+  ],
+  [
+    'Whose keys these are',
+    'keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.',
+  ],
+];
+
+const list = (claims: readonly Claim[]) =>
+  markup`<ul>${claims.map(([claim, why]) => markup`<li><strong>${claim}</strong>: ${why}</li>`)}</ul>`;
+
+/** Two headings of the second level. */
+export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2>${list(PROVES)}
+<h2>What it does not prove</h2>${list(DOES_NOT)}`;
+
+/**
+ * How to verify without this page. `keys`, `proof`: addresses of the key set and of the receipt's proof file; null:
+ * there is no transparency log.
+ */
+export const commandLine = (keys: string, proof: string | null): Markup =>
+  proof === null
+    ? markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+relay verify receipt.json --keys jwks.json</code></pre>`
+    : markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+curl -sf ${proof} &gt; receipt.tlog-proof
+relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof</code></pre>
+<p class="note">A receipt is in the transparency log some seconds after its issue: before, <code>curl</code> fails, and there is no proof to give yet.</p>`;

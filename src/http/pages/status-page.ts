@@ -1,6 +1,8 @@
-// The status page: the monitoring summary, drawn. The same figures as the endpoint's, readable without any script.
+// The status page: the monitoring summary, drawn, with the same figures as the endpoint. Readable without a script.
 import { Elysia } from 'elysia';
+import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-rules.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
@@ -10,35 +12,42 @@ import { ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { type PageAnswer, pagesFrom } from './page.ts';
-import { processPlots } from './status-process-plots.ts';
-import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-text.ts';
-import { windowPlots } from './status-window-plots.ts';
+import { type PageAnswer, pagesFrom, prepared } from './page.ts';
+import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
-const DESCRIPTION = 'How this relay does: executions, failures, durations and lag, drawn.';
+const DESCRIPTION = 'Executions, failures, durations and lag of this relay as plots.';
+const REASONS: Readonly<Record<AttentionReason, string>> = {
+  failure_rate: `More than ${percent(ATTENTION.failureRate)} of the executions that finished in this window failed.`,
+  overdue_job: 'An execution has been running for longer than it may.',
+  unverified_receipt: 'A stored receipt does not verify.',
+  projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: these figures may be old.`,
+};
+
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
+export type StatusPageDeps = Pick<HttpDeps, 'progress' | 'clock'> & { readonly facts: Facts };
+
+export function statusPageRoutes(deps: StatusPageDeps, summaries: Summaries) {
+  const page = pagesFrom(deps.facts.baseUrl);
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
-    return {
-      title: summary.ok ? 'Status: ok' : 'Status: attention',
-      content: statusOf(summary, deps.clock.now()),
-    };
+    const title = summary.ok ? 'Status: ok' : 'Status: attention';
+    const content = statusOf(summary);
+    return prepared(page(200, { title, content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY));
   });
-  const page = pagesFrom(deps.settings.baseUrl);
   return new Elysia().get(
     path,
     async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return wrongWindow(page);
       try {
-        const content = await drawn(wanted);
-        return page(200, { ...content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY);
+        const answer = await drawn(wanted);
+        return answer();
       } catch (error) {
-        if (error instanceof Fault && error.code === 'read_models_unavailable') return away(page, error);
+        if (error instanceof Fault && error.code === 'read_models_unavailable')
+          return unavailable(page, error);
         throw error;
       }
     },
@@ -46,11 +55,11 @@ export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
   );
 }
 
-function statusOf(summary: MonitoringResponse, nowMs: number): Markup {
+function statusOf(summary: MonitoringResponse): Markup {
   const { attention, windowMs: shown, lastUpdatedAt } = { ...summary, ...summary.stats };
   const reasons =
     attention.length === 0
-      ? markup`<p class="lead">Executions, receipts and records are as they should be.</p>`
+      ? markup`<p class="lead">Executions, receipts and records are in order.</p>`
       : markup`<ul class="lead">${attention.map((reason) => markup`<li>${REASONS[reason]}</li>`)}</ul>`;
   const last =
     lastUpdatedAt === null ? 'No event is recorded yet.' : `Last event: ${timeText(lastUpdatedAt)}.`;
@@ -59,8 +68,6 @@ ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
 <div class="plots">${windowPlots(summary)}</div>
 <h2>Recent failures</h2>${failures(summary)}
-<h2>This process</h2><p class="muted">Of the process that answered, over its last hour; gone when it ends. Others may do otherwise.</p>
-<div class="plots">${processPlots(summary, nowMs)}</div>
 <p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
 Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
 }
@@ -106,10 +113,10 @@ function wrongWindow(page: PageAnswer): Promise<Response> {
   return page(STATUS.invalid_request, { title, description: DESCRIPTION, content }, NOT_KEPT);
 }
 
-function away(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
+function unavailable(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
   const content = markup`<h1>Status: <span class="attention">the records are unavailable</span></h1>
-<p class="lead">The read models cannot be asked now: they are away, or still replaying the event log. Nothing is lost.</p>
-<h2>What still works</h2><ul><li>Calls are executed, charged once and receipted as ever; so are replays of those made before.</li>
+<p class="lead">The read models are unavailable, or still being built from the event log. Nothing is lost.</p>
+<h2>What still works</h2><ul><li>Calls are executed, charged once and receipted; earlier ones are replayed.</li>
 <li>Policy checks, all documents, and the verification of a receipt that you hold, by the <a href="${ROUTES.jwks.path}">public keys</a>.</li></ul>
 <h2>What does not</h2><ul><li>These figures, and looking up jobs, receipts, proofs and decisions.</li></ul>
 <p>Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>. <a href="${path}">Look again</a>.</p>`;

@@ -19,7 +19,7 @@ export type IntakeRules<S extends TSchema> = {
   /** Every one of them has to let the call through. */
   readonly rates: readonly QuotaRule[];
   readonly check: SchemaCheck<S>;
-  /** Of the body; LIMITS.requestBodyBytes where it is absent. */
+  /** Of the body; LIMITS.requestBodyBytes.max where it is absent. */
   readonly maxBytes?: number;
 };
 
@@ -64,12 +64,12 @@ export async function takeInPaid<S extends TSchema>(
 async function takeBytes(
   deps: IntakeDeps,
   request: Request,
-  { rates, maxBytes = LIMITS.requestBodyBytes }: Omit<IntakeRules<TSchema>, 'check'>,
+  { rates, maxBytes = LIMITS.requestBodyBytes.max }: Omit<IntakeRules<TSchema>, 'check'>,
 ): Promise<Uint8Array | Refused> {
   const call = callOf(request);
   const limited = await limitRate(deps.quota, rates, call);
   if (limited !== null) return limited;
-  return readBody(request, call, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs });
+  return readBody(request, call, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs.max });
 }
 
 function takeBody<S extends TSchema>(bytes: Uint8Array, { headers }: Request, { check }: IntakeRules<S>) {

@@ -11,7 +11,7 @@ export type StrictJson =
   | { readonly outcome: 'syntax' }
   | { readonly outcome: 'faults'; readonly faults: readonly InputFault[] };
 
-export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDepth): StrictJson {
+export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDepth.max): StrictJson {
   // Before the runtime's parser, which recurses.
   if (nestsDeeperThan(maxDepth, text)) {
     const message = `Nested deeper than ${maxDepth} levels`;

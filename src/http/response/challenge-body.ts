@@ -1,7 +1,7 @@
 // The body of a 402 as the interface description shows it: the challenge of x402 version 1, the one answer that has
 // not the error body. The payment protocol makes it; conformance tests hold it against this.
 import { Type } from '@sinclair/typebox';
-import { Closed } from '#src/http/routes/schema-parts.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
 
 const Requirement = Closed({
   scheme: Type.String(),

@@ -4,7 +4,8 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
-import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { INTAKE_ERRORS } from '#src/http/request/parse-request.ts';
@@ -13,7 +14,6 @@ import { readBody } from '#src/http/request/read-body.ts';
 import { callOf } from '#src/http/request/request-context.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 const CanaryEcho = Closed({
   ok: Type.Literal(true),
@@ -40,8 +40,8 @@ const CanaryEcho = Closed({
 });
 
 export function canaryRoutes(deps: HttpDeps) {
-  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
-  const limits = { maxBytes: LIMITS.requestBodyBytes, arrivalMs: LIMITS.requestBodyArrivalMs };
+  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * FACTORS.generousRate)];
+  const limits = { maxBytes: LIMITS.requestBodyBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
   const echo =
     (method: 'GET' | 'POST') =>
     async ({ request }: { readonly request: Request }) => {

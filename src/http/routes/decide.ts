@@ -8,6 +8,7 @@ import { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
@@ -18,7 +19,6 @@ import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { Decided } from '#src/usecases/decisions/decided.ts';
 import { DecisionResponse, decisionShown } from './decisions.ts';
-import { Closed } from './schema-parts.ts';
 
 export const DecideRequest = Closed({
   action: WebhookRequest,
@@ -28,10 +28,10 @@ export const DecideRequest = Closed({
 const RULES = {
   check: schemaCheck(DecideRequest),
   rates: [
-    rateRule('decide', LIMITS.decidesPerMinute),
-    rateRule('decide-daily', LIMITS.decidesPerDay, 86_400_000),
+    rateRule('decide', LIMITS.decisionsPerMinute.max),
+    rateRule('decide-daily', LIMITS.decisionsPerDay.max, 86_400_000),
   ],
-  maxBytes: LIMITS.decideBodyBytes,
+  maxBytes: LIMITS.decideBodyBytes.max,
 };
 
 export function decideRoutes(deps: HttpDeps) {

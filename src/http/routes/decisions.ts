@@ -10,6 +10,7 @@ import { ErrorCategory } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
@@ -18,7 +19,6 @@ import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
 import { RedactionPolicy } from './proofs.ts';
-import { Closed, HttpStatus, Instant, Link, Nullable } from './schema-parts.ts';
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
   DecisionRecorded.versions[2].properties;
@@ -105,7 +105,7 @@ const DECISION_ID = new RegExp(ID_PATTERN.decision);
 
 const limit: IntegerParameter = {
   name: 'limit',
-  ...LIMITS.decisions,
+  ...LIMITS.recentDecisions,
   description: 'How many, newest first.',
 };
 

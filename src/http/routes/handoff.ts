@@ -1,55 +1,52 @@
-// The browser handoff on the wire: always 200 for a well-formed task, with a package where the target may be called.
-// Nothing of a package is kept or logged.
+// The browser handoff on the wire: 200 for every well-formed task, with a package if the target may be called. Nothing of
+// a package is stored or logged.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { handoffCapabilities } from '#src/discovery/documents/handoff-capabilities.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { HandoffActions, HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { Closed, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
+import { INTAKE_ERRORS, type IntakeDeps, takeIn } from '#src/http/request/parse-request.ts';
 import { rateRule } from '#src/http/request/rate-limit.ts';
 import { schemaCheck } from '#src/http/request/schema-check.ts';
 import { type Invalid, invalid } from '#src/http/request/validation-error.ts';
-import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
-import { documentFacts } from './document-facts.ts';
-import { HandoffCapabilities, HandoffResponse } from './handoff-schemas.ts';
-import { policyOf, verdictShown } from './policy.ts';
-import { Closed } from './schema-parts.ts';
+import { PolicyShown, policyOf, Verdict, verdictShown, Warnings } from './policy.ts';
 
-/** The actions apart, as their faults have a code of their own. */
+const HandoffResponse = Closed({
+  ...Verdict,
+  handoff: Nullable(HandoffPackage),
+  policy: PolicyShown,
+  warnings: Warnings,
+  next: Closed({ capabilities: Link, secretsPolicy: Link, decide: Link }),
+});
+
+/** The actions are checked apart: their faults have a code of their own. */
 const check = schemaCheck(Closed({ ...HandoffRequest.properties, actions: Type.Optional(Type.Unknown()) }));
 const actionsCheck = schemaCheck(HandoffActions);
 
-export function handoffRoutes(deps: HttpDeps) {
-  const { settings } = deps;
-  const rates = [rateRule('handoff', settings.rateLimitPerMinute)];
-  const facts = documentFacts(deps);
-  const capabilities = publisher(facts)('application/json', () => JSON.stringify(handoffCapabilities(facts)));
-  return new Elysia()
-    .post(
-      ROUTES.handoff.path,
-      async ({ request }) => {
-        const taken = await takeIn(deps, request, { rates, check });
-        if (isRefused(taken)) return refusalAnswer(taken);
-        const actions = readActions(taken.body.actions);
-        if ('refused' in actions) return refusalAnswer(actions);
-        const handedOff = await deps.handOffBrowser({ ...taken.body, actions });
-        if (isRefused(handedOff)) return refusalAnswer(handedOff);
-        return json(200, responseOf(handedOff, settings));
-      },
-      { parse: 'none', ...describe(ROUTES.handoff, operation) },
-    )
-    .get(
-      ROUTES.handoffCapabilities.path,
-      capabilities,
-      describe(ROUTES.handoffCapabilities, capabilitiesOperation),
-    );
+export type HandoffRouteDeps = IntakeDeps & Pick<HttpDeps, 'handOffBrowser' | 'settings'>;
+
+export function handoffRoutes(deps: HandoffRouteDeps) {
+  const rates = [rateRule('handoff', deps.settings.rateLimitPerMinute)];
+  return new Elysia().post(
+    ROUTES.handoff.path,
+    async ({ request }) => {
+      const taken = await takeIn(deps, request, { rates, check });
+      if (isRefused(taken)) return refusalAnswer(taken);
+      const actions = readActions(taken.body.actions);
+      if ('refused' in actions) return refusalAnswer(actions);
+      const handedOff = await deps.handOffBrowser({ ...taken.body, actions });
+      if (isRefused(handedOff)) return refusalAnswer(handedOff);
+      return json(200, responseOf(handedOff, deps.settings));
+    },
+    { parse: 'none', ...describe(ROUTES.handoff, operation) },
+  );
 }
 
 function readActions(given: unknown): HandoffRequest['actions'] | Invalid<'invalid_handoff_actions'> {
@@ -62,9 +59,7 @@ function responseOf({ verdict, warnings }: Handoff, settings: HttpSettings): typ
   const links = linksFrom(settings.baseUrl);
   return {
     ...verdictShown(verdict),
-    handoff: verdict.allowed
-      ? { ...verdict.handoff, actions: verdict.handoff.actions.map((action) => ({ ...action })) }
-      : null,
+    handoff: verdict.allowed ? verdict.handoff : null,
     policy: policyOf(settings),
     warnings: [...warnings],
     next: {
@@ -83,8 +78,4 @@ const operation = {
     400: 'The request is malformed, or an action is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },
-};
-
-const capabilitiesOperation = {
-  answers: documentAnswers('The capabilities.', HandoffCapabilities),
 };

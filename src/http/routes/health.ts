@@ -4,10 +4,10 @@ import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { HealthFacts, HttpDeps } from '#src/http/deps.ts';
 import { describe, unlisted } from '#src/http/openapi/operation.ts';
 import { json } from '#src/http/response/json.ts';
-import { Closed, Nullable } from './schema-parts.ts';
 
 const Part = Closed({ ok: Type.Boolean() });
 

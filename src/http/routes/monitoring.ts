@@ -6,17 +6,17 @@ import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { bucketMs, bucketStarts, Durations, Series, seriesOf } from '#src/http/pages/monitoring-series.ts';
-import { ProcessHistory, type ProcessMeter, ProcessMetrics } from '#src/http/process-metrics.ts';
+import { type ProcessMeter, ProcessMetrics } from '#src/http/process-metrics.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { ofTheMoment } from '#src/http/response/response-cache.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
 
@@ -54,7 +54,6 @@ export const MonitoringResponse = Closed({
   redactionPolicy: RedactionPolicy,
   process: ProcessMetrics,
   projection: Closed({ lagEvents: Nullable(Count), lagMs: Type.Number({ minimum: 0 }) }),
-  history: ProcessHistory,
 });
 export type MonitoringResponse = typeof MonitoringResponse.static;
 
@@ -104,11 +103,10 @@ export function monitoringSummaries(deps: HttpDeps, meter: ProcessMeter): Summar
   return async (windowMs) => ({
     ...(await counted(windowMs)),
     process: meter.read(),
-    history: meter.history(deps.progress.lagHistory()),
   });
 }
 
-type Counted = Omit<MonitoringResponse, 'process' | 'history'>;
+type Counted = Omit<MonitoringResponse, 'process'>;
 
 async function countedOf(deps: HttpDeps, links: Links, windowMs: number): Promise<Counted> {
   const nowMs = deps.clock.now();
@@ -116,7 +114,7 @@ async function countedOf(deps: HttpDeps, links: Links, windowMs: number): Promis
   const [{ attention, ...measured }, counted, failures] = await Promise.all([
     measure(deps, windowMs, nowMs),
     deps.reads.monitoring.series(since, bucketStarts(since, nowMs, bucketMs(windowMs))),
-    deps.reads.proof.recentFailures(since, LIMITS.recentFailures),
+    deps.reads.proof.recentFailures(since, LIMITS.recentFailures.max),
   ]);
   return {
     ok: measured.status === 'ok',

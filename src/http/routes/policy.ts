@@ -5,6 +5,7 @@ import { policyPreset } from '#src/discovery/documents/policy-modes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
@@ -14,7 +15,6 @@ import { ErrorBody, refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
-import { Closed, Count, Link, Nullable } from './schema-parts.ts';
 
 const EXECUTE_PATH = ROUTES.execute.path;
 

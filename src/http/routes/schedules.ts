@@ -1,33 +1,57 @@
-// The schedule preview on the wire: always 200 for a well-formed schedule of a well-formed webhook, whatever the verdict
-// on the target. Nothing is scheduled, kept or logged.
+// The schedule preview on the wire: 200 for every well-formed schedule of a well-formed webhook, whatever the verdict on
+// the target. Nothing is scheduled, stored or logged.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { SCHEDULE_CHARGE, scheduleCapabilities } from '#src/discovery/documents/schedule-capabilities.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import {
   DailySchedule,
   OnceSchedule,
-  type Schedule,
+  PaymentPolicy,
+  SCHEDULE_CHARGE,
+  Schedule,
   SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
 import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
+import { INTAKE_ERRORS, type IntakeDeps, takeIn } from '#src/http/request/parse-request.ts';
 import { rateRule } from '#src/http/request/rate-limit.ts';
 import { schemaCheck } from '#src/http/request/schema-check.ts';
 import { type InputFault, type Invalid, invalid, MAX_FAULTS } from '#src/http/request/validation-error.ts';
-import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
-import { documentFacts } from './document-facts.ts';
-import { requestShown, verdictShown } from './policy.ts';
-import { ScheduleCapabilities, SchedulePreviewResponse } from './schedule-schemas.ts';
-import { Closed } from './schema-parts.ts';
+import { PolicyCheckResponse, requestShown, Verdict, verdictShown, Warnings } from './policy.ts';
 
-/** The schedule apart, as its faults have a code of their own; where the rest has faults, they are listed with them. */
+const SchedulePreviewResponse = Closed({
+  ...Verdict,
+  status: Type.Literal('preview-only'),
+  paid: Type.Literal(false),
+  willExecute: Type.Literal(false),
+  preview: Closed({
+    schedule: Schedule,
+    nextRuns: Type.Array(Instant, {
+      minItems: 1,
+      maxItems: LIMITS.scheduleNextRuns.max,
+      description: `In order. The next ${LIMITS.scheduleNextRuns.max} of a daily schedule, the one of a schedule that runs once.`,
+    }),
+    localTimes: Type.Array(Type.String({ description: 'RFC 3339 with an offset.' }), {
+      minItems: 1,
+      maxItems: LIMITS.scheduleNextRuns.max,
+      description: 'The same instants as clocks in the time zone of the schedule show them.',
+    }),
+    webhook: PolicyCheckResponse.properties.normalized,
+    target: PolicyCheckResponse.properties.target,
+  }),
+  paymentPolicy: PaymentPolicy,
+  warnings: Warnings,
+  next: Closed({ capabilities: Link, decide: Link, execute: Link }),
+});
+
+/** The schedule is checked apart: its faults have a code of their own, and are listed with those of the rest if there are any. */
 const rest = schemaCheck(
   Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
 );
@@ -42,32 +66,23 @@ const typeCheck = schemaCheck(
 const onceCheck = schemaCheck(OnceSchedule);
 const dailyCheck = schemaCheck(DailySchedule);
 
-export function scheduleRoutes(deps: HttpDeps) {
-  const { settings } = deps;
-  const rates = [rateRule('schedule-preview', settings.rateLimitPerMinute)];
-  const facts = documentFacts(deps);
-  const capabilities = publisher(facts)('application/json', () =>
-    JSON.stringify(scheduleCapabilities(facts)),
+export type ScheduleRouteDeps = IntakeDeps & Pick<HttpDeps, 'previewSchedule' | 'settings'>;
+
+export function scheduleRoutes(deps: ScheduleRouteDeps) {
+  const rates = [rateRule('schedule-preview', deps.settings.rateLimitPerMinute)];
+  return new Elysia().post(
+    ROUTES.schedulePreview.path,
+    async ({ request }) => {
+      const taken = await takeIn(deps, request, { rates, check });
+      if (isRefused(taken)) return refusalAnswer(taken);
+      const schedule = readSchedule(taken.body.schedule);
+      if ('refused' in schedule) return refusalAnswer(schedule);
+      const preview = await deps.previewSchedule({ webhook: taken.body.webhook, schedule });
+      if (isRefused(preview)) return refusalAnswer(preview);
+      return json(200, responseOf(preview, deps.settings));
+    },
+    { parse: 'none', ...describe(ROUTES.schedulePreview, operation) },
   );
-  return new Elysia()
-    .post(
-      ROUTES.schedulePreview.path,
-      async ({ request }) => {
-        const taken = await takeIn(deps, request, { rates, check });
-        if (isRefused(taken)) return refusalAnswer(taken);
-        const schedule = readSchedule(taken.body.schedule);
-        if ('refused' in schedule) return refusalAnswer(schedule);
-        const preview = await deps.previewSchedule({ webhook: taken.body.webhook, schedule });
-        if (isRefused(preview)) return refusalAnswer(preview);
-        return json(200, responseOf(preview, settings));
-      },
-      { parse: 'none', ...describe(ROUTES.schedulePreview, operation) },
-    )
-    .get(
-      ROUTES.scheduleCapabilities.path,
-      capabilities,
-      describe(ROUTES.scheduleCapabilities, capabilitiesOperation),
-    );
 }
 
 /** By its type first: of a union a caller learns only that it fits none. */
@@ -129,8 +144,4 @@ const operation = {
     400: 'The request is malformed, or the schedule is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },
-};
-
-const capabilitiesOperation = {
-  answers: documentAnswers('The capabilities.', ScheduleCapabilities),
 };

@@ -5,12 +5,12 @@ import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/domain/monitoring/trust.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { json } from '#src/http/response/json.ts';
 import { ofTheMoment } from '#src/http/response/response-cache.ts';
 import { JobStats, measure, Status } from './monitoring.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const TrustResponse = Closed({
   ok: Type.Literal(true),

@@ -1,17 +1,17 @@
 // Proof reports on the wire: every check that the one verifier made.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { DONE_WHEN } from '#src/discovery/completion.ts';
+import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { isJobId, isReceiptId, jobMissing, receiptMissing } from './jobs.ts';
-import { Closed, Nullable } from './schema-parts.ts';
 
 export const VerificationResponse = Closed({
   ok: Type.Boolean({ description: 'Every check is ok.' }),

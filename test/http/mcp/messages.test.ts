@@ -133,7 +133,7 @@ test('media types: the body is application/json in UTF-8, the answer may be JSON
 test('a message over its size is refused, and the connection is closed after it', async () => {
   const { http } = untouched();
   const text = JSON.stringify({ ...PING, params: { pad: '' } });
-  const max = LIMITS.requestBodyBytes + LIMITS.mcpEnvelope.bytes;
+  const max = LIMITS.mcpMessageBytes.max;
   const padded = (size: number) => text.replace('""', () => `"${'x'.repeat(size - text.length)}"`);
   assert.equal((await sendMessage(http, padded(max))).status, 200);
   const response = await sendMessage(http, padded(max + 1));
