@@ -172,6 +172,8 @@ describe('two processes', () => {
       assert.equal(world.target.requests.filter(({ path }) => path === '/outage').length, 6);
       const [some] = meanwhile;
       assert.ok(some);
+      // Answers to public lists may be cached for 500 ms.
+      await new Promise((resolve) => setTimeout(resolve, 600));
       for (const service of [left, right]) {
         const { job, receipt, verifyJob, verifyReceipt, proof }: Executed['links'] = some.links;
         const reads: string[] = [job, receipt, verifyJob, verifyReceipt].map((link) => at(service, link));
