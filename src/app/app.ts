@@ -138,7 +138,7 @@ async function health(
     readStore.health(),
     payments.health(),
   ]);
-  const projections = { ok: !runner.refused() && runner.lag().lagMs <= ATTENTION.lagMs };
+  const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
   return { eventLog, readModels: rows, projections, facilitator };
 }
 

@@ -9,6 +9,6 @@ export type QuotaParts = Pick<AppParts, 'stores' | 'keyedHash' | 'logger' | 'end
 export async function wireQuota({ stores, ...parts }: QuotaParts): Promise<Quota> {
   const { readStore } = stores;
   return readStore.driver === 'postgres'
-    ? postgresQuota({ ...parts, open: () => readStore.open() })
+    ? postgresQuota({ ...parts, open: () => readStore.shared() })
     : memoryQuota();
 }

@@ -21,7 +21,7 @@ import { openTelemetry, watchedLog } from './telemetry.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
 export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
-export { rebuildReadModels } from './rebuild.ts';
+export { pruneReadModels, rebuildReadModels } from './rebuild.ts';
 export { migrateDatabase } from './stores.ts';
 
 const DAY_MS = 86_400_000;
@@ -95,12 +95,12 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, clock, logger };
   const runner = startProjections(projecting, { retentionMs });
   ending.push(() => runner.stop());
-  const models = readModels(stores.readStore, clock, runner.ready);
+  const models = readModels(runner, clock, runner.ready);
 
   const slots = inFlightSlots(config.rates.maxInFlight);
   const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: checkpoints.promised };
   const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
-  const signing = signCheckpoints({ checkpoints, stores, models, runner, clock, logger });
+  const signing = signCheckpoints({ checkpoints, models, runner, clock, logger });
   ending.push(async () => {
     await untilIdle(parts, ending.left());
     await signing.stop();
@@ -109,7 +109,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   });
 
   // Embedded rows open within a second or two; a shared database may be away for as long as it likes.
-  if (stores.exclusive) await stores.readStore.open();
+  if (stores.exclusive) await stores.readStore.shared();
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();

@@ -56,12 +56,12 @@ async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo
   return log;
 }
 
-/** Brings the schema of DATABASE_URL's database to this version. */
+/** Applies the shared migrations to DATABASE_URL's database. */
 export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
   if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
   const store = postgresReadStore({ url: databaseUrl });
   try {
-    await store.open();
+    await store.shared();
   } finally {
     await store.close();
   }

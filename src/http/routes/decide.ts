@@ -13,7 +13,6 @@ import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
 import { rateRule } from '#src/http/request/rate-limit.ts';
-import { linksWork } from '#src/http/request/read.ts';
 import { schemaCheck } from '#src/http/request/schema-check.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
@@ -45,7 +44,6 @@ export function decideRoutes(deps: HttpDeps) {
       const { action, buyerPolicy = {} } = taken.body;
       const decided = await deps.decide({ action, buyerPolicy });
       if (isRefused(decided)) return refusalAnswer(decided);
-      await linksWork(deps, decided);
       return json(200, decisionShown(notExecuted(decided), links));
     },
     { parse: 'none', ...describe(ROUTES.decide, operation) },

@@ -131,13 +131,16 @@ export function decisionRoutes(deps: HttpDeps) {
       ROUTES.decision.path,
       async ({ params: { id } }) => {
         const decision = DECISION_ID.test(id)
-          ? await findForSure(progress, () => reads.decision.find(id), missing)
+          ? await findForSure(progress, () => reads.decision.find(id), missing, isExecuted)
           : missing;
         return isRefused(decision) ? refusalAnswer(decision) : json(200, decisionShown(decision, links));
       },
       describe(ROUTES.decision, decisionOperation),
     );
 }
+
+const isExecuted = ({ outcome: { status, receiptId } }: DecisionRecord) =>
+  (status === 'succeeded' || status === 'failed') && receiptId !== null;
 
 export function decisionShown(decision: DecisionRecord, links: Links): typeof DecisionResponse.static {
   const said = (found: DecisionRecord['reasons']) => found.map(({ code, message }) => ({ code, message }));

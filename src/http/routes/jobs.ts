@@ -81,7 +81,8 @@ const JOB_ID = new RegExp(ID_PATTERN.job);
 const RECEIPT_ID = new RegExp(ID_PATTERN.receipt);
 
 export function loadJob({ reads, progress }: HttpDeps, id: string) {
-  return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing) : jobMissing;
+  const isFinished = ({ status, receiptId }: JobRecord) => status !== 'running' && receiptId !== null;
+  return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing, isFinished) : jobMissing;
 }
 
 export function loadReceipt({ reads, progress }: HttpDeps, id: string) {

@@ -1,5 +1,4 @@
-// A paid route on the wire: take in, execute, answer 200 or 502 with the receipt, the payment header, and links that
-// work at once. What is executed, and what the body says of it, is each route's own.
+// A paid route on the wire: take in, execute, answer 200 or 502 with the receipt and the payment header. What is executed, and what the body says of it, is each route's own.
 import type { Static, TSchema } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { usd } from '#src/discovery/facts.ts';
@@ -12,7 +11,6 @@ import { countedAs } from '#src/http/request/client-address.ts';
 import { INTAKE_ERRORS, takeInPaid } from '#src/http/request/parse-request.ts';
 import { paymentGate } from '#src/http/request/payment-gate.ts';
 import { rateRule } from '#src/http/request/rate-limit.ts';
-import { linksWork } from '#src/http/request/read.ts';
 import { callOf } from '#src/http/request/request-context.ts';
 import type { SchemaCheck } from '#src/http/request/schema-check.ts';
 import { faultWithJobLink, statusOf, withJobLink } from '#src/http/response/execution-response.ts';
@@ -52,7 +50,7 @@ export function paidRoute<S extends TSchema>(deps: HttpDeps, paid: PaidRoute<S>)
       });
       if (isRefused(done)) return gate.refuse(withJobLink(done, links));
       const { execution } = done;
-      const [headers] = await Promise.all([gate.settled(execution, presented), linksWork(deps, execution)]);
+      const headers = await gate.settled(execution, presented);
       return json(statusOf(execution), done.shown(links), headers);
     },
     { parse: 'none', ...describe(PAID_ROUTES[route], operationOf(deps, paid)) },

@@ -1,3 +1,25 @@
+CREATE TABLE "decisions" (
+	"decision_id" text PRIMARY KEY NOT NULL,
+	"recommendation" text NOT NULL,
+	"confidence" text NOT NULL,
+	"blocking_issues" jsonb NOT NULL,
+	"warnings" jsonb NOT NULL,
+	"reasons" jsonb NOT NULL,
+	"action_hash" text NOT NULL,
+	"policy_hash" text NOT NULL,
+	"facts" jsonb NOT NULL,
+	"created_at" text NOT NULL,
+	"expires_at" text NOT NULL,
+	"outcome_status" text NOT NULL,
+	"job_id" text,
+	"receipt_id" text,
+	"receipt_verified" boolean NOT NULL,
+	"response_status" integer,
+	"error_category" text,
+	"attempts" integer NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "jobs" (
 	"id" text PRIMARY KEY NOT NULL,
 	"status" text NOT NULL,
@@ -18,11 +40,20 @@ CREATE TABLE "jobs" (
 	"position" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "monitoring_hours" (
+	"hour" text PRIMARY KEY NOT NULL,
+	"succeeded" integer NOT NULL,
+	"failed" integer NOT NULL,
+	"position" text NOT NULL,
+	"durations" integer[]
+);
+--> statement-breakpoint
 CREATE TABLE "monitoring_minutes" (
 	"minute" text PRIMARY KEY NOT NULL,
 	"succeeded" integer NOT NULL,
 	"failed" integer NOT NULL,
-	"position" text NOT NULL
+	"position" text NOT NULL,
+	"durations" integer[]
 );
 --> statement-breakpoint
 CREATE TABLE "monitoring_totals" (
@@ -70,6 +101,33 @@ CREATE TABLE "receipts" (
 	"position" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "transparency_checkpoint" (
+	"id" text PRIMARY KEY NOT NULL,
+	"size" bigint NOT NULL,
+	"note" text NOT NULL,
+	"signed_at" text NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "transparency_leaves" (
+	"id" text PRIMARY KEY NOT NULL,
+	"leaf_index" bigint NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "transparency_tiles" (
+	"id" text PRIMARY KEY NOT NULL,
+	"hashes" text NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "transparency_tree" (
+	"id" text PRIMARY KEY NOT NULL,
+	"size" bigint NOT NULL,
+	"edge" text NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "trust_minutes" (
 	"minute" text PRIMARY KEY NOT NULL,
 	"receipts" integer NOT NULL,
@@ -85,10 +143,11 @@ CREATE TABLE "trust_totals" (
 	"position" text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "checkpoints" (
+CREATE TABLE "projection" (
 	"id" text PRIMARY KEY NOT NULL,
-	"position" text NOT NULL,
-	"origin" text NOT NULL
+	"version" bigint NOT NULL,
+	"position" text,
+	"event" text
 );
 --> statement-breakpoint
 CREATE TABLE "retention" (
@@ -99,6 +158,10 @@ CREATE TABLE "retention" (
 	"receipts_purged" bigint NOT NULL
 );
 --> statement-breakpoint
+CREATE INDEX "decisions_newest" ON "decisions" USING btree ("created_at","decision_id");--> statement-breakpoint
+CREATE INDEX "jobs_ended" ON "jobs" USING btree ("updated_at") WHERE "jobs"."status" <> 'running';--> statement-breakpoint
 CREATE INDEX "proofs_newest" ON "proofs" USING btree ("created_at","job_id");--> statement-breakpoint
 CREATE INDEX "proofs_failed_newest" ON "proofs" USING btree ("completed_at","job_id") WHERE "proofs"."status" = 'failed';--> statement-breakpoint
-CREATE INDEX "receipts_unverified" ON "receipts" USING btree ("id") WHERE not "receipts"."verified";
+CREATE INDEX "proofs_ended" ON "proofs" USING btree ("updated_at") WHERE "proofs"."status" <> 'running';--> statement-breakpoint
+CREATE INDEX "receipts_unverified" ON "receipts" USING btree ("id") WHERE not "receipts"."verified";--> statement-breakpoint
+CREATE INDEX "receipts_signed" ON "receipts" USING btree ("signed_at");
