@@ -8,7 +8,7 @@ import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import type { LogConfig } from '#src/config.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import { eventStoreLog } from './event-store.ts';
+import { eventStoreLog } from './stores.ts';
 
 /** There is none where the configuration says. */
 export class NoEventLog extends Error {

@@ -10,7 +10,7 @@ import { secretsPolicyDocument } from '#src/discovery/documents/secrets-policy.t
 import type { Facts } from '#src/discovery/facts.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
 import { documentFacts } from '#src/http/routes/document-facts.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 

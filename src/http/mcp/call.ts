@@ -5,10 +5,8 @@ import { Type } from '@sinclair/typebox';
 import { MCP_TOOLS, type ToolFacts, type ToolName } from '#src/discovery/mcp-tools.ts';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
-import { beginCall, callOf } from '#src/http/request/request-context.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
-import { memberText } from '#src/http/request/strict-json.ts';
-import { invalidRequest } from '#src/http/request/validation-error.ts';
+import { contextOf, setContext } from '#src/http/request/request-context.ts';
+import { invalidRequest, schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
 import type { McpMessage } from './messages.ts';
 import { TOOL_FORMS } from './tools.ts';
@@ -24,19 +22,16 @@ const record = schemaCheck(Type.Record(Type.String(), Type.Unknown()));
 const errorBody = schemaCheck(ErrorBody);
 const checks = new Map(MCP_TOOLS.map(({ name }) => [name, schemaCheck(TOOL_FORMS[name].input)]));
 
-/** `text`: of the message as it was written. */
-export type Incoming = { readonly message: McpMessage; readonly text: string };
-
 /** `outer`: the request that brought it. Never throws: `tell` hears of what should not happen. */
 export async function callTool(
   tool: Known,
-  incoming: Incoming,
+  message: McpMessage,
   outer: Request,
   route: Routed,
   tell: (cause: unknown) => void,
 ): Promise<CallToolResult> {
   try {
-    return await resultOf(tool, await answered(tool, incoming, outer, route));
+    return await resultOf(tool, await answered(tool, message, outer, route));
   } catch (cause) {
     tell(cause);
     return resultOf(tool, faultAnswer(cause));
@@ -44,22 +39,17 @@ export async function callTool(
 }
 
 /** The parameters are read as they came: the SDK's copy of them leaves out a property `__proto__`. */
-function answered(
-  tool: Known,
-  { message, text }: Incoming,
-  outer: Request,
-  route: Routed,
-): Promise<Response> {
+function answered(tool: Known, message: McpMessage, outer: Request, route: Routed): Promise<Response> {
+  const given = member(message.params, 'arguments') ?? {};
   const headers = new Headers();
   const via = outer.headers.get('via');
   if (via !== null) headers.set('via', via);
   if (tool.route.method === 'POST') {
     headers.set('content-type', 'application/json');
     present(member(member(message.params, '_meta'), PAYMENT), headers);
-    const init = { method: 'POST', body: argumentsText(text), headers };
+    const init = { method: 'POST', body: JSON.stringify(given), headers };
     return inner(new Request(urlOf(tool.route.path), init), outer, route);
   }
-  const given = member(message.params, 'arguments') ?? {};
   const faults = checks.get(tool.name)?.faults(given) ?? [];
   if (faults.length > 0) return Promise.resolve(refusalAnswer(invalidRequest(faults)));
   const path = tool.route.path.replace(/:([A-Za-z]+)/g, (_, name) =>
@@ -68,16 +58,10 @@ function answered(
   return inner(new Request(urlOf(path), { headers }), outer, route);
 }
 
-/** As they were written: a route counts the bytes of its body, and other spellings of a value have others. */
-function argumentsText(text: string): string {
-  const params = memberText(text, 'params');
-  return (params === null ? null : memberText(params, 'arguments')) ?? '{}';
-}
-
 /** The same caller under the same id; the headers and what operators see are the outer request's. */
 function inner(request: Request, outer: Request, route: Routed): Promise<Response> {
-  const { id, client } = callOf(outer);
-  beginCall(request, { id, client, headers: new Headers(), seen: { requestId: id, route: null } });
+  const { id, client } = contextOf(outer);
+  setContext(request, { id, client, headers: new Map(), route: null });
   return route(request);
 }
 

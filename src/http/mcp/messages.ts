@@ -2,8 +2,8 @@
 // Requests are judged by their envelope here; what is in `params` is the SDK's and the routes' to judge.
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Refused } from '#src/domain/refusal.ts';
-import type { BodyRefused } from '#src/http/request/json-body.ts';
-import { type SchemaCheck, schemaCheck } from '#src/http/request/schema-check.ts';
+import type { BodyRefused } from '#src/http/request/parse-request.ts';
+import { type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { Closed } from '#src/http/routes/schema-parts.ts';

@@ -14,15 +14,13 @@ import { serverInstructions } from '#src/discovery/mcp-tools.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { readJson } from '#src/http/request/json-body.ts';
+import { limitRate, type ParseDeps, rateRule, readBody, readJson } from '#src/http/request/parse-request.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
-import { limitRate, rateRule } from '#src/http/request/rate-limit.ts';
-import { readBody } from '#src/http/request/read-body.ts';
-import { callOf } from '#src/http/request/request-context.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
-import { callTool, findTool, type Incoming } from './call.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
+import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { callTool, findTool } from './call.ts';
 import { envelopeRefusal, McpAnswer, McpMessage, McpRefusal, malformedCall, mcpMessage } from './messages.ts';
 import { listedTools } from './tools.ts';
 
@@ -31,33 +29,33 @@ const BODY = { maxBytes: requestBodyBytes + mcpEnvelope.bytes, arrivalMs: reques
 const DEPTH = jsonDepth + mcpEnvelope.levels;
 
 /** `route`: the HTTP room's own routes, so that a tool does what its route does. */
-export function mcpRoutes(deps: HttpDeps, route: Routed) {
+export type McpDeps = DocumentDeps & ParseDeps & { readonly logger: Logger };
+
+export function mcpRoutes(deps: McpDeps, route: Routed) {
   const serverFor = servers(deps, route);
   // To read a message costs, whatever is in it; a tool's own rate is its route's.
   const rates = [rateRule('mcp', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
   return new Elysia().post(
     ROUTES.mcp.path,
     async ({ request }) => {
-      const call = callOf(request);
-      const limited = await limitRate(deps.quota, rates, call);
+      const limited = await limitRate(deps.quota, rates, contextOf(request));
       if (limited !== null) return envelopeRefusal(limited);
-      const bytes = await readBody(request, call, deps.clock, BODY);
+      const bytes = await readBody(request, deps.clock, BODY);
       if (!(bytes instanceof Uint8Array)) return envelopeRefusal(bytes);
       const message = readJson(bytes, request.headers, mcpMessage, DEPTH);
       if (isRefused(message)) return envelopeRefusal(message);
-      const malformed = malformedCall(message.value);
+      const malformed = malformedCall(message.body);
       if (malformed !== null) return malformed;
       const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-      const text = new TextDecoder().decode(bytes);
-      await serverFor(request, { message: message.value, text }).connect(transport);
-      return transport.handleRequest(request, { parsedBody: message.value });
+      await serverFor(request, message.body).connect(transport);
+      return transport.handleRequest(request, { parsedBody: message.body });
     },
     { parse: 'none', ...describe(ROUTES.mcp, operation) },
   );
 }
 
 /** A server for each message: the SDK's holds what belongs to one connection. */
-function servers(deps: HttpDeps, route: Routed) {
+function servers(deps: McpDeps, route: Routed) {
   const facts = documentFacts(deps);
   const tools = [...listedTools(facts)];
   const options = {
@@ -66,15 +64,15 @@ function servers(deps: HttpDeps, route: Routed) {
     // One for all: to make one costs more than to answer, and no tool of ours asks for it.
     jsonSchemaValidator: new AjvJsonSchemaValidator(),
   };
-  return (request: Request, incoming: Incoming): Server => {
+  return (request: Request, message: McpMessage): Server => {
     const server = new Server(SERVICE, options);
     const tell = (cause: unknown) =>
-      deps.logger.error('a tool failed outside its route', { requestId: callOf(request).id, cause });
+      deps.logger.error('a tool failed outside its route', { requestId: contextOf(request).id, cause });
     server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
     server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
       const tool = findTool(params.name);
       if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool: see tools/list');
-      return callTool(tool, incoming, request, route, tell);
+      return callTool(tool, message, request, route, tell);
     });
     return server;
   };

@@ -12,13 +12,12 @@ import { requestExample } from '#src/discovery/request-examples.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { TAGS } from '#src/discovery/tags.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
 import { describe } from './operation.ts';
 
 /** `document`: of all groups, this one among them, so it is made when it is first asked for. */
-export function openapiRoutes(deps: HttpDeps, document: () => Promise<string>) {
+export function openapiRoutes(deps: DocumentDeps, document: () => Promise<string>) {
   const serve = publisher(documentFacts(deps))(JSON_TYPE, document);
   return new Elysia().get(
     ROUTES.openapi.path,

@@ -3,9 +3,8 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { DocumentDecoration } from 'elysia';
 import type { RouteFacts } from '#src/discovery/route-facts.ts';
-import type { IntegerParameter } from '#src/http/request/query-string.ts';
-import { ChallengeBody } from '#src/http/response/challenge-body.ts';
-import { ErrorBody } from '#src/http/response/errors.ts';
+import type { IntegerParameter } from '#src/http/request/validation.ts';
+import { ChallengeBody, ErrorBody } from '#src/http/response/errors.ts';
 
 export type Operation = {
   /** The path's only parameter. */

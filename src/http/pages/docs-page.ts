@@ -2,10 +2,9 @@
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
 import { anchorOf, type DescribedOperation, operationSection } from './docs-operation.ts';
 import { type Markup, markup } from './markup.ts';
 import { HTML, pagePolicy, pageText } from './page.ts';
@@ -19,7 +18,7 @@ type InterfaceDocument = {
 type Operation = { readonly method: string; readonly path: string; readonly is: DescribedOperation };
 
 /** `document`: the interface description as it is served. */
-export function docsPageRoutes(deps: HttpDeps, document: () => Promise<string>) {
+export function docsPageRoutes(deps: DocumentDeps, document: () => Promise<string>) {
   const facts = documentFacts(deps);
   const serve = publisher(facts)(HTML, async () =>
     pageText(facts.baseUrl, {

@@ -3,11 +3,12 @@ import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ReadsOf } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { callOf } from '#src/http/request/request-context.ts';
-import { failureLog } from '#src/http/response/error-log.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
+import { failureLog } from '#src/http/response/errors.ts';
+import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { frontPageWords } from './front-page-text.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom, RECENT_PROOFS } from './page.ts';
@@ -15,7 +16,9 @@ import { pagesFrom, RECENT_PROOFS } from './page.ts';
 /** Its list is live: who looks again soon sees what came since. */
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 
-export function frontPageRoutes(deps: HttpDeps) {
+type FrontPageDeps = DocumentDeps & ReadsOf<'proof'> & { readonly logger: Logger };
+
+export function frontPageRoutes(deps: FrontPageDeps) {
   const page = pagesFrom(deps.settings.baseUrl);
   const words = frontPageWords(documentFacts(deps));
   const tell = failureLog(deps, 'front page without proofs');
@@ -28,7 +31,7 @@ export function frontPageRoutes(deps: HttpDeps) {
           title: `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`,
           description: words.description,
           path: ROUTES.frontPage.path,
-          content: markup`${words.opening}${recentProofs(await newest(deps, (cause) => tell(callOf(request).id, cause)))}${words.closing}`,
+          content: markup`${words.opening}${recentProofs(await newest(deps, (cause) => tell(contextOf(request).id, cause)))}${words.closing}`,
         },
         CACHE_BRIEFLY,
       ),
@@ -38,7 +41,7 @@ export function frontPageRoutes(deps: HttpDeps) {
 
 /** null: the read models are away, which the rest of the page does not need. */
 async function newest(
-  { reads }: HttpDeps,
+  { reads }: ReadsOf<'proof'>,
   tell: (cause: unknown) => void,
 ): Promise<readonly ProofRecord[] | null> {
   try {

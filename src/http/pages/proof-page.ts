@@ -6,17 +6,24 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
-import { type Standing, standingOf } from '#src/http/response/proof-status.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
+import { type Standing, type StandingDeps, standingOf } from '#src/http/routes/verify.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom, RECENT_PROOFS } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
 
-export function proofPageRoutes(deps: HttpDeps) {
+type ProofPageDeps = StandingDeps &
+  Settings<'baseUrl'> & {
+    readonly verifyScript: string;
+    readonly transparency: Pick<Transparency, 'latest'>;
+  };
+
+export function proofPageRoutes(deps: ProofPageDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   return new Elysia().get(

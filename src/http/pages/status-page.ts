@@ -2,16 +2,15 @@
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { readInteger } from '#src/http/request/query-string.ts';
+import { readInteger } from '#src/http/request/validation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
-import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
 import { type PageAnswer, pagesFrom } from './page.ts';
-import { processPlots } from './status-process-plots.ts';
 import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-text.ts';
 import { windowPlots } from './status-window-plots.ts';
 
@@ -20,12 +19,12 @@ const DESCRIPTION = 'How this relay does: executions, failures, durations and la
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
+export function statusPageRoutes(deps: Moment & Settings<'baseUrl'>, summaries: Summaries) {
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
     return {
       title: summary.ok ? 'Status: ok' : 'Status: attention',
-      content: statusOf(summary, deps.clock.now()),
+      content: statusOf(summary),
     };
   });
   const page = pagesFrom(deps.settings.baseUrl);
@@ -46,7 +45,7 @@ export function statusPageRoutes(deps: HttpDeps, summaries: Summaries) {
   );
 }
 
-function statusOf(summary: MonitoringResponse, nowMs: number): Markup {
+function statusOf(summary: MonitoringResponse): Markup {
   const { attention, windowMs: shown, lastUpdatedAt } = { ...summary, ...summary.stats };
   const reasons =
     attention.length === 0
@@ -59,8 +58,6 @@ ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
 <div class="plots">${windowPlots(summary)}</div>
 <h2>Recent failures</h2>${failures(summary)}
-<h2>This process</h2><p class="muted">Of the process that answered, over its last hour; gone when it ends. Others may do otherwise.</p>
-<div class="plots">${processPlots(summary, nowMs)}</div>
 <p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
 Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
 }

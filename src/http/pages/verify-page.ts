@@ -2,14 +2,20 @@
 import { Elysia } from 'elysia';
 import { pathTemplate } from '#src/discovery/route-facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
 
-export function verifyPageRoutes(deps: HttpDeps) {
+type VerifyPageDeps = Settings<'baseUrl'> & {
+  readonly verifyScript: string;
+  readonly transparency: Pick<Transparency, 'latest'>;
+};
+
+export function verifyPageRoutes(deps: VerifyPageDeps) {
   const { transparency } = deps;
   const base = deps.settings.baseUrl.replace(/\/+$/, '');
   const page = pagesFrom(base, deps.verifyScript);

@@ -2,11 +2,12 @@
 // log held at the request, and what was just written is waited for so that its links work at once.
 import { LIMITS } from '#src/domain/limits.ts';
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { HttpDeps, Progress } from '#src/http/deps.ts';
+import type { ProgressOf } from '#src/http/deps.ts';
+import type { Logger } from '#src/ports/logger.ts';
 
 /** `find` answers null, or a refusal that a later event may turn round (`receipt_not_ready`). */
 export async function findForSure<T extends object, R extends Refused>(
-  progress: Pick<Progress, 'reachedHead'>,
+  progress: ProgressOf<'reachedHead'>['progress'],
   find: () => Promise<T | R | null>,
   missing: R,
 ): Promise<T | R> {
@@ -25,7 +26,7 @@ export async function findForSure<T extends object, R extends Refused>(
 
 /** `position`: of what was written. The result stands whether or not the read models come after in time. */
 export async function linksWork(
-  { progress, logger }: Pick<HttpDeps, 'progress' | 'logger'>,
+  { progress, logger }: ProgressOf<'caughtUp'> & { readonly logger: Logger },
   { position }: { readonly position: string },
 ): Promise<void> {
   try {

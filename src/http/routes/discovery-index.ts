@@ -6,10 +6,9 @@ import { apiIndex } from '#src/discovery/documents/api-index.ts';
 import { documentIndex, JSON_TYPE } from '#src/discovery/documents/discovery-index.ts';
 import { mcpManifest } from '#src/discovery/documents/mcp-manifest.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { describe, unlisted } from '#src/http/openapi/operation.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
-import { documentFacts } from './document-facts.ts';
+import { type DocumentDeps, documentFacts } from './document-facts.ts';
 import { heading, paymentTerms } from './document-schemas.ts';
 import { Closed, Link } from './schema-parts.ts';
 
@@ -74,7 +73,7 @@ const McpManifest = Closed({
   documentation: Link,
 });
 
-export function indexDocumentRoutes(deps: HttpDeps) {
+export function indexDocumentRoutes(deps: DocumentDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
   const published = (document: () => unknown) => publish(JSON_TYPE, () => JSON.stringify(document()));

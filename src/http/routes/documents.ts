@@ -8,14 +8,13 @@ import { quickstartDocument } from '#src/discovery/documents/quickstart.ts';
 import { secretsPolicyDocument } from '#src/discovery/documents/secrets-policy.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
-import { documentFacts } from './document-facts.ts';
+import { type DocumentDeps, documentFacts } from './document-facts.ts';
 import { CatalogDocument, QuickstartDocument } from './document-schemas.ts';
 import { CapabilitiesDocument, PricingDocument, SecretsPolicyDocument } from './document-schemas-rules.ts';
 
-export function documentRoutes(deps: HttpDeps) {
+export function documentRoutes(deps: DocumentDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
   const serve = (document: (facts: Facts) => object) =>

@@ -5,19 +5,16 @@ import { Elysia } from 'elysia';
 import { handoffCapabilities } from '#src/discovery/documents/handoff-capabilities.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { HandoffActions, HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { isRefused } from '#src/domain/refusal.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
-import { rateRule } from '#src/http/request/rate-limit.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
-import { type Invalid, invalid } from '#src/http/request/validation-error.ts';
+import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import { type Invalid, invalid, schemaCheck } from '#src/http/request/validation.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
-import { documentFacts } from './document-facts.ts';
+import { type DocumentDeps, documentFacts } from './document-facts.ts';
 import { HandoffCapabilities, HandoffResponse } from './handoff-schemas.ts';
 import { policyOf, verdictShown } from './policy.ts';
 import { Closed } from './schema-parts.ts';
@@ -26,7 +23,14 @@ import { Closed } from './schema-parts.ts';
 const check = schemaCheck(Closed({ ...HandoffRequest.properties, actions: Type.Optional(Type.Unknown()) }));
 const actionsCheck = schemaCheck(HandoffActions);
 
-export function handoffRoutes(deps: HttpDeps) {
+export type HandoffDeps = ParseDeps &
+  DocumentDeps & {
+    handOffBrowser(
+      request: HandoffRequest,
+    ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
+  };
+
+export function handoffRoutes(deps: HandoffDeps) {
   const { settings } = deps;
   const rates = [rateRule('handoff', settings.rateLimitPerMinute)];
   const facts = documentFacts(deps);
@@ -35,7 +39,7 @@ export function handoffRoutes(deps: HttpDeps) {
     .post(
       ROUTES.handoff.path,
       async ({ request }) => {
-        const taken = await takeIn(deps, request, { rates, check });
+        const taken = await parseRequest(deps, request, { rates, check });
         if (isRefused(taken)) return refusalAnswer(taken);
         const actions = readActions(taken.body.actions);
         if ('refused' in actions) return refusalAnswer(actions);
@@ -58,7 +62,10 @@ function readActions(given: unknown): HandoffRequest['actions'] | Invalid<'inval
   return invalid('invalid_handoff_actions', message, actionsCheck.faults(given), '/actions');
 }
 
-function responseOf({ verdict, warnings }: Handoff, settings: HttpSettings): typeof HandoffResponse.static {
+function responseOf(
+  { verdict, warnings }: Handoff,
+  settings: DocumentDeps['settings'],
+): typeof HandoffResponse.static {
   const links = linksFrom(settings.baseUrl);
   return {
     ...verdictShown(verdict),
@@ -79,7 +86,7 @@ const operation = {
   body: HandoffRequest,
   answers: { 200: ['The package, or why the target is refused.', HandoffResponse] } as const,
   errors: {
-    ...INTAKE_ERRORS,
+    ...BODY_ERRORS,
     400: 'The request is malformed, or an action is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },

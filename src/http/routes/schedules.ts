@@ -10,19 +10,22 @@ import {
   type Schedule,
   SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
-import { isRefused } from '#src/domain/refusal.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
-import { rateRule } from '#src/http/request/rate-limit.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
-import { type InputFault, type Invalid, invalid, MAX_FAULTS } from '#src/http/request/validation-error.ts';
+import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import {
+  type InputFault,
+  type Invalid,
+  invalid,
+  MAX_FAULTS,
+  schemaCheck,
+} from '#src/http/request/validation.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
-import { documentFacts } from './document-facts.ts';
+import { type DocumentDeps, documentFacts } from './document-facts.ts';
 import { requestShown, verdictShown } from './policy.ts';
 import { ScheduleCapabilities, SchedulePreviewResponse } from './schedule-schemas.ts';
 import { Closed } from './schema-parts.ts';
@@ -42,7 +45,14 @@ const typeCheck = schemaCheck(
 const onceCheck = schemaCheck(OnceSchedule);
 const dailyCheck = schemaCheck(DailySchedule);
 
-export function scheduleRoutes(deps: HttpDeps) {
+export type ScheduleDeps = ParseDeps &
+  DocumentDeps & {
+    previewSchedule(
+      request: SchedulePreviewRequest,
+    ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
+  };
+
+export function scheduleRoutes(deps: ScheduleDeps) {
   const { settings } = deps;
   const rates = [rateRule('schedule-preview', settings.rateLimitPerMinute)];
   const facts = documentFacts(deps);
@@ -53,7 +63,7 @@ export function scheduleRoutes(deps: HttpDeps) {
     .post(
       ROUTES.schedulePreview.path,
       async ({ request }) => {
-        const taken = await takeIn(deps, request, { rates, check });
+        const taken = await parseRequest(deps, request, { rates, check });
         if (isRefused(taken)) return refusalAnswer(taken);
         const schedule = readSchedule(taken.body.schedule);
         if ('refused' in schedule) return refusalAnswer(schedule);
@@ -95,7 +105,7 @@ function faultsOf(given: unknown): InputFault[] {
 
 function responseOf(
   { schedule, nextRuns, localTimes, webhook, warnings }: SchedulePreview,
-  settings: HttpSettings,
+  settings: DocumentDeps['settings'],
 ): typeof SchedulePreviewResponse.static {
   const links = linksFrom(settings.baseUrl);
   const { target, normalized } = requestShown(webhook);
@@ -125,7 +135,7 @@ const operation = {
   body: SchedulePreviewRequest,
   answers: { 200: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse] } as const,
   errors: {
-    ...INTAKE_ERRORS,
+    ...BODY_ERRORS,
     400: 'The request is malformed, or the schedule is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },

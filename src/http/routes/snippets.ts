@@ -4,10 +4,9 @@ import { Elysia } from 'elysia';
 import { JSON_TYPE } from '#src/discovery/documents/discovery-index.ts';
 import { snippetsDocument } from '#src/discovery/documents/snippets.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
-import { documentFacts } from './document-facts.ts';
+import { type DocumentDeps, documentFacts } from './document-facts.ts';
 import { heading, Path, paymentTerms } from './document-schemas.ts';
 import { Closed, Link } from './schema-parts.ts';
 import { SnippetShown } from './snippet-schemas.ts';
@@ -27,7 +26,7 @@ const SnippetsDocument = Closed({
   links: Type.Record(Type.String(), Link),
 });
 
-export function snippetRoutes(deps: HttpDeps) {
+export function snippetRoutes(deps: DocumentDeps) {
   const facts = documentFacts(deps);
   const serve = publisher(facts)(JSON_TYPE, () => JSON.stringify(snippetsDocument(facts)));
   return new Elysia().get(

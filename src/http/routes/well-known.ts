@@ -14,13 +14,12 @@ import { robotsText } from '#src/discovery/documents/robots.ts';
 import { x402Items, x402Manifest } from '#src/discovery/documents/x402-manifest.ts';
 import { iconIco, iconSvg } from '#src/discovery/icon.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { describe, unlisted } from '#src/http/openapi/operation.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { CACHE_SHORTLY } from '#src/http/response/json.ts';
-import { documentFacts } from './document-facts.ts';
+import { type DocumentDeps, documentFacts } from './document-facts.ts';
 
-export function wellKnownRoutes(deps: HttpDeps) {
+export function wellKnownRoutes(deps: DocumentDeps) {
   const facts = documentFacts(deps);
   const publish = publisher(facts);
   const json = (mediaType: string, document: () => unknown) =>

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { processMeter } from '#src/http/instrumentation.ts';
 import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
-import { HISTORY_MINUTES, processMetrics } from '#src/http/process-metrics.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, stats } from '#test/support/http-deps.ts';
 
@@ -60,13 +60,6 @@ test('series: a clock that went back leaves one bucket', () => {
 type Body = {
   series: { at: string; succeeded: number; failed: number; durationMs: unknown }[];
   durations: unknown;
-  history: {
-    at: string;
-    requests: number;
-    p50Ms: number | null;
-    p99Ms: number | null;
-    lagMs: number | null;
-  }[];
 };
 
 test('series: each bucket with its time, its counts and its durations, empty ones among them', async () => {
@@ -101,81 +94,17 @@ test('series: each bucket with its time, its counts and its durations, empty one
   assert.deepEqual(durations, { p50Ms: 120, p95Ms: 480 });
 });
 
-test('history: of this process, with the lag where it was looked at', async () => {
-  const minute = Math.floor(NOW / MINUTE);
-  const world = fakeWorld({
-    clock: { ...systemClock(), now: () => NOW },
-    progress: {
-      lagHistory: () => [
-        { minute, lagMs: 7 },
-        { minute: minute - 2, lagMs: 0 },
-      ],
-    },
-  });
-  const client = clientOf(world);
-  await client.call('/health/live');
-  const { history } = (await client.get(MONITORING)).body as Body;
-  const at = (ago: number) => new Date((minute - ago) * MINUTE).toISOString();
-  const [before, now] = history;
-  assert.equal(history.length, 2);
-  assert.deepEqual(before, { at: at(2), requests: 0, p50Ms: null, p99Ms: null, lagMs: 0 });
-  // The call before, and the description that the client looked up to check its answer.
-  assert.deepEqual([now?.at, now?.requests, now?.lagMs], [at(0), 2, 7]);
-  assert.ok(typeof now?.p50Ms === 'number' && typeof now.p99Ms === 'number' && now.p50Ms <= now.p99Ms);
-});
-
-/** A clock that is set by hand; answers take `took` ms. */
-function meterOf() {
-  const time = { now: NOW, monotonic: 0 };
-  const meter = processMetrics({ ...systemClock(), now: () => time.now, monotonic: () => time.monotonic });
-  const answer = (took: number) => {
-    const end = meter.begin();
-    time.monotonic += took;
-    end();
-  };
-  return { time, meter, answer };
-}
-
-test('history: percentiles by minute, of the last hour only, oldest first', () => {
-  const { time, meter, answer } = meterOf();
-  for (let passed = 0; passed < 200; passed++) {
-    answer(10);
-    answer(20 + passed);
-    time.now += MINUTE;
+test('process: all requests are counted, and the percentiles are of the last answers', () => {
+  const time = { monotonic: 0 };
+  const meter = processMeter({ monotonic: () => time.monotonic });
+  assert.deepEqual(meter.read(), { uptimeMs: 0, requests: 0, inFlight: 0, p50Ms: 0, p99Ms: 0 });
+  for (let i = 0; i < 3000; i++) {
+    meter.begin();
+    meter.answered(i < 1500 ? 5000 : 10);
   }
-  time.now -= MINUTE;
-  const history = meter.history([]);
-  assert.equal(history.length, HISTORY_MINUTES);
-  const minute = Math.floor(time.now / MINUTE) * MINUTE;
-  assert.deepEqual(history.at(-1), {
-    at: new Date(minute).toISOString(),
-    requests: 2,
-    p50Ms: 219,
-    p99Ms: 219,
-    lagMs: null,
-  });
-  assert.equal(history[0]?.at, new Date(minute - 59 * MINUTE).toISOString());
-  time.now += HOUR;
-  assert.deepEqual(meter.history([]), []);
-});
-
-test('history: of very many answers in a minute it keeps the last, and counts all', () => {
-  const { meter, answer } = meterOf();
-  for (let i = 0; i < 1000; i++) answer(i < 744 ? 5000 : 10);
-  const [entry] = meter.history([]);
-  assert.deepEqual([entry?.requests, entry?.p50Ms, entry?.p99Ms], [1000, 10, 10]);
-  assert.equal(meter.read().requests, 1000);
-});
-
-test('history: a wall clock that jumps back and forth leaves at most an hour of entries', () => {
-  const { time, meter, answer } = meterOf();
-  for (let i = 0; i < 500; i++) {
-    time.now = NOW + (i % 2 === 0 ? i : -i) * MINUTE;
-    answer(1);
-  }
-  time.now = NOW;
-  assert.ok(meter.history([]).length <= HISTORY_MINUTES);
-  for (const { at } of meter.history([])) assert.ok(Date.parse(at) <= NOW);
+  meter.begin();
+  time.monotonic = 1234.5;
+  assert.deepEqual(meter.read(), { uptimeMs: 1234, requests: 3001, inFlight: 1, p50Ms: 10, p99Ms: 10 });
 });
 
 test('windows that are asked for at once share one query, on the page and the endpoint; other windows have theirs', async () => {
