@@ -3,7 +3,6 @@
 
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import { type Checkpoint, readCheckpoints, tryProjectorLock, writeBatch } from './checkpoint.ts';
 import { foldChanges, type JudgedEvent, keysOf, planChanges } from './fold.ts';
 import { withLeaves } from './leaves.ts';
@@ -51,12 +50,11 @@ export type Projector = {
   /** Names the models' checkpoint. */
   readonly set: string;
   readonly shapes: readonly TableShape[];
-  readonly sha256: Sha256;
 };
 
 /** `told`: what of the models' rows stood there when the session began; their events up to it change nothing. */
 export async function projectBatch(
-  { db, models, set, shapes, sha256 }: Projector,
+  { db, models, set, shapes }: Projector,
   told: ReadonlyMap<string, string>,
   events: readonly JudgedEvent[],
   from: Checkpoint | null,
@@ -71,7 +69,7 @@ export async function projectBatch(
       // Later on a set's own checkpoint tells of rows that were taken back; before the first batch it has none.
       if (from === null && !(await stillTold(tx, told, begun))) throw new Overtaken();
       await writeModelVersions(tx, begun);
-      const grown = await withLeaves({ shapes, sha256 }, events, (keys) => loadRows(tx, shapes, keys));
+      const grown = await withLeaves(shapes, events, (keys) => loadRows(tx, shapes, keys));
       const changes = planChanges(models, grown, told);
       const rows = await loadRows(tx, shapes, keysOf(changes));
       const parts = writeParts(shapes, foldChanges(rows, changes));

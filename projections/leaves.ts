@@ -1,7 +1,6 @@
 // The leaves that events add to the transparency tree, found of the rows that are about to change: in the batch's own
 // transaction, so that no two projectors number a leaf alike, and in a rebuild of the rows that it has folded so far.
 // What is a leaf and how the tree is hashed it leaves to the domain, what rows come of it to the model.
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import { isLeaf, leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
@@ -12,18 +11,13 @@ import { readTree } from './transparency/query.ts';
 const TABLE = 'transparency_tree';
 const KEY = 'all';
 
-export type GrowDeps = {
-  /** The tables that are written: without the tree's among them nothing is read, and nothing grows. */
-  readonly shapes: readonly TableShape[];
-  readonly sha256: Sha256;
-};
-
 /**
- * The same events, each leaf with its place in the tree. `load`: the stored rows of these keys; asked at most once, and
+ * The same events, each leaf with its place in the tree. `shapes`: the tables that are written; without the tree's among
+ * them nothing is read, and nothing grows. `load`: the stored rows of these keys; asked at most once, and
  * not at all where no leaf is among the events. Leaves up to the position of the stored tree stand in it already.
  */
 export async function withLeaves(
-  { shapes, sha256 }: GrowDeps,
+  shapes: readonly TableShape[],
   events: readonly JudgedEvent[],
   load: (keys: ReadonlyMap<string, ReadonlySet<string>>) => Promise<Rows>,
 ): Promise<readonly JudgedEvent[]> {
@@ -34,13 +28,13 @@ export async function withLeaves(
   const grown: JudgedEvent[] = [];
   for (const judged of events) {
     const isNew = judged.position > after && isLeaf(judged.event);
-    const data = isNew ? await leafData(judged.event, sha256) : null;
+    const data = isNew ? leafData(judged.event) : null;
     if (data === null) {
       grown.push(judged);
       continue;
     }
     const index = tree.size;
-    const appended = await appendLeaf(tree, data, sha256);
+    const appended = appendLeaf(tree, data);
     tree = appended.tree;
     grown.push({ ...judged, facts: { ...judged.facts, leaf: { index, data, ...appended } } });
   }

@@ -1,7 +1,6 @@
 // One page after the other folded into the tables beside the live ones: rows, counts and the rebuild's own checkpoint
 // in one transaction, so that a rebuild that was killed goes on where it was.
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import {
@@ -26,7 +25,6 @@ export type Build = {
   readonly models: readonly ReadModel[];
   readonly shapes: readonly TableShape[];
   readonly json: JsonColumns;
-  readonly sha256: Sha256;
   /** Names the rebuild's checkpoint, in its own schema. */
   readonly set: string;
 };
@@ -71,7 +69,7 @@ export async function foldPage(
   const { place, shapes } = build;
   await workIn(tx.db, place, 'beside');
   const load = (keys: Keys) => rowsFor(tx.db, build, fold, keys);
-  const changes = planUpTo(build, page.position, await withLeaves(build, page.judged, load), targets);
+  const changes = planUpTo(build, page.position, await withLeaves(build.shapes, page.judged, load), targets);
   const rows = await load(keysOf(changes));
   const there = new Map([...rows].map(([table, found]) => [table, keysThere(found)]));
   const isThere = (table: string, key: string) => there.get(table)?.has(key) === true;

@@ -1,7 +1,6 @@
 // A rebuild: read models told anew from the log beside the live ones, which are read on meanwhile; verified; swapped in
 // one transaction, or compared. What events mean, how they are judged and folded is the projector's own code.
 import { sql } from 'drizzle-orm';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
@@ -40,7 +39,6 @@ export type RebuildDeps = {
   readonly store: RebuildStore<Db>;
   readonly judgeReceipt: JudgeReceipt;
   /** For the transparency log's tree. */
-  readonly sha256: Sha256;
   readonly clock: Clock;
 };
 
@@ -134,7 +132,7 @@ async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work
   const fits = (checkpoint: Checkpoint) => logHolds(log, [checkpoint]);
   const stands = await findStanding(store, place, { identity, set, until: lowest(targets), fits });
   const standing = stands ?? (await makeBeside(store, place, identity));
-  const build = { place, models, shapes, json: jsonColumns(models), set, sha256: deps.sha256 };
+  const build = { place, models, shapes, json: jsonColumns(models), set };
   const jobs = await jobsKnown(store);
   const before = standing.counts.handled;
   const report = ({ counts: { handled, started } }: Pick<Fold, 'counts'>) => {

@@ -119,7 +119,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   async function runSession(): Promise<void> {
     const db: Db = await deps.store.open();
     const set = modelSet(models);
-    const projector = { db, models, set, shapes: tableShapes(models), sha256: deps.sha256 };
+    const projector = { db, models, set, shapes: tableShapes(models) };
     const standing = await standingRows({ ...deps, notice }, projector);
     state.refused = false;
     const after = standing.checkpoint?.position ?? null;

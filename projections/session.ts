@@ -2,7 +2,6 @@
 // follows who does. When to give up and begin anew it leaves to the runner.
 
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -23,7 +22,6 @@ export type RunnerDeps = {
   readonly store: Pick<ReadStore<Db>, 'open' | 'disposable'>;
   readonly judgeReceipt: JudgeReceipt;
   /** For the transparency log's tree. */
-  readonly sha256: Sha256;
   readonly clock: Clock;
   readonly logger: Logger;
 };

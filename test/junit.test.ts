@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readJunit, titleKey } from './junit.ts';
+import { readJunit } from './junit.ts';
 
 const BUN = `<testsuites name="bun test" tests="5">
   <testsuite name="test/a.test.ts" file="test/a.test.ts">
@@ -26,18 +26,26 @@ const DENO = `<testsuites name="deno test" tests="5">
     <testcase name="outer &gt; four" classname="ext:deno_node/testing.ts"><failure message="x">x</failure></testcase>
   </testsuite></testsuites>`;
 
-const rows = (xml: string) => readJunit(xml).map(({ title, outcome }) => `${outcome} ${titleKey(title)}`);
+/** Suites in one order: Bun lists the innermost first, Deno the outermost. */
+const titleKey = (title: string) => title.split(' > ').sort().join(' > ');
+const rows = (xml: string) =>
+  readJunit(xml).map(({ title, file, outcome }) => `${outcome} ${file} ${titleKey(title)}`);
 
-test('junit: both reports of the same tests read the same', () => {
-  const expected = ['passed one <1>', 'skipped two', 'passed inner > outer > three', 'failed four > outer'];
+test('junit: the reports of Bun and Deno on the same tests read the same', () => {
+  const expected = [
+    'passed test/a.test.ts one <1>',
+    'skipped test/a.test.ts two',
+    'passed test/a.test.ts inner > outer > three',
+    'failed test/a.test.ts four > outer',
+  ];
   assert.deepEqual(rows(BUN), expected);
   assert.deepEqual(rows(DENO), expected);
 });
 
-test('junit: a suite that failed by itself stays, as its hooks may have', () => {
+test('junit: a suite whose hooks failed is reported, its tests too', () => {
   const suite = '<testcase name="outer" classname="./a"><failure message="hook">x</failure></testcase>';
-  const inside = '<testcase name="outer &gt; one" classname="ext"></testcase>';
-  assert.deepEqual(rows(suite + inside), ['failed outer', 'passed one > outer']);
+  const inside = '<testcase name="outer &gt; one" classname="ext:x"></testcase>';
+  assert.deepEqual(rows(suite + inside), ['failed a outer', 'passed a one > outer']);
 });
 
-test('junit: no report, no tests', () => assert.deepEqual(readJunit(''), []));
+test('junit: an empty report has no tests', () => assert.deepEqual(readJunit(''), []));

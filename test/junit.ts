@@ -1,8 +1,10 @@
 // Reads the JUnit report of a test run: the form that `bun test` and `deno test` have in common.
 
 export type CaseResult = {
-  /** The test's title; a suite's stands before it, as in `suite > test`. */
+  /** The test's title, after its suite's as in `suite > test`. */
   readonly title: string;
+  /** Path of the test file from the root; empty if the report does not name it. */
+  readonly file: string;
   readonly outcome: 'passed' | 'failed' | 'skipped';
 };
 
@@ -10,25 +12,34 @@ export function readJunit(xml: string): CaseResult[] {
   const found = [...xml.matchAll(/<testcase\b([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)];
   const cases = found.map(([, attributes = '', content = '']): CaseResult => {
     const name = attribute(attributes, 'name');
-    // Bun names the file apart and the suites here, the innermost first; Deno names the file here
-    const suites = attribute(attributes, 'file') === '' ? '' : attribute(attributes, 'classname');
-    return { title: suites === '' ? name : `${suites} > ${name}`, outcome: outcomeOf(content) };
+    const file = attribute(attributes, 'file');
+    const group = attribute(attributes, 'classname');
+    // Bun has the file in an attribute of its own and the suites in `classname`; Deno has the file in `classname`,
+    // except for steps of a suite, which carry the name of Deno's own module
+    if (file === '') return { title: name, file: fileOf(group), outcome: outcomeOf(content) };
+    return { title: group === '' ? name : `${group} > ${name}`, file, outcome: outcomeOf(content) };
   });
-  return cases.filter((result) => !isSuite(result, cases));
+  const named = cases.map((result) =>
+    result.file === '' ? { ...result, file: suiteFile(result, cases) } : result,
+  );
+  return named.filter((result) => !isSuite(result, named));
+}
+
+const fileOf = (path: string): string => (path.startsWith('ext:') ? '' : path.replace(/^\.\//, ''));
+
+function suiteFile({ title }: CaseResult, cases: readonly CaseResult[]): string {
+  return cases.find(({ title: suite, file }) => file !== '' && title.startsWith(`${suite} > `))?.file ?? '';
 }
 
 const outcomeOf = (content: string): CaseResult['outcome'] =>
   /<(failure|error)\b/.test(content) ? 'failed' : /<skipped\b/.test(content) ? 'skipped' : 'passed';
 
-/** Deno lists a suite beside its tests: no test of its own, save where it failed and none of them did. */
-function isSuite({ title, outcome }: CaseResult, cases: readonly CaseResult[]): boolean {
-  const inside = cases.filter((other) => other.title.startsWith(`${title} > `));
+/** Deno lists a suite beside its tests: it is no test of its own, unless it failed and none of its tests did. */
+function isSuite({ title, file, outcome }: CaseResult, cases: readonly CaseResult[]): boolean {
+  const inside = cases.filter((other) => other.file === file && other.title.startsWith(`${title} > `));
   if (inside.length === 0) return false;
   return outcome !== 'failed' || inside.some((other) => other.outcome === 'failed');
 }
-
-/** The same for both runtimes, whatever the order in which they name suites. */
-export const titleKey = (title: string): string => title.split(' > ').sort().join(' > ');
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 

@@ -1,76 +1,110 @@
-// `bun run test [bun|deno] [part of a path …]`: every test file under Bun, then every one under Deno, each in a process
-// of its own, two at a time and two more of those that mostly wait, the journeys last. The last line is the sum of both.
-// A file that ran no test, a run that ended badly, a test skipped without a stated requirement and a test that only one
-// of the two saw count as failed.
+// The test runner. Its last line is the sum of all runs: `N passed, N failed[, N skipped]`.
+//
+//   bun test/run.ts [part …]           the fast set under Bun: what `bun run test` runs
+//   bun test/run.ts --deno [part …]    what depends on the runtime, under Deno, and `deno check`
+//   bun test/run.ts --full [part …]    every file under Bun, then every file under Deno, with long property runs
+//
+// A part selects the files whose path contains it. Files of the in-process rooms share processes; every other file has
+// a process of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
+// skipped without a stated requirement.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CaseResult, readJunit, titleKey } from './junit.ts';
+import { type CaseResult, readJunit } from './junit.ts';
+import { SHARED_POSTGRES, sharedPostgres } from './support/postgres.ts';
 import { makePristine, PRISTINE } from './support/pristine.ts';
 import type { SkipNote } from './support/requirements.ts';
 
-const RUNTIMES = ['bun', 'deno'] as const;
-type RuntimeName = (typeof RUNTIMES)[number];
+type Runtime = 'bun' | 'deno';
 
-type FileResult = {
-  readonly runtime: RuntimeName;
-  readonly file: string;
+/** Files that run in one process, one after another. */
+type Batch = readonly string[];
+
+type BatchResult = {
+  readonly runtime: Runtime;
+  readonly batch: Batch;
   readonly cases: readonly CaseResult[];
   readonly notes: readonly SkipNote[];
-  /** What is wrong beside failed tests. */
+  /** What is wrong besides failed tests. */
   readonly faults: readonly string[];
 };
 
+/** Rooms whose tests start no process and share nothing but the module cache. */
+const IN_PROCESS = /^test\/(app|architecture|discovery|domain|http|usecases|verify)\//;
+const BATCH_COUNT = 4;
+
+/** Long outages and load over several processes: `--full` only. Their rules have a faster test in the fast set. */
+const FULL_ONLY =
+  /^test\/journeys\/(cluster-(eventstore|sqlite)|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop))\.test/;
+
+const DENO_SET =
+  /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
+
+/** Started first: the run ends when the longest file does. */
+const LONGEST = /^test\/(demo\/demo|cli\/(pay|keys)|journeys\/(paid-|cluster-|faults-|refused))/;
+
+/** Files in parallel: two cores, and most journeys wait for leases, time limits and outages. */
+const LANES = 5;
 const FILE_LIMIT_MS = 5 * 60_000;
-/** Bun's own default of 5 s is short for a test that starts processes. */
+/** Bun's default of 5 s is short for a test that starts processes. */
 const TEST_LIMIT_MS = 120_000;
 
 const root = join(import.meta.dirname, '..');
 const scratch = mkdtempSync(join(tmpdir(), 'relay-tests-'));
-const pristine = join(scratch, 'pristine');
+const shared: Record<string, string> = {};
 
 async function main(args: readonly string[]): Promise<number> {
-  const runtimes = RUNTIMES.filter((name) => args[0] === name || (args[0] !== 'bun' && args[0] !== 'deno'));
-  const files = testFiles(runtimes.length === 1 ? args.slice(1) : args);
-  const results: FileResult[] = [];
-  await makePristine(pristine);
-  for (const runtime of runtimes) {
-    const command = runtime === 'bun' ? process.execPath : denoBinary();
-    results.push(...(await inLanes(files, (file) => runFile(runtime, command, file))));
+  const set = args.find((arg) => arg.startsWith('--')) ?? '--fast';
+  const parts = args.filter((arg) => !arg.startsWith('--'));
+  const all = globSync('test/**/*.test.ts', { cwd: root }).sort();
+  const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
+  const fast = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
+  const deno = selected.filter((file) => parts.length > 0 || DENO_SET.test(file));
+  shared[PRISTINE] = join(scratch, 'pristine');
+  await makePristine(shared[PRISTINE]);
+  const postgres = await sharedPostgres();
+  if (postgres !== null) shared[SHARED_POSTGRES] = postgres.url;
+  if (set === '--full') shared.RELAY_TEST_LONG = '1';
+  const results: BatchResult[] = [];
+  try {
+    if (set === '--fast') results.push(...(await runAll('bun', fast)));
+    if (set === '--full') results.push(...(await runAll('bun', selected)));
+    if (set === '--full') results.push(...(await runAll('deno', selected)));
+    if (set === '--deno') results.push(...(await runAll('deno', deno)));
+  } finally {
+    await postgres?.remove();
   }
-  return summary(runtimes, results, runtimes.length === 2 ? differences(results) : []);
+  const checked = set === '--deno' && parts.length === 0 ? denoCheck() : [];
+  return summary(results, checked);
 }
 
-/** They wait for leases, time limits and outages nearly all of their time. */
-const MOSTLY_WAITING =
-  /^test\/journeys\/(cluster|faults|paid-processes|refused-starts-event-store|shared-postgres|stop)/;
-
-/** Results in the files' order. */
-async function inLanes<T>(files: readonly string[], work: (file: string) => Promise<T>): Promise<T[]> {
-  const results = new Map<string, T>();
-  const patient = files.filter((file) => MOSTLY_WAITING.test(file)).values();
-  const others = files.filter((file) => !MOSTLY_WAITING.test(file)).values();
-  const lane = async (...queues: readonly IterableIterator<string>[]) => {
-    for (const queue of queues) for (const file of queue) results.set(file, await work(file));
+/** Runs the files in lanes; results in the files' order. */
+async function runAll(runtime: Runtime, files: readonly string[]): Promise<BatchResult[]> {
+  const command = runtime === 'bun' ? process.execPath : denoBinary();
+  const batches = batchesOf(files);
+  const results: BatchResult[] = [];
+  const queue = batches.values();
+  const lane = async () => {
+    for (const batch of queue) results.push(await runBatch(runtime, command, batch));
   };
-  await Promise.all([lane(others, patient), lane(others, patient), lane(patient), lane(patient)]);
-  return files.flatMap((file) => {
-    const result = results.get(file);
-    return result === undefined ? [] : [result];
-  });
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return results;
 }
 
-/** Journeys start the real service, so they come last. */
-function testFiles(parts: readonly string[]): string[] {
-  const files = globSync('test/**/*.test.ts', { cwd: root }).filter(
-    (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
-  );
-  const isJourney = (file: string) => Number(file.startsWith('test/journeys/'));
-  return files.sort((a, b) => isJourney(a) - isJourney(b) || a.localeCompare(b));
+function batchesOf(files: readonly string[]): Batch[] {
+  const together = files.filter((file) => IN_PROCESS.test(file));
+  const alone = files.filter((file) => !IN_PROCESS.test(file));
+  const size = Math.ceil(together.length / BATCH_COUNT);
+  const batches = Array.from({ length: BATCH_COUNT }, (_, i) => together.slice(i * size, (i + 1) * size));
+  const isLong = (file: string) => Number(LONGEST.test(file));
+  return [
+    ...batches.filter((batch) => batch.length > 0),
+    ...alone.sort((a, b) => isLong(b) - isLong(a)).map((file) => [file]),
+  ];
 }
 
-/** The binary itself: npm's wrapper in front of it passes no signals on. */
+/** The binary itself: npm's wrapper in front of it forwards no signals. */
 function denoBinary(): string {
   const wrapper = join(root, 'node_modules', '.bin', 'deno');
   const asked = spawnSync(wrapper, ['eval', 'console.log(Deno.execPath())'], { cwd: root, encoding: 'utf8' });
@@ -80,37 +114,57 @@ function denoBinary(): string {
   return path;
 }
 
+function denoCheck(): string[] {
+  const entries = ['src/main.ts', 'src/cli/relay.ts'];
+  const { status, stderr } = spawnSync(denoBinary(), ['check', '--no-lock', ...entries], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  return status === 0 ? [] : [`deno check: ${stderr}`];
+}
+
 let runs = 0;
 
-async function runFile(runtime: RuntimeName, command: string, file: string): Promise<FileResult> {
+async function runBatch(runtime: Runtime, command: string, batch: Batch): Promise<BatchResult> {
   const id = join(scratch, String(runs++));
   const [report, skips] = [`${id}.xml`, `${id}.skips`];
   const started = performance.now();
-  const { ended, output } = await run(command, testArguments(runtime, report, file), skips);
+  const limitMs = FILE_LIMIT_MS * (batch.length === 1 ? 1 : 2);
+  const { ended, output } = await run(command, testArguments(runtime, report, batch), skips, limitMs);
   const cases = existsSync(report) ? readJunit(readFileSync(report, 'utf8')) : [];
   const notes: SkipNote[] = linesOf(skips).map((line) => JSON.parse(line));
-  const result = { runtime, file, cases, notes, faults: faultsOf(cases, notes, ended) };
+  const result = { runtime, batch, cases, notes, faults: faultsOf(batch, cases, notes, ended) };
   const good = count([result], 'failed') === 0;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   console.log(
-    `${good ? 'ok    ' : 'FAILED'} ${runtime} ${file} (${count([result], 'passed')} passed, ${seconds} s)`,
+    `${good ? 'ok    ' : 'FAILED'} ${runtime} ${nameOf(batch)} (${count([result], 'passed')} passed, ${seconds} s)`,
   );
   if (!good) console.log(output);
   return result;
 }
 
-function testArguments(runtime: RuntimeName, report: string, file: string): string[] {
-  return runtime === 'bun'
-    ? ['test', `--timeout=${TEST_LIMIT_MS}`, '--reporter=junit', `--reporter-outfile=${report}`, `./${file}`]
-    : ['test', '--allow-all', '--no-check', '--no-lock', `--junit-path=${report}`, file];
+function nameOf([first = '', ...rest]: Batch): string {
+  return rest.length === 0 ? first : `${first} and ${rest.length} more`;
 }
 
+function testArguments(runtime: Runtime, report: string, batch: Batch): string[] {
+  const files = batch.map((file) => `./${file}`);
+  return runtime === 'bun'
+    ? ['test', `--timeout=${TEST_LIMIT_MS}`, '--reporter=junit', `--reporter-outfile=${report}`, ...files]
+    : ['test', '--allow-all', '--no-check', '--no-lock', `--junit-path=${report}`, ...files];
+}
+
+/** `ended`: null if the exit code was 0, else how the run ended. */
 type Run = { readonly ended: string | null; readonly output: string };
 
-/** `ended`: null where the exit code was 0. */
-function run(command: string, args: readonly string[], skips: string): Promise<Run> {
-  const own = { RELAY_TEST_SKIPS: skips, [PRISTINE]: pristine };
-  const env = { ...process.env, ...own, NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
+function run(command: string, args: readonly string[], skips: string, limitMs: number): Promise<Run> {
+  const env = {
+    ...process.env,
+    ...shared,
+    RELAY_TEST_SKIPS: skips,
+    NO_COLOR: '1',
+    DENO_NO_UPDATE_CHECK: '1',
+  };
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
@@ -118,7 +172,7 @@ function run(command: string, args: readonly string[], skips: string): Promise<R
     const timer = setTimeout(() => {
       late = true;
       child.kill('SIGKILL');
-    }, FILE_LIMIT_MS);
+    }, limitMs);
     const end = (ended: string | null) => {
       clearTimeout(timer);
       resolve({ ended, output });
@@ -130,82 +184,68 @@ function run(command: string, args: readonly string[], skips: string): Promise<R
     }
     child.on('error', (error) => end(`the run did not start: ${error.message}`));
     // `exit`, not `close`: a process that a test left behind holds the pipes open
-    child.on('exit', (code, signal) =>
-      end(
-        late
-          ? `the run was ended after ${FILE_LIMIT_MS / 60_000} minutes`
-          : code === 0
-            ? null
-            : `the run ended with ${code ?? signal}`,
-      ),
-    );
+    child.on('exit', (code, signal) => {
+      if (late) end(`the run was killed after ${limitMs / 60_000} minutes`);
+      else end(code === 0 ? null : `the run ended with ${code ?? signal}`);
+    });
   });
 }
 
-function faultsOf(cases: readonly CaseResult[], notes: readonly SkipNote[], ended: string | null): string[] {
-  const faults = [];
-  if (cases.length === 0 && notes.length === 0) faults.push('0 tests ran');
-  if (notes.length === 0) {
-    const skipped = cases.filter((result) => result.outcome === 'skipped');
-    faults.push(...skipped.map(({ title }) => `skipped without a requirement: ${title}`));
-  }
+function faultsOf(
+  batch: Batch,
+  cases: readonly CaseResult[],
+  notes: readonly SkipNote[],
+  ended: string | null,
+): string[] {
+  const stated = new Set(notes.map(({ file }) => file));
+  const faults = batch
+    .filter((file) => !stated.has(file) && !cases.some((result) => result.file === file))
+    .map((file) => `${file}: 0 tests ran`);
+  const skipped = cases.filter(({ outcome, file }) => outcome === 'skipped' && !stated.has(file));
+  faults.push(...skipped.map(({ title }) => `skipped without a requirement: ${title}`));
   if (ended !== null && !cases.some((result) => result.outcome === 'failed')) faults.push(ended);
   return faults;
 }
 
-/**
- * Deno's node:test calls a file good whose top level threw after its first test: what the other runtime ran and it
- * did not would be missed by nobody.
- */
-function differences(results: readonly FileResult[]): string[] {
-  const sound = results.filter((result) => result.notes.length === 0 && count([result], 'failed') === 0);
-  return sound.flatMap((mine) => {
-    const other = sound.find((result) => result.file === mine.file && result.runtime !== mine.runtime);
-    const seen = new Set((other ?? mine).cases.map(({ title }) => titleKey(title)));
-    const alone = mine.cases.filter(({ title }) => !seen.has(titleKey(title)));
-    return alone.map(({ title }) => `${mine.file}: only ${mine.runtime} ran: ${title}`);
+/** A file that states a missing requirement and has no test in the report is one skipped suite. */
+function count(results: readonly BatchResult[], outcome: CaseResult['outcome']): number {
+  const each: number[] = results.map(({ cases, notes, faults }) => {
+    const found = cases.filter((result) => result.outcome === outcome).length;
+    if (outcome === 'failed') return found + faults.length;
+    if (outcome === 'passed') return found;
+    const silent = new Set(notes.map(({ file }) => file));
+    for (const { file } of cases) silent.delete(file);
+    return found + silent.size;
   });
+  return each.reduce((sum, one) => sum + one, 0);
 }
 
-/** A file that tells a missing requirement and no test at all is one skipped suite. */
-function count(results: readonly FileResult[], outcome: CaseResult['outcome']): number {
-  const ones: number[] = results.map(({ cases, notes, faults }) => {
-    const told = cases.filter((result) => result.outcome === outcome).length;
-    if (outcome === 'failed') return told + faults.length;
-    return outcome === 'skipped' && cases.length === 0 && notes.length > 0 ? 1 : told;
-  });
-  return ones.reduce((sum, one) => sum + one, 0);
-}
-
-function summary(
-  runtimes: readonly RuntimeName[],
-  results: readonly FileResult[],
-  different: readonly string[],
-): number {
+function summary(results: readonly BatchResult[], more: readonly string[]): number {
   const lines = [''];
-  for (const { runtime, file, cases, faults } of results) {
-    const failed = cases.filter((result) => result.outcome === 'failed').map(({ title }) => title);
-    lines.push(...[...failed, ...faults].map((what) => `failed  ${runtime} ${file}: ${what}`));
+  for (const { runtime, batch, cases, faults } of results) {
+    const failed = cases.filter((result) => result.outcome === 'failed');
+    lines.push(...failed.map(({ file, title }) => `failed  ${runtime} ${file}: ${title}`));
+    lines.push(...faults.map((fault) => `failed  ${runtime} ${nameOf(batch)}: ${fault}`));
   }
-  lines.push(...different.map((what) => `failed  ${what}`));
-  for (const runtime of runtimes) {
+  lines.push(...more.map((fault) => `failed  ${fault}`));
+  for (const runtime of ['bun', 'deno'] as const) {
     const mine = results.filter((result) => result.runtime === runtime);
-    lines.push(`${runtime}: ${mine.length} files, ${sums(mine, 0)}`);
+    const files = mine.flatMap(({ batch }) => batch);
+    if (files.length > 0) lines.push(`${runtime}: ${files.length} files, ${sums(mine, 0)}`);
   }
-  const missing = results.flatMap(({ file, notes }) =>
-    notes.map(({ name, reason }) => `skipped  ${file}: ${name} is missing: ${reason}`),
+  const missing = results.flatMap(({ notes }) =>
+    notes.map(({ file, name, reason }) => `skipped  ${file}: ${name} is missing: ${reason}`),
   );
-  lines.push(...new Set(missing), sums(results, different.length));
+  lines.push(...new Set(missing), sums(results, more.length));
   console.log(lines.join('\n'));
-  const failed = count(results, 'failed') + different.length;
-  return failed > 0 || count(results, 'passed') === 0 ? 1 : 0;
+  return count(results, 'failed') + more.length > 0 || count(results, 'passed') === 0 ? 1 : 0;
 }
 
-const sums = (results: readonly FileResult[], more: number): string => {
+function sums(results: readonly BatchResult[], more: number): string {
   const skipped = count(results, 'skipped');
   const failed = count(results, 'failed') + more;
   return `${count(results, 'passed')} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
-};
+}
 
 const linesOf = (path: string): string[] =>
   existsSync(path)

@@ -63,7 +63,7 @@ export type AppParts = {
 export async function wireApp(parts: AppParts): Promise<App> {
   const { config, baseUrl, owner, journal, stores, models, runner, slots, receiptLog, checkpoints } = parts;
   const { log, clock, entropy, logger, ending } = journal;
-  const { signer, keyedHash, digest, directory } = parts.keys;
+  const { signer, keyedHash, directory } = parts.keys;
   const { figures, tracer, logger: detail } = parts.telemetry;
 
   const targets = await wireTargets(config, baseUrl, clock, ending);
@@ -85,7 +85,6 @@ export async function wireApp(parts: AppParts): Promise<App> {
     owner,
     baseUrl,
     signer,
-    digest,
     keyedHash,
     receiptLog,
     rules,
@@ -135,7 +134,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     storage: settings.storage,
   });
   const offer = { ...settings.offer, payTo: config.x402?.payTo ?? null };
-  const deciding = { ...judging, log, clock, entropy, logger, ending, keyedHash, digest, market, offer };
+  const deciding = { ...judging, log, clock, entropy, logger, ending, keyedHash, market, offer };
   const handingOff = { ...judging, clock, entropy };
   const previewing = { ...judging, clock, calendar: temporalCalendar() };
 

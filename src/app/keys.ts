@@ -1,6 +1,6 @@
 // The signing keys of this process: the key file, the log's word on it, and what signs and hashes with it.
 import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
-import { hmacKeyedHash, sha256, sha256Digest } from '#src/adapters/signing/hash.ts';
+import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { openKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
 import { KeyFileError } from '#src/adapters/signing/key-file-error.ts';
 import { keyFileStore } from '#src/adapters/signing/key-store.ts';
@@ -10,7 +10,7 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { CheckpointSigner, Digest, KeyedHash, Signer } from '#src/ports/signer.ts';
+import type { CheckpointSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { ownKeys } from '#src/usecases/signing-keys/active-keys.ts';
 import { activateSigningKeys } from '#src/usecases/signing-keys/announce-keys.ts';
@@ -24,14 +24,13 @@ export type Keys = {
   readonly signer: Signer;
   readonly checkpointSigner: CheckpointSigner;
   readonly keyedHash: KeyedHash;
-  readonly digest: Digest;
   readonly directory: KeyDirectory & KeysAtHand;
   /** Those of the log and those of the key file, which a restored log may not know. */
   readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
 };
 
 /** What the one verifier works with, wherever it runs on this side of the wire. */
-export const verifierPrimitives: Primitives = { sha256, ed25519Verify };
+export const verifierPrimitives: Primitives = { ed25519Verify };
 
 /**
  * Follows rotations until `ending` aborts; `watching` resolves then. Throws `KeyFileError`, `KeyMismatch` or
@@ -56,7 +55,6 @@ export async function wireKeys(
     signer: own.signer,
     checkpointSigner: own.checkpointSigner,
     keyedHash: hmacKeyedHash(hmacSecret),
-    digest: sha256Digest(),
     directory,
     checkpointKeys: async () => [...(await directory.list()), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),

@@ -27,8 +27,7 @@ export async function rebuildReadModels(config: Config, options: RebuildOptions)
       // After the store, which knows the pid of a service that has both.
       const tenancy = await tenancyOf(config);
       try {
-        const { sha256 } = verifierPrimitives;
-        return await rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log), sha256 }, options);
+        return await rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
       } finally {
         tenancy?.release();
       }

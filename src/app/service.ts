@@ -91,7 +91,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
-  const { signer, checkpointSigner, digest, directory, checkpointKeys } = keys;
+  const { signer, checkpointSigner, directory, checkpointKeys } = keys;
   const receiptLog = await openReceiptLog({
     ...journal,
     checkpointSigner,
@@ -101,10 +101,9 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   });
 
   const judgeReceipt = receiptJudge({ log, primitives });
-  const { sha256 } = primitives;
   const { jobs, receipts } = config.retentionDays;
   const runner = startProjections(
-    { log, store: readStore, judgeReceipt, sha256, clock, logger },
+    { log, store: readStore, judgeReceipt, clock, logger },
     { retentionMs: { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS } },
   );
   ending.push(() => runner.stop());
@@ -112,7 +111,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
-  const closing = { ...journal, owner, slots, signer, digest, receiptLog: receiptLog.promised };
+  const closing = { ...journal, owner, slots, signer, receiptLog: receiptLog.promised };
   const recovering = recoverUntil(ending.signal, { ...closing, models, runner, exclusive });
   const checkpoints = wireCheckpoints({
     ...journal,

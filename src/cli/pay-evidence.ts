@@ -10,7 +10,7 @@ import {
   type Terms,
 } from '#src/app/buyer.ts';
 import { type Fact, fact } from '#src/demo/facts.ts';
-import { fromBase64url, fromUtf8, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import { fromBase64url, fromUtf8, sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { PaymentFacts } from '../domain/event-fields.ts';
 import { payloadOf, type ReceiptPayload } from '../domain/receipt/payload.ts';
@@ -76,7 +76,7 @@ export async function judgeExecution(
     fact('receipt_verified_offline', verification.ok, 'the receipt verifies offline, by the published keys'),
     paymentNamed(signed, settlement, agreed),
     settled(settlement, agreed),
-    await requestBound(signed, execution, agreed, primitives),
+    requestBound(signed, execution, agreed),
     // A failed target is paid for too, and the signed word is given for delivery alone.
     ...(answer.status === 200 ? [await paymentReceiptFact(settlement, execution, agreed)] : []),
   ];
@@ -141,23 +141,22 @@ async function paymentReceiptFact(
 }
 
 /** The salted commitments of the receipt, opened: it is bound to this URL and this body. */
-async function requestBound(
+function requestBound(
   signed: ReceiptPayload | null,
   { disclosures }: PaidExecution,
   { request }: Agreed,
-  { sha256 }: Primitives,
-): Promise<Fact> {
+): Fact {
   const body = request.body === undefined ? new Uint8Array(0) : utf8(JSON.stringify(request.body));
   const url = new URL(request.url);
   url.hash = '';
   const expected: Readonly<Record<string, string>> = {
     target_url: url.href,
-    request_body_sha256: toHex(await sha256(body)),
+    request_body_sha256: toHex(sha256(body)),
   };
   const opened = new Set<string>();
   for (const text of disclosures) {
     const [name = '', value] = disclosed(text);
-    const commitment = toBase64url(await sha256(utf8(text)));
+    const commitment = toBase64url(sha256(utf8(text)));
     if (expected[name] === value && signed?.request._sd.includes(commitment)) opened.add(name);
   }
   const ok = Object.keys(expected).every((name) => opened.has(name));

@@ -28,7 +28,3 @@ export interface KeyedHash {
   /** HMAC-SHA-256 of UTF-8 `label`, a zero byte and UTF-8 `text`: 32 bytes. Labels keep the uses apart. */
   mac(label: string, text: string): Uint8Array;
 }
-
-export interface Digest {
-  sha256(bytes: Uint8Array): Uint8Array;
-}

@@ -1,4 +1,4 @@
-// Hash and signature check by WebCrypto, which Bun, Deno, Node and browsers have alike.
+// Ed25519 verification by WebCrypto, which Bun, Deno, Node and browsers have alike.
 import type { Primitives } from '../domain/receipt/verify.ts';
 
 /** The runtime cannot check anything: not the receipt's fault. `message`: for people. */
@@ -7,7 +7,6 @@ export class CannotVerify extends Error {
 }
 
 export const webPrimitives: Primitives = {
-  sha256: async (bytes) => new Uint8Array(await subtle().digest('SHA-256', Uint8Array.from(bytes))),
   async ed25519Verify(publicKey, message, signature) {
     const key = await imported(publicKey);
     if (key === null) return false;

@@ -74,7 +74,7 @@ export async function verifyProof(
   const text = proofText(proof);
   const document = documentOf(options.receipt);
   if (document.kind === null) return { ok: false, problem: 'receipt' };
-  const leafData = await receiptLeafData(document.jws, webPrimitives.sha256);
+  const leafData = receiptLeafData(document.jws);
   const origin = payloadOf(document.jws)?.log?.origin ?? null;
   const verdict = await verifyTlogProof(text, { leafData, origin }, keys, webPrimitives);
   if (!verdict.ok) return verdict;

@@ -1,50 +1,92 @@
-// Ours and the peer's turn by turn, in one process and over the same data: a machine that is slow for a while is slow
-// for both. A round that did not handle everything throws, so that no rate is printed of it.
+// Interleaved comparison (A-B-A-B): a machine that is slow for a while is slow for both sides. A turn that did not
+// handle everything throws, so that no figure of it is printed.
 
-/** One turn: what was handled, and in how many ms. */
-export type Turn = { readonly handled: number; readonly ms: number };
+/** Median, least and greatest of a side's turns. */
+export type Spread = { readonly median: number; readonly least: number; readonly most: number };
 
-export type Compared = {
-  readonly name: string;
+/** One line of the table: our figure, the peer's of the same run, and how they compare. */
+export type Row = {
+  /** `P1`; selects the row on the command line. */
+  readonly measure: string;
   readonly title: string;
   readonly unit: string;
   readonly peer: string;
-  /** The least ratio that performance promises. */
-  readonly goal: number;
-  readonly rounds: readonly { readonly ours: number; readonly peer: number; readonly ratio: number }[];
+  readonly ours: Spread;
+  readonly peers: Spread;
+  /** ours / peer of each round; ours - peer if `goal` is a difference; ours if the goal is absolute. */
+  readonly compared: Spread;
+  readonly goal: Goal;
+  readonly reached: boolean;
 };
 
-export type Size = { readonly quick: boolean };
+export type Goal = {
+  readonly kind: 'ratio' | 'difference' | 'absolute';
+  readonly at: 'least' | 'most';
+  readonly value: number;
+};
+export const ratioAtLeast = (value: number): Goal => ({ kind: 'ratio', at: 'least', value });
+export const ratioAtMost = (value: number): Goal => ({ kind: 'ratio', at: 'most', value });
+export const differenceAtMost = (value: number): Goal => ({ kind: 'difference', at: 'most', value });
+export const absoluteAtMost = (value: number): Goal => ({ kind: 'absolute', at: 'most', value });
+
+export type Options = {
+  readonly quick: boolean;
+  /** Where a CPU profile is written, if one is wanted. */
+  readonly profile: string | null;
+  readonly say: (line: string) => void;
+};
+
+/** A point of the plot: calls/s at a concurrency, or a growth ratio at a size. */
+export type Point = { readonly series: string; readonly x: number; readonly y: number };
+
+export type Outcome = { readonly rows: readonly Row[]; readonly points?: readonly Point[] };
 
 export type Measure = {
   readonly name: string;
-  run(size: Size, say: (line: string) => void): Promise<Compared>;
+  readonly title: string;
+  run(options: Options): Promise<Outcome>;
 };
 
-type Sides = { readonly ours: () => Promise<Turn>; readonly peer: () => Promise<Turn> };
-
-/** One of each before, not counted: caches, compiled code. Rates in handled per second. */
-export async function rounds(
-  count: number,
-  handled: number,
-  sides: Sides,
-  say: (line: string) => void,
-): Promise<Compared['rounds']> {
-  const rate = async (side: keyof Sides) => {
-    const turn = await sides[side]();
-    if (turn.handled !== handled) throw new Error(`${side} handled ${turn.handled} of ${handled}`);
-    return turn.handled / (turn.ms / 1000);
+export function row(
+  titles: Pick<Row, 'measure' | 'title' | 'unit' | 'peer'>,
+  goal: Goal,
+  rounds: readonly { readonly ours: number; readonly peer: number }[],
+): Row {
+  const compared = spread(
+    rounds.map(({ ours, peer }) =>
+      goal.kind === 'ratio' ? ours / peer : goal.kind === 'difference' ? ours - peer : ours,
+    ),
+  );
+  const reached = goal.at === 'least' ? compared.median >= goal.value : compared.median <= goal.value;
+  return {
+    ...titles,
+    ours: spread(rounds.map(({ ours }) => ours)),
+    peers: spread(rounds.map(({ peer }) => peer)),
+    compared,
+    goal,
+    reached,
   };
-  await rate('ours');
-  await rate('peer');
-  const found: Compared['rounds'][number][] = [];
+}
+
+/** Runs the sides in turn, `count` times, after one turn each that does not count (caches, compiled code). */
+export async function interleaved<Side extends string, T>(
+  count: number,
+  sides: Readonly<Record<Side, () => Promise<T>>>,
+  say: (line: string) => void,
+): Promise<Readonly<Record<Side, T>>[]> {
+  const names = Object.keys(sides) as Side[];
+  const round = async () => {
+    const found = {} as Record<Side, T>;
+    for (const name of names) found[name] = await sides[name]();
+    return found;
+  };
+  await round();
+  const rounds: Record<Side, T>[] = [];
   for (let n = 1; n <= count; n++) {
-    const ours = await rate('ours');
-    const peer = await rate('peer');
-    found.push({ ours, peer, ratio: ours / peer });
-    say(`round ${n} of ${count}: ours ${Math.round(ours)}, peer ${Math.round(peer)}`);
+    rounds.push(await round());
+    say(`round ${n} of ${count}`);
   }
-  return found;
+  return rounds;
 }
 
 /** ms of `work`. */
@@ -54,14 +96,15 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - begun;
 }
 
-/** Median, least and greatest. */
-export function spread(values: readonly number[]): {
-  readonly median: number;
-  readonly least: number;
-  readonly most: number;
-} {
+export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b);
-  const at = (index: number) => sorted[index] ?? Number.NaN;
-  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.ceil((sorted.length - 1) / 2)];
-  return { median: (at(low) + at(high)) / 2, least: at(0), most: at(sorted.length - 1) };
+  return { median: quantile(sorted, 0.5), least: sorted[0] ?? Number.NaN, most: sorted.at(-1) ?? Number.NaN };
+}
+
+/** Linear interpolation between the closest ranks of sorted values. */
+export function quantile(sorted: readonly number[], q: number): number {
+  const at = (sorted.length - 1) * q;
+  const low = sorted[Math.floor(at)] ?? Number.NaN;
+  const high = sorted[Math.ceil(at)] ?? Number.NaN;
+  return low + (high - low) * (at - Math.floor(at));
 }

@@ -1,65 +1,90 @@
-// `bun run bench [P3 …] [--quick]`: one table and bench.json. Absolute figures say something of the machine; the ratio
-// says something of us. A peer that is no package of this project has no column.
-import { writeFileSync } from 'node:fs';
-import { availableParallelism, loadavg } from 'node:os';
+// `bun run bench [P1 …] [--quick] [--profile]`: one table, bench.json and bench.svg. Absolute figures describe the
+// machine; ratios of one run describe the code. `--profile` writes a CPU profile of P1's service and prints where the
+// time of a call goes, by room.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { rebuildMeasure } from './rebuild.ts';
-import { type Compared, type Measure, spread } from './rounds.ts';
+import { rootPath } from '#test/support/runtime.ts';
+import { callsMeasure, eventStoreMeasure, paidMeasure } from './calls.ts';
+import { logMeasure } from './event-log.ts';
+import { plotOf } from './plot.ts';
+import { timeByRoom } from './profile.ts';
+import type { Measure, Point, Row } from './rounds.ts';
+import { startMeasure } from './start.ts';
 
-const MEASURES: readonly Measure[] = [rebuildMeasure];
-const FILE = join(import.meta.dirname, '..', '..', 'bench.json');
+const MEASURES: readonly Measure[] = [callsMeasure, eventStoreMeasure, logMeasure, startMeasure, paidMeasure];
 
 async function main(args: readonly string[]): Promise<number> {
-  const quick = args.includes('--quick');
-  const wanted = args.filter((arg) => arg !== '--quick');
-  const unknown = wanted.filter((arg) => !MEASURES.some(({ name }) => name === arg));
+  const flags = args.filter((arg) => arg.startsWith('--'));
+  const names = args.filter((arg) => !arg.startsWith('--'));
+  const unknown = [
+    ...flags.filter((flag) => flag !== '--quick' && flag !== '--profile'),
+    ...names.filter((name) => !MEASURES.some((measure) => measure.name === name)),
+  ];
   if (unknown.length > 0) {
     const known = MEASURES.map(({ name }) => name).join(', ');
-    process.stderr.write(`there is no measure ${unknown.join(', ')}; there are ${known} and --quick\n`);
+    process.stderr.write(`unknown: ${unknown.join(', ')}; measures: ${known}; options: --quick, --profile\n`);
     return 2;
   }
-  const begun = { at: new Date().toISOString(), quick, processors: availableParallelism(), load: loadavg() };
-  const results: (Compared & ReturnType<typeof summed>)[] = [];
-  for (const measure of MEASURES.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
-    const compared = await measure.run({ quick }, (line) =>
-      process.stderr.write(`${measure.name}: ${line}\n`),
-    );
-    results.push({ ...compared, ...summed(compared) });
+  const quick = flags.includes('--quick');
+  const profile = flags.includes('--profile') ? mkdtempSync(join(tmpdir(), 'relay-profile-')) : null;
+  const begun = {
+    at: new Date().toISOString(),
+    quick,
+    machine: `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    bun: process.versions.bun,
+    loadBefore: loadavg(),
+  };
+  const rows: Row[] = [];
+  const points: Record<string, readonly Point[]> = {};
+  for (const measure of MEASURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
+    const say = (line: string) => process.stderr.write(`${measure.name}: ${line}\n`);
+    const outcome = await measure.run({ quick, profile, say });
+    rows.push(...outcome.rows);
+    if (outcome.points !== undefined) points[measure.name] = outcome.points;
   }
-  writeFileSync(FILE, `${JSON.stringify({ ...begun, loadAfter: loadavg(), results }, null, 2)}\n`);
-  process.stdout.write(`${tableOf(results)}\nEmmett is not installed here: no figure of it.\n`);
+  const results = { ...begun, loadAfter: loadavg(), rows, points };
+  writeFileSync(join(rootPath, 'bench.json'), `${JSON.stringify(results, null, 2)}\n`);
+  if (Object.keys(points).length > 0) writeFileSync(join(rootPath, 'bench.svg'), plotOf(points));
+  process.stdout.write(`${tableOf(rows)}\n`);
+  if (profile !== null) {
+    process.stdout.write(`\n${timeByRoom(profile)}\n`);
+    rmSync(profile, { recursive: true, force: true });
+  }
   return 0;
 }
 
-const summed = ({ rounds }: Compared) => ({
-  ours: spread(rounds.map(({ ours }) => ours)),
-  peersRate: spread(rounds.map(({ peer }) => peer)),
-  ratio: spread(rounds.map(({ ratio }) => ratio)),
-});
-
-function tableOf(results: readonly (Compared & ReturnType<typeof summed>)[]): string {
-  const head = ['', 'measure', 'ours', 'peer', 'ratio', 'least to most', 'goal'];
-  const lines = results.map(({ name, title, unit, peer, ours, peersRate, ratio, goal }) => [
-    name,
-    title,
-    `${Math.round(ours.median)} ${unit}`,
-    `${Math.round(peersRate.median)} ${unit} (${peer})`,
-    ratio.median.toFixed(2),
-    `${ratio.least.toFixed(2)} to ${ratio.most.toFixed(2)}`,
-    `≥ ${goal}`,
-  ]);
-  const widths = head.map((_, column) =>
-    Math.max(...[head, ...lines].map((cells) => cells[column]?.length ?? 0)),
-  );
-  return [head, ...lines]
-    .map((cells) =>
-      cells
+function tableOf(rows: readonly Row[]): string {
+  const head = ['', 'measure', 'ours', 'peer', 'compared', 'least to most', 'goal', ''];
+  const lines = rows.map(({ measure, title, unit, ours, peer, peers, compared, goal, reached }) => {
+    const sign = goal.at === 'least' ? '≥' : '≤';
+    const wanted = goal.value === 0 ? '—' : `${sign} ${figure(goal.value)}`;
+    return [
+      measure,
+      title,
+      `${figure(ours.median)} ${unit}`,
+      goal.kind === 'absolute' ? '' : `${figure(peers.median)} ${unit} (${peer})`,
+      goal.kind === 'ratio' ? `× ${figure(compared.median)}` : `${figure(compared.median)} ${unit}`,
+      `${figure(compared.least)} to ${figure(compared.most)}`,
+      wanted,
+      goal.value === 0 ? '' : reached ? 'reached' : 'missed',
+    ];
+  });
+  const cells = [head, ...lines];
+  const widths = head.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0)));
+  return cells
+    .map((line) =>
+      line
         .map((cell, column) => cell.padEnd(widths[column] ?? 0))
         .join('  ')
         .trimEnd(),
     )
     .join('\n');
 }
+
+/** Three significant digits, or a whole number from 100. */
+const figure = (value: number): string =>
+  Math.abs(value) >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
 
 process.exitCode = await main(process.argv.slice(2));

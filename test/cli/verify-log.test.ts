@@ -13,14 +13,14 @@ import { ORIGIN, type SmallLog, smallLog } from '#test/support/small-log.ts';
 const { file, remove } = receiptFolder();
 after(remove);
 
-const url = await disclose(new Uint8Array(16), 'target_url', 'https://target.example/hook?s=1', sha256);
+const url = disclose(new Uint8Array(16), 'target_url', 'https://target.example/hook?s=1');
 const payload: ReceiptPayload = {
   ...base,
   request: { ...base.request, _sd: [url.commitment, 'b', 'c', 'd'].map((one) => one.padEnd(43, 'x')) },
   log: { origin: ORIGIN, mmdSeconds: 3600 },
 };
 const jws = await signed(payload, key);
-const leaves = [sha256('a'), await receiptLeafData(jws, sha256), sha256('b')];
+const leaves = [sha256('a'), receiptLeafData(jws), sha256('b')];
 async function logOf(origin: string, signedBy: TestKey): Promise<SmallLog> {
   const made = smallLog(origin, signedBy);
   for (const data of leaves) await made.append(data);
@@ -123,7 +123,7 @@ describe('--disclose', () => {
     assert.match(stdout, /✓ target_url: https:\/\/target\.example\/hook\?s=1\n/);
   });
   test('refuses one that the receipt does not commit to', async () => {
-    const foreign = await disclose(new Uint8Array(16), 'target_url', 'https://other.example/', sha256);
+    const foreign = disclose(new Uint8Array(16), 'target_url', 'https://other.example/');
     const found = await verify('--disclose', file('foreign.json', JSON.stringify([url.text, foreign.text])));
     assert.deepEqual([found.code, found.ok], [1, false]);
     assert.deepEqual(found.disclosures, [

@@ -22,7 +22,7 @@ const key = testKey();
 const payload = await payloadOf();
 const jws = await signed(payload, key);
 const log = smallLog();
-for (const data of [sha256('another'), await receiptLeafData(jws, sha256)]) await log.append(data);
+for (const data of [sha256('another'), receiptLeafData(jws)]) await log.append(data);
 const proof = await log.proof(1);
 const proofOfAnother = await log.proof(0);
 /** As truly signed, of another second. */

@@ -1,90 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { concatBytes, fromBase64url, fromUtf8, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import {
+  concatBytes,
+  fromBase64,
+  fromBase64url,
+  fromUtf8,
+  sha256,
+  toBase64,
+  toBase64url,
+  toHex,
+  utf8,
+} from '#src/domain/encoding.ts';
 
-const anyText = fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((c) => String.fromCharCode(c)) });
 const anyBytes = fc.uint8Array({ maxLength: 40 });
-/** Bytes that look like UTF-8 often enough to reach every branch. */
-const nearlyUtf8 = fc
-  .array(
-    fc.oneof(
-      fc.constantFrom(
-        0x00,
-        0x41,
-        0x7f,
-        0x80,
-        0xbf,
-        0xc0,
-        0xc1,
-        0xc2,
-        0xdf,
-        0xe0,
-        0xa0,
-        0x9f,
-        0xed,
-        0xef,
-        0xbb,
-        0xf0,
-        0x90,
-        0x8f,
-        0xf4,
-        0xf5,
-        0xff,
-      ),
-      fc.nat(255),
-    ),
-    { maxLength: 12 },
-  )
-  .map((bytes) => Uint8Array.from(bytes));
 
-function decode(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
-}
-
-test('utf8 agrees with TextEncoder on any UTF-16, lone surrogates included', () => {
-  fc.assert(
-    fc.property(anyText, (text) => assert.deepEqual(utf8(text), new TextEncoder().encode(text))),
-    { numRuns: 2000 },
-  );
-  for (const text of [
-    '',
-    '\u007f\u0080\u07ff\u0800\uffff',
-    '😀',
-    '\ud83d',
-    '\ude00',
-    '\ude00\ud83d',
-    'a\ud83d😀\ude00z',
-    '\ufeffbom',
-  ]) {
-    assert.deepEqual(utf8(text), new TextEncoder().encode(text));
-  }
-});
-
-test('fromUtf8 agrees with a fatal TextDecoder on any bytes, and keeps a byte order mark', () => {
-  fc.assert(
-    fc.property(nearlyUtf8, (bytes) => assert.equal(fromUtf8(bytes), decode(bytes))),
-    { numRuns: 20_000 },
-  );
-  fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => assert.equal(fromUtf8(utf8(text)), text)));
-});
-
-test('long text goes both ways as the Encoding Standard has it, wherever it leaves ASCII', () => {
-  for (const length of [4095, 4096, 4097, 8192, 20_000]) {
-    for (const strange of ['', 'ü', '€', '😀', '\u007f']) {
-      for (const at of [0, 1, 4094, 4095, 4096, length - 1]) {
-        const text = `${'a'.repeat(at)}${strange}${'z'.repeat(Math.max(0, length - at))}`;
-        const bytes = new TextEncoder().encode(text);
-        assert.deepEqual(utf8(text), bytes);
-        assert.equal(fromUtf8(bytes), text);
-        assert.deepEqual(fromBase64url(toBase64url(bytes)), bytes);
-      }
-    }
-  }
+test('utf8: any text, a lone surrogate as U+FFFD; fromUtf8 keeps a byte order mark', () => {
+  for (const text of ['', '\u007f\u0080\u07ff\u0800\uffff', 'a😀z', '\ufeffbom'])
+    assert.equal(fromUtf8(utf8(text)), text);
+  assert.equal(fromUtf8(utf8('\ude00a\ud83d')), '\ufffda\ufffd');
 });
 
 for (const [why, bytes] of [
@@ -168,4 +102,28 @@ test('toHex and concatBytes', () => {
       assert.equal(toHex(whole), Buffer.from(whole).toString('hex'));
     }),
   );
+});
+
+test('base64: without the native methods, as in older browsers, the same texts and bytes', () => {
+  const { toBase64: native } = Uint8Array.prototype;
+  const { fromBase64: nativeFrom } = Uint8Array;
+  const bytes = Uint8Array.from({ length: 256 }, (_, n) => n);
+  const text = Buffer.from(bytes).toString('base64');
+  try {
+    Object.assign(Uint8Array.prototype, { toBase64: undefined });
+    Object.assign(Uint8Array, { fromBase64: undefined });
+    assert.equal(toBase64(bytes), text);
+    assert.deepEqual(fromBase64(text), bytes);
+    for (const bad of ['QR==', 'Q Q=', 'QQ', 'QQ=', '=', 'Q', 'é']) assert.equal(fromBase64(bad), null, bad);
+  } finally {
+    Object.assign(Uint8Array.prototype, { toBase64: native });
+    Object.assign(Uint8Array, { fromBase64: nativeFrom });
+  }
+});
+
+test('sha256: the vectors of FIPS 180-4', () => {
+  const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+  const abc = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
+  assert.equal(toHex(sha256(new Uint8Array(0))), empty);
+  assert.equal(toHex(sha256(utf8('abc'))), abc);
 });

@@ -26,7 +26,7 @@ for (const tier of TIERS) {
 
     before(async () => {
       if (needs.skip) return;
-      cluster = await makeCluster(tier);
+      cluster = await makeCluster(tier, { ownPostgres: true });
       // One after the other: the first makes the key file.
       services = [await cluster.start(), await cluster.start()];
       const { power } = cluster.postgres;

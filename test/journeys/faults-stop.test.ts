@@ -27,7 +27,7 @@ describe('SIGTERM to one of many', () => {
 
   before(async () => {
     if (needs.skip) return;
-    cluster = await makeCluster('eventstoredb+postgres');
+    cluster = await makeCluster('eventstoredb+postgres', { ownPostgres: true });
     assert.ok(cluster.eventStore);
     eventStore = cluster.eventStore;
     const behind = new URL(cluster.env.DATABASE_URL ?? '');

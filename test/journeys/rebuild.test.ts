@@ -129,7 +129,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
     try {
       const judgeReceipt = receiptJudge({ log, primitives });
       const { outcome, rows } = await rebuild(
-        { log, store, judgeReceipt, sha256: primitives.sha256, clock: systemClock() },
+        { log, store, judgeReceipt, clock: systemClock() },
         { models: [changedJobModel()] },
       );
       assert.equal(outcome, 'swapped');

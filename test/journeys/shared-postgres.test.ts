@@ -56,7 +56,7 @@ describe('two processes', () => {
 
   before(async () => {
     if (needs.skip) return;
-    server = await postgresServer();
+    server = await postgresServer({ own: true });
     world = await makeWorld();
     mourning = await makeWorld({ handler: hang });
     DATABASE_URL = await server.newDatabase();

@@ -24,7 +24,7 @@ describe('limits over two processes', () => {
 
   before(async () => {
     if (needs.skip) return;
-    cluster = await makeCluster('sqlite+postgres');
+    cluster = await makeCluster('sqlite+postgres', { ownPostgres: true });
     const env = {
       POLICY_MODE: 'blocklist-quota',
       RATE_LIMIT_PER_MINUTE: `${PER_CLIENT}`,

@@ -17,7 +17,7 @@ import { DEMO, execute } from '#test/support/given-call.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
-import { primitives, sha256 } from '#test/support/primitives.ts';
+import { primitives } from '#test/support/primitives.ts';
 import { projectWith } from '#test/support/read-model-versions.contract.ts';
 import { pgliteHarness, runnerOver } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
@@ -33,7 +33,6 @@ const projectorOver = (db: Db): Projector => ({
   models: READ_MODELS,
   set: modelSet(READ_MODELS),
   shapes: tableShapes(READ_MODELS),
-  sha256,
 });
 
 async function brokenStore() {

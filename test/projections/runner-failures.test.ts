@@ -6,7 +6,6 @@ import { startProjections } from '#projections/runner.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { sha256 } from '#test/support/primitives.ts';
 import { pgliteHarness } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 20_000;
@@ -48,7 +47,7 @@ async function given() {
   const open = async () => (state.away ? refuses() : db);
   const log = memoryLog();
   const deps = { log, store: { disposable: true, open }, clock, logger };
-  return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature, sha256 }) };
+  return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature }) };
 }
 
 async function until(met: () => boolean): Promise<void> {

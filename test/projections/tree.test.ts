@@ -24,7 +24,6 @@ import {
 } from '#test/support/job-histories.ts';
 import { leafyLog } from '#test/support/leafy-log.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { sha256 } from '#test/support/primitives.ts';
 import { rowsAfter } from '#test/support/read-model-rows.ts';
 
 const shapes = tableShapes(READ_MODELS);
@@ -43,7 +42,7 @@ async function treeOf(events: readonly RecordedEvent[]) {
     const hashes = parts.join('').match(/.{44}/g) ?? [];
     return concatBytes(...hashes.map((text) => fromBase64(text) ?? new Uint8Array(0)));
   };
-  const reader = treeReader(readTile, sha256);
+  const reader = treeReader(readTile);
   return { size, reader, root: (upTo = size) => reader.root(0, upTo) };
 }
 
@@ -64,7 +63,7 @@ describe('a history against an older checkpoint', () => {
   async function consistent(tree: Awaited<ReturnType<typeof treeOf>>): Promise<boolean> {
     const { size: from, root: fromRoot } = await kept;
     const proof = await consistencyProof(tree.reader, from, tree.size);
-    return verifyConsistency({ from, to: tree.size, fromRoot, toRoot: await tree.root(), proof }, sha256);
+    return verifyConsistency({ from, to: tree.size, fromRoot, toRoot: await tree.root(), proof });
   }
 
   test('the same one that went on is consistent', async () => {
@@ -110,13 +109,13 @@ describe('leaves of a batch', () => {
 
   test('the stored tree is asked for once, and for a batch without leaves or models without a tree not at all', async () => {
     const { judged, asked, load } = await given();
-    const none = judged.filter(({ event }) => !/ReceiptSigned|^Key/.test(event.type));
+    const none = judged.filter(({ event }) => !/ReceiptSigned|^SigningKey/.test(event.type));
     assert.ok(none.length > 0);
-    assert.equal(await withLeaves({ shapes, sha256 }, none, load()), none);
+    assert.equal(await withLeaves(shapes, none, load()), none);
     const others = shapes.filter(({ name }) => name !== 'transparency_tree');
-    assert.equal(await withLeaves({ shapes: others, sha256 }, judged, load()), judged);
+    assert.equal(await withLeaves(others, judged, load()), judged);
     assert.deepEqual(asked, []);
-    const grown = await withLeaves({ shapes, sha256 }, judged, load());
+    const grown = await withLeaves(shapes, judged, load());
     assert.deepEqual(asked, [[['transparency_tree', ['all']]]]);
     const indexes = grown.flatMap(({ facts: { leaf } }) => (leaf === null ? [] : [leaf.index]));
     assert.deepEqual(
@@ -130,7 +129,7 @@ describe('leaves of a batch', () => {
     const position = judged[11]?.position ?? '';
     const row = { id: 'all', size: 2 ** 40, edge: HASH };
     const stored: Rows = new Map([['transparency_tree', new Map([['all', { row, position }]])]]);
-    const grown = await withLeaves({ shapes, sha256 }, judged, load(stored));
+    const grown = await withLeaves(shapes, judged, load(stored));
     assert.ok(grown.slice(0, 12).every(({ facts }) => facts.leaf === null));
     assert.equal(grown.find(({ facts }) => facts.leaf !== null)?.facts.leaf?.index, 2 ** 40);
   });
@@ -143,7 +142,7 @@ describe('leaves of a batch', () => {
       [{ id: 'all', size: 3, edge: HASH }, /not as many complete subtrees/],
     ] as const) {
       const stored: Rows = new Map([['transparency_tree', new Map([['all', { row, position: '0' }]])]]);
-      await assert.rejects(withLeaves({ shapes, sha256 }, judged, load(stored)), message);
+      await assert.rejects(withLeaves(shapes, judged, load(stored)), message);
     }
   });
 });

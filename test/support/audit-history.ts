@@ -17,7 +17,7 @@ import { given, type Shared, shared, type World, world } from './fakes-world.ts'
 import { execute, webhook } from './given-call.ts';
 import { decided, guided } from './given-decision.ts';
 import { keyActivated, keyRetired } from './given-events.ts';
-import { sha256, type TestKey, testKey } from './primitives.ts';
+import { type TestKey, testKey } from './primitives.ts';
 
 export const ORIGIN = 'relay.example/receipts';
 
@@ -157,17 +157,17 @@ function checkpointBook({ log }: Shared, key: TestKey, now: () => number) {
       for (; read < log.events.length; read++) {
         const recorded = log.events[read];
         const event = recorded === undefined ? null : readEvent(recorded);
-        const data = event === null ? null : await leafData(event, sha256);
+        const data = event === null ? null : leafData(event);
         // The genesis is signed over nothing, whatever was announced before.
-        if (data !== null) tree = (await appendLeaf(tree, data, sha256)).tree;
+        if (data !== null) tree = appendLeaf(tree, data).tree;
       }
       if (tree.size === signed) return;
       signed = notes.length === 0 ? 0 : tree.size;
       const head =
         notes.length === 0
-          ? { origin: ORIGIN, size: 0, root: await rootOf(EMPTY_TREE, sha256) }
-          : { origin: ORIGIN, size: tree.size, root: await rootOf(tree, sha256) };
-      const event = await signedCheckpoint(head, key, now(), sha256);
+          ? { origin: ORIGIN, size: 0, root: rootOf(EMPTY_TREE) }
+          : { origin: ORIGIN, size: tree.size, root: rootOf(tree) };
+      const event = await signedCheckpoint(head, key, now());
       await given({ log }, STREAM.receiptLog, event);
       notes.push(event.data.note);
     },

@@ -17,7 +17,7 @@ import { given, shared, world } from './fakes-world.ts';
 import { type CallChanges, execute } from './given-call.ts';
 import { hex, keyActivated, keyRetired } from './given-events.ts';
 import { signed } from './given-receipt.ts';
-import { primitives, sha256, type TestKey, testKey } from './primitives.ts';
+import { primitives, type TestKey, testKey } from './primitives.ts';
 
 export const ORIGIN = 'relay.example/receipts';
 const MMD_SECONDS = 3600;
@@ -51,8 +51,8 @@ export async function givenRecord({ log = true } = {}) {
   /** Over all leaves, or the first `size`. */
   const checkpoint = async (size?: number, key = checkpointKey, origin = ORIGIN) => {
     const tree = await treeOf(it.log.events, size);
-    const head = { origin, size: tree.size, root: await rootOf(tree, sha256) };
-    await given(it, STREAM.receiptLog, await signedCheckpoint(head, key, it.clock.now(), sha256));
+    const head = { origin, size: tree.size, root: rootOf(tree) };
+    await given(it, STREAM.receiptLog, await signedCheckpoint(head, key, it.clock.now()));
   };
   /** A paid call with a payment and a key of its own; answers the job's id. */
   const paid = async (changes: CallChanges = {}, by = it) => {
@@ -77,8 +77,8 @@ export async function treeOf(
   let tree = EMPTY_TREE;
   for (const recorded of events) {
     const event = readEvent(recorded);
-    const data = event === null || tree.size >= size ? null : await leafData(event, sha256);
-    if (data !== null) tree = (await appendLeaf(tree, data, sha256)).tree;
+    const data = event === null || tree.size >= size ? null : leafData(event);
+    if (data !== null) tree = appendLeaf(tree, data).tree;
   }
   return tree;
 }

@@ -20,6 +20,8 @@ export type ClusterOptions = TlsTargetOptions & {
   readonly world?: World;
   /** A fresh server to use instead of the in-repo one. */
   readonly eventStoreUrl?: string;
+  /** A server that the test may stop, instead of the run's. */
+  readonly ownPostgres?: boolean;
 };
 
 /** One of the processes. `name`: as PostgreSQL knows its connections. */
@@ -40,7 +42,7 @@ export type Cluster = {
 };
 
 export async function makeCluster(tier: Tier, options: ClusterOptions = {}): Promise<Cluster> {
-  const postgres = await postgresServer();
+  const postgres = await postgresServer({ own: options.ownPostgres ?? false });
   const world = options.world ?? (await makeWorld(options));
   const onServer = tier === 'eventstoredb+postgres';
   const eventStore = onServer && options.eventStoreUrl === undefined ? await startEventStoreServer() : null;

@@ -16,7 +16,7 @@ import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { type ScriptedPayments, scriptedPayments } from './fakes-payments.ts';
 import { JOB_ID, jobStarted } from './given-events.ts';
-import { digest, hashWith, primitives, signerOf, testKey } from './primitives.ts';
+import { hashWith, primitives, signerOf, testKey } from './primitives.ts';
 
 export type World = ReturnType<typeof world>;
 
@@ -86,7 +86,6 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     logger,
     outbound,
     keyedHash,
-    digest,
     signer: signerOf(key),
     receiptLog: () => null,
     payments,

@@ -21,7 +21,7 @@ import {
   receiptSigned,
   T0,
 } from './given-events.ts';
-import { sha256, type TestKey } from './primitives.ts';
+import type { TestKey } from './primitives.ts';
 
 const payment = {
   scheme: 'exact',
@@ -59,7 +59,7 @@ export async function payloadOf(events: readonly JobEvent[] = JOB_EVENTS): Promi
   const { state } = givenJob(...events, receiptSigned());
   if (state.status !== 'completed') throw new Error('a receipt needs a completed job');
   const stored = recorded(events);
-  const chain = await eventChain(stored, sha256);
+  const chain = eventChain(stored);
   const stream = { id: `job-${JOB_ID}`, revision: String(stored.length - 1), chain };
   const { receiptId } = receiptSigned().data;
   return receiptPayload(state as CompletedJob, { receiptId, iat: T0 / 1000, stream, log: null });

@@ -17,13 +17,8 @@ export const checkpointKey = testKey({ purpose: 'checkpoint' });
 export const stranger = testKey();
 export const keys = { keys: [key, checkpointKey].map(({ record }) => toJwk(record)) };
 
-const opened = await disclose(
-  new Uint8Array(16).fill(7),
-  'target_url',
-  'https://target.example/<hook>',
-  sha256,
-);
-const other = await disclose(new Uint8Array(16).fill(7), 'target_url', 'https://other.example/', sha256);
+const opened = disclose(new Uint8Array(16).fill(7), 'target_url', 'https://target.example/<hook>');
+const other = disclose(new Uint8Array(16).fill(7), 'target_url', 'https://other.example/');
 /** One that the receipt commits to, and one that it does not. */
 export const disclosures = [opened.text];
 export const foreignDisclosures = [other.text];
@@ -66,7 +61,7 @@ export async function checkpointOf(
 ): Promise<string> {
   const text = checkpointText({ origin, size: leaves.length, root: MTH(leaves) });
   const name = { name: origin, publicKey: new Uint8Array(Buffer.from(by.x, 'base64url')) };
-  return signNote(text, name, by.sign, sha256);
+  return signNote(text, name, by.sign);
 }
 
 export const LEAVES: readonly Uint8Array[] = ['first', 'second', jws, 'fourth', 'fifth'].map((text) =>

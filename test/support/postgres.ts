@@ -1,5 +1,5 @@
-// A PostgreSQL server of one's own for tests: from the machine's programs, in a temporary folder, on loopback; or the
-// one that TEST_DATABASE_URL names, which a test cannot stop.
+// PostgreSQL for tests: one server for the whole run, where every test takes a new database; a private server for tests
+// that stop it; or the server that TEST_DATABASE_URL names.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,6 +23,15 @@ export const needsPostgres = () =>
     'no initdb and postgres in /usr/lib/postgresql/*/bin or PATH, and no TEST_DATABASE_URL',
   );
 
+/** The environment variable in which the test runner passes its server's URL. */
+export const SHARED_POSTGRES = 'RELAY_TEST_POSTGRES';
+
+/** One server for a whole run, for the runner; null if this machine has no PostgreSQL or TEST_DATABASE_URL is set. */
+export async function sharedPostgres(): Promise<{ readonly url: string; remove(): Promise<void> } | null> {
+  if (given !== undefined || folder === null) return null;
+  return privateServer(folder);
+}
+
 export type PostgresServer = {
   /** URL of a new, empty database. */
   newDatabase(): Promise<string>;
@@ -32,11 +41,12 @@ export type PostgresServer = {
   remove(): Promise<void>;
 };
 
-/** Starts a server, or takes the given one. */
-export async function postgresServer(): Promise<PostgresServer> {
-  if (given !== undefined)
-    return { newDatabase: () => newDatabase(given), power: null, remove: async () => undefined };
-  if (folder === null) throw new Error('there is no PostgreSQL here');
+/** A server to make databases in. `own`: one that this test may stop, null `power` where TEST_DATABASE_URL is set. */
+export async function postgresServer({ own = false } = {}): Promise<PostgresServer> {
+  const shared = given ?? (own ? undefined : process.env[SHARED_POSTGRES]);
+  if (shared !== undefined)
+    return { newDatabase: () => newDatabase(shared), power: null, remove: async () => undefined };
+  if (folder === null) throw new Error('this machine has no PostgreSQL');
   return privateServer(folder);
 }
 
@@ -46,7 +56,7 @@ process.once('exit', () => {
   for (const server of running) server.kill('SIGQUIT');
 });
 
-async function privateServer(programs: string): Promise<PostgresServer> {
+async function privateServer(programs: string): Promise<PostgresServer & { readonly url: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'relay-postgres-'));
   const root = process.getuid?.() === 0;
   if (root) chownSync(directory, NOBODY, NOBODY);
@@ -67,7 +77,13 @@ async function privateServer(programs: string): Promise<PostgresServer> {
     'initdb',
   );
   const port = await freePort();
-  const settings = ['fsync=off', 'listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
+  const settings = [
+    'fsync=off',
+    'max_connections=400',
+    'listen_addresses=127.0.0.1',
+    `port=${port}`,
+    'unix_socket_directories=',
+  ];
   const url = `postgres://relay@127.0.0.1:${port}/postgres`;
   let server: ChildProcess | null = null;
   const power = {
@@ -90,6 +106,7 @@ async function privateServer(programs: string): Promise<PostgresServer> {
   };
   await power.start();
   return {
+    url,
     newDatabase: () => newDatabase(url),
     power,
     async remove() {

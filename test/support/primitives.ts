@@ -2,19 +2,16 @@
 import { createHash, createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Digest, KeyedHash, Signer, SigningKey } from '#src/ports/signer.ts';
+import type { KeyedHash, Signer, SigningKey } from '#src/ports/signer.ts';
 
 export const sha256 = (bytes: Uint8Array | string): Uint8Array =>
   new Uint8Array(createHash('sha256').update(bytes).digest());
-
-export const digest: Digest = { sha256 };
 
 export const hashWith = (secret: string): KeyedHash => ({
   mac: (label, text) => new Uint8Array(createHmac('sha256', secret).update(`${label}\0${text}`).digest()),
 });
 
 export const primitives: Primitives = {
-  sha256,
   ed25519Verify: (x, message, signature) => {
     const jwk = { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(x).toString('base64url') };
     return verify(null, message, createPublicKey({ key: jwk, format: 'jwk' }), signature);

@@ -3,7 +3,7 @@ import { concatBytes } from '#src/domain/encoding.ts';
 import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
 import { TILE_WIDTH } from '#src/domain/transparency/tiles.ts';
 import { type Transparency, type TransparencyDeps, transparency } from '#src/usecases/transparency/proofs.ts';
-import { primitives, sha256 } from './primitives.ts';
+import { primitives } from './primitives.ts';
 import { type SmallLog, smallLog } from './small-log.ts';
 
 export const receiptIdAt = (index: number): string => `rcpt_${String(index).padStart(26, '0')}`;
@@ -27,7 +27,7 @@ export async function publicLog(size: number, log = smallLog()): Promise<PublicL
   const indexOf = new Map<string, number>();
   let newest: { readonly size: number; readonly note: string } | null = null;
   async function add(receiptId: string, jws: string): Promise<void> {
-    const data = await receiptLeafData(jws, sha256);
+    const data = receiptLeafData(jws);
     indexOf.set(receiptId, leaves.length);
     leaves.push(data);
     await log.append(data);

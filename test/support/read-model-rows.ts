@@ -6,7 +6,6 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes, writeParts } from '#projections/rows.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { judgeBySignature } from './job-histories.ts';
-import { sha256 } from './primitives.ts';
 
 const shapes = tableShapes(READ_MODELS);
 
@@ -24,7 +23,7 @@ export async function applyBatch(
     }
     return rows;
   };
-  const events = await withLeaves({ shapes, sha256 }, await judgeEvents(batch, judge), load);
+  const events = await withLeaves(shapes, await judgeEvents(batch, judge), load);
   const changes = planChanges(READ_MODELS, events);
   foldChanges(await load(keysOf(changes)), changes);
 }

@@ -12,7 +12,6 @@ import { treeReader } from '#src/domain/transparency/tiles.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
 import { judgeBySignature, recorded } from './job-histories.ts';
 import { leafyLog } from './leafy-log.ts';
-import { sha256 } from './primitives.ts';
 import { FIRST_MODELS, projectWith } from './read-model-versions.contract.ts';
 import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
 import { waitFor } from './service.ts';
@@ -97,7 +96,7 @@ export function treeContract(harness: ReadStoreHarness): void {
         event: null,
       });
       const over = (models: readonly ReadModel[], on: Db): Projector => {
-        return { db: on, models, set: modelSet(models), shapes: tableShapes(models), sha256 };
+        return { db: on, models, set: modelSet(models), shapes: tableShapes(models) };
       };
       const project = async (by: Projector, from: number, to: number, told = new Map<string, string>()) => {
         const begin = from === 0 ? null : at(from);
@@ -139,8 +138,8 @@ export function treeContract(harness: ReadStoreHarness): void {
     const head = await log.head();
     assert.equal(log.events.at(-1)?.type, 'Unheard', 'what is no leaf moves the position too');
     const read = await withTree(db, async ({ tree, position, readTile }) => {
-      const reader = treeReader(readTile, sha256);
-      const roots = [await rootOf(tree, sha256), await reader.root(0, tree.size), await reader.root(0, 9)];
+      const reader = treeReader(readTile);
+      const roots = [rootOf(tree), await reader.root(0, tree.size), await reader.root(0, 9)];
       return { size: tree.size, position, roots: roots.map((hash) => Buffer.from(hash)) };
     });
     const expected = [root(), root(), root(9)].map((hash) => Buffer.from(hash));

@@ -14,7 +14,6 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import { judgeBySignature } from './job-histories.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
-import { sha256 } from './primitives.ts';
 import { givePristine } from './pristine.ts';
 
 export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -99,5 +98,5 @@ export function runnerOver(
 ): ProjectionRunner {
   const { logger = silent, now = Date.now, ...rest } = options;
   const clock = { ...systemClock(), now };
-  return startProjections({ log, store, judgeReceipt: judgeBySignature, sha256, clock, logger }, rest);
+  return startProjections({ log, store, judgeReceipt: judgeBySignature, clock, logger }, rest);
 }

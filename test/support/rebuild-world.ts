@@ -15,7 +15,6 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import { judgeBySignature } from './job-histories.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
-import { sha256 } from './primitives.ts';
 import { emptyRows, runnerOver, silent } from './read-store.ts';
 
 /** Only a hanging test meets it. */
@@ -133,7 +132,7 @@ export async function rebuildWith(
   options: RebuildOptions = {},
 ): Promise<RebuildResult> {
   try {
-    const deps = { log, store, judgeReceipt: judgeBySignature, sha256, clock: systemClock() };
+    const deps = { log, store, judgeReceipt: judgeBySignature, clock: systemClock() };
     return await rebuild(deps, options);
   } finally {
     await store.close();

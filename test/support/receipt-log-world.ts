@@ -13,7 +13,7 @@ import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { given } from './fakes-world.ts';
 import { receiptSigned } from './given-events.ts';
-import { primitives, sha256, type TestKey, testKey } from './primitives.ts';
+import { primitives, type TestKey, testKey } from './primitives.ts';
 import { MTH } from './rfc6962.ts';
 
 export const STREAM = 'log-receipts';
@@ -37,9 +37,9 @@ export async function rowsOf(events: readonly RecordedEvent[]): Promise<Standing
   let tree = EMPTY_TREE;
   for (const recorded of events) {
     const event = decodeEvent(recorded);
-    const data = event && (await leafData(event, sha256));
+    const data = event && leafData(event);
     if (data === null) continue;
-    const grown = await appendLeaf(tree, data, sha256);
+    const grown = appendLeaf(tree, data);
     tree = grown.tree;
     for (const { level, index, hash } of grown.entries) {
       const name = `${level}/${Math.floor(index / 256)}`;
@@ -116,7 +116,7 @@ export async function contradictionsOf(
   let size = -1;
   for (const recorded of events) {
     const event = decodeEvent(recorded);
-    const data = event && (await leafData(event, sha256));
+    const data = event && leafData(event);
     if (data !== null) leaves.push(data);
     if (event?.type !== 'CheckpointSigned') continue;
     const signed = await verifyCheckpoint(event.data.note, keys, primitives);

@@ -22,13 +22,20 @@ export function requirement(name: Requirement, present: boolean, reason: string)
     test(`${name} must be there with CI=true`, () => assert.fail(`${name} is missing: ${reason}`));
   }
   const notes = process.env.RELAY_TEST_SKIPS;
-  const note: SkipNote = { name, reason };
+  const note: SkipNote = { file: callingTest(), name, reason };
   if (notes !== undefined) appendFileSync(notes, `${JSON.stringify(note)}\n`);
   return { skip: true };
 }
 
-/** One line of the file that RELAY_TEST_SKIPS names: test/run.ts gives each test file its own. */
-export type SkipNote = { readonly name: Requirement; readonly reason: string };
+/** One line of the file that RELAY_TEST_SKIPS names: `file` lacks the requirement. test/run.ts reads it. */
+export type SkipNote = { readonly file: string; readonly name: Requirement; readonly reason: string };
+
+/** Path from the root of the test file that is being loaded. */
+function callingTest(): string {
+  const found = /\btest\/[\w/-]+\.test\.ts/.exec(new Error().stack ?? '');
+  if (found === null) throw new Error('a requirement is stated at the top level of a test file');
+  return found[0];
+}
 
 /** Folder of PostgreSQL's server programs (`initdb`, `postgres`), newest version first; null where there is none. */
 export function postgresFolder(): string | null {

@@ -7,7 +7,7 @@ import { consistencyProof, inclusionProof } from '#src/domain/transparency/proof
 import { type ReadTile, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
 import { appendLeaf, EMPTY_TREE, type Tree } from '#src/domain/transparency/tree.ts';
-import { sha256, type TestKey, testKey } from './primitives.ts';
+import { type TestKey, testKey } from './primitives.ts';
 
 export const ORIGIN = 'relay.example/receipts';
 
@@ -31,19 +31,19 @@ export function smallLog(origin = ORIGIN, key = testKey({ purpose: 'checkpoint' 
     const tile = tiles.get(`${level}/${n}`);
     return tile === undefined ? null : concatBytes(...tile);
   };
-  const reader = () => treeReader(readTile, sha256);
+  const reader = () => treeReader(readTile);
   const root: SmallLog['root'] = (size = tree.size) => reader().root(0, size);
   const checkpoint: SmallLog['checkpoint'] = async (size = tree.size) => {
     const publicKey = fromBase64url(key.x) ?? new Uint8Array(0);
     const text = checkpointText({ origin, size, root: await root(size) });
-    return signNote(text, { name: origin, publicKey }, key.sign, sha256);
+    return signNote(text, { name: origin, publicKey }, key.sign);
   };
   return {
     key,
     readTile,
     tree: () => tree,
     async append(data) {
-      const grown = await appendLeaf(tree, data, sha256);
+      const grown = appendLeaf(tree, data);
       tree = grown.tree;
       for (const { level, index, hash } of grown.entries) {
         const name = `${level}/${Math.floor(index / TILE_WIDTH)}`;

@@ -16,7 +16,9 @@ test('another checkout builds the very same bytes: after a change of the verifie
   const copy = join(folder, 'elsewhere', 'checkout');
   for (const part of ['src/domain', 'src/verify', 'package.json', 'tsconfig.json'])
     cpSync(join(rootPath, part), join(copy, part), { recursive: true });
-  symlinkSync(join(rootPath, 'node_modules'), join(copy, 'node_modules'));
+  // A bundled package is copied: the path of a link's target would be part of the bundle.
+  cpSync(join(rootPath, 'node_modules/@noble'), join(copy, 'node_modules/@noble'), { recursive: true });
+  symlinkSync(join(rootPath, 'node_modules/@sinclair'), join(copy, 'node_modules/@sinclair'));
   const made = join(folder, 'made');
   const bun = join(rootPath, 'node_modules/bun/bin/bun.exe');
   const { status, stderr } = spawnSync(bun, ['src/verify/build.ts', made], { cwd: copy, encoding: 'utf8' });
@@ -43,6 +45,6 @@ test('what a page runs makes no code or markup of text, loads nothing, and is sm
   // The importable one asks nobody, and knows no page.
   assert.doesNotMatch(
     builtText('verify.js'),
-    /\bfetch\b|\bdocument\.(?:create|get|query|body)|\bwindow\b|XMLHttpRequest|process\.|Buffer\b/,
+    /\bfetch\b|\bdocument\.(?:create|get|query|body)|\bwindow\b|XMLHttpRequest|\bprocess\.|\bBuffer\b/,
   );
 });

@@ -1,12 +1,7 @@
-// SHA-256, and HMAC-SHA-256 (RFC 2104) under the secret that never leaves.
-import { createHash, createHmac } from 'node:crypto';
+// HMAC-SHA-256 (RFC 2104) under the secret that never leaves.
+import { createHmac } from 'node:crypto';
 import { toHex } from '#src/domain/encoding.ts';
-import type { Digest, KeyedHash } from '../../ports/signer.ts';
-
-export const sha256 = (bytes: Uint8Array): Uint8Array =>
-  new Uint8Array(createHash('sha256').update(bytes).digest());
-
-export const sha256Digest = (): Digest => ({ sha256 });
+import type { KeyedHash } from '../../ports/signer.ts';
 
 /** `secret`: 32 bytes. */
 export function hmacKeyedHash(secret: Uint8Array): KeyedHash {

@@ -1,8 +1,7 @@
 // Whether the log's word on its keys can be: each announced once, named after itself, ended by rule.
-import { toBase64url, utf8 } from '#src/domain/encoding.ts';
+import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { EventOf, KeyEvent } from '../events.ts';
-import type { Sha256 } from '../receipt/commitments.ts';
 import type { Fault } from './event-location.ts';
 
 export type KeyFacts = {
@@ -11,10 +10,10 @@ export type KeyFacts = {
   readonly secretCheck: string | null;
 };
 
-export async function keyFaults(known: KeyFacts, event: KeyEvent, sha256: Sha256): Promise<readonly Fault[]> {
+export function keyFaults(known: KeyFacts, event: KeyEvent): readonly Fault[] {
   switch (event.type) {
     case 'SigningKeyActivated':
-      return activationFaults(known, event.data, sha256);
+      return activationFaults(known, event.data);
     case 'SigningKeyRetired':
       return retirementFaults(known, event.data);
     default:
@@ -24,14 +23,13 @@ export async function keyFaults(known: KeyFacts, event: KeyEvent, sha256: Sha256
 
 const impossible = (message: string): Fault => ({ kind: 'key_event_impossible', message });
 
-async function activationFaults(
+function activationFaults(
   { keys, secretCheck }: KeyFacts,
   { keyId, x, secretCheck: own }: EventOf<'SigningKeyActivated'>['data'],
-  sha256: Sha256,
-): Promise<readonly Fault[]> {
+): readonly Fault[] {
   const faults: Fault[] = [];
   if (keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was announced before'));
-  if (toBase64url(await sha256(utf8(thumbprintText(x)))) !== keyId) {
+  if (toBase64url(sha256(utf8(thumbprintText(x)))) !== keyId) {
     faults.push({ kind: 'key_id_mismatch', message: 'the name of the key is not its thumbprint' });
   }
   if (secretCheck !== null && secretCheck !== own) {

@@ -1,8 +1,6 @@
 // Salted commitments: the receipt binds to a value without showing it; the payer can open it to whom it likes.
 // Form as in SD-JWT (RFC 9901): digest = base64url(SHA-256(base64url(JSON [salt, name, value]))).
-import { toBase64url, utf8 } from '#src/domain/encoding.ts';
-
-export type Sha256 = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
+import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 
 /** The fixed names; hashes are lower-case hex of the bytes on the wire, `header_names` a sorted array. */
 export type CommitmentName =
@@ -27,13 +25,12 @@ export type Disclosure = {
  * brings the request again, can open the request's commitments again. (The job's id, not the receipt's: the
  * commitments stand in JobStarted already, and a receipt's id is drawn at signing.)
  */
-export async function disclose(
+export function disclose(
   salt: Uint8Array,
   name: CommitmentName,
   value: string | readonly string[],
-  sha256: Sha256,
-): Promise<Disclosure> {
+): Disclosure {
   if (salt.length !== 16) throw new RangeError('a salt has 128 bits');
   const text = toBase64url(utf8(JSON.stringify([toBase64url(salt), name, value])));
-  return { text, commitment: toBase64url(await sha256(utf8(text))) };
+  return { text, commitment: toBase64url(sha256(utf8(text))) };
 }

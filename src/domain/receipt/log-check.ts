@@ -42,7 +42,7 @@ export async function logCheck(
     const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };
   }
-  const leafData = await receiptLeafData(jws, primitives.sha256);
+  const leafData = receiptLeafData(jws);
   const expected = { leafData, origin: payload.log?.origin ?? null };
   const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
   if (!verdict.ok) return { name, ok: false, details: { pending: false, problem: verdict.problem } };

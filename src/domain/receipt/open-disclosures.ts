@@ -1,8 +1,7 @@
 // Disclosures, opened: which of the receipt's commitments a text opens, and to what. What a payer hands to a third party
 // proves itself; nobody is asked.
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
+import { fromBase64url, fromUtf8, sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { parsedJson } from '../parsed-json.ts';
-import type { Sha256 } from './commitments.ts';
 import type { ReceiptPayload } from './payload.ts';
 
 export type OpenedDisclosure =
@@ -22,26 +21,25 @@ export type OpenedDisclosure =
 export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'repeated';
 
 /** In their order. `texts`: as in `disclosures` of an execution response. */
-export async function openDisclosures(
+export function openDisclosures(
   payload: ReceiptPayload,
   texts: readonly string[],
-  sha256: Sha256,
-): Promise<readonly OpenedDisclosure[]> {
+): readonly OpenedDisclosure[] {
   const names = new Set<string>();
   const opened: OpenedDisclosure[] = [];
   for (const text of texts) {
-    const one = await openOne(payload, text, sha256);
+    const one = openOne(payload, text);
     opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: 'repeated' } : one);
     if (one.ok) names.add(one.name);
   }
   return opened;
 }
 
-async function openOne(payload: ReceiptPayload, text: string, sha256: Sha256): Promise<OpenedDisclosure> {
+function openOne(payload: ReceiptPayload, text: string): OpenedDisclosure {
   const read = readDisclosure(text);
   if (read === null) return { ok: false, name: null, problem: 'malformed' };
   const { name, value } = read;
-  const commitment = toBase64url(await sha256(utf8(text)));
+  const commitment = toBase64url(sha256(utf8(text)));
   if (placeOf(payload, name)?.includes(commitment)) return { ok: true, name, value };
   const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) =>
     _sd.includes(commitment),

@@ -42,8 +42,7 @@ export async function verifyDocument(
   const payload = report.signatureVerified ? payloadOf(jws) : null;
   const differing = document.kind === null ? [] : differences(document);
   const vouched = report.ok && payload !== null;
-  const opened =
-    disclosures && (vouched ? await openDisclosures(payload, disclosures, primitives.sha256) : []);
+  const opened = disclosures && (vouched ? openDisclosures(payload, disclosures) : []);
   return {
     ...report,
     ok: report.ok && differing.length === 0 && (opened?.every(({ ok }) => ok) ?? true),

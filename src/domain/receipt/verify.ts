@@ -1,5 +1,5 @@
 // The one verifier: API, command line, audit and browser page call it with what they hold. It returns every check;
-// it stops at none, so that a reader sees all that is wrong. Hash and signature primitives are arguments.
+// it stops at none, so that a reader sees all that is wrong. The signature primitive is an argument.
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
@@ -7,7 +7,6 @@ import type { Json } from '../canonical-json.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import type { PaymentFacts } from '../event-fields.ts';
 import { type ChainedEvent, eventChain } from './chain.ts';
-import type { Sha256 } from './commitments.ts';
 import { type LogFacts, logCheck } from './log-check.ts';
 import {
   type ParsedJws,
@@ -19,7 +18,6 @@ import {
 } from './payload.ts';
 
 export type Primitives = {
-  readonly sha256: Sha256;
   /** RFC 8032 verification: 32-byte public key, message, 64-byte signature. */
   readonly ed25519Verify: (
     publicKey: Uint8Array,
@@ -102,7 +100,7 @@ export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives):
     { name: 'request_commitment_present', ok: isWhole(payload?.request._sd ?? []) },
     responseCheck(payload),
   ];
-  if (facts.job !== null) checks.push(...(await jobChecks(facts.job, payload, primitives.sha256)));
+  if (facts.job !== null) checks.push(...jobChecks(facts.job, payload));
   if (facts.log !== null) checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
   return {
     ok: checks.every((check) => check.ok),
@@ -129,9 +127,9 @@ function equal(a: Json, b: Json): boolean {
 }
 
 /** null where the events, edited, are no canonical JSON any more: that fails one check, and stops none. */
-async function chainOf(events: readonly ChainedEvent[], sha256: Sha256): Promise<string | null> {
+function chainOf(events: readonly ChainedEvent[]): string | null {
   try {
-    return await eventChain(events, sha256);
+    return eventChain(events);
   } catch (error) {
     if (error instanceof TypeError || error instanceof RangeError) return null;
     throw error;
@@ -187,13 +185,13 @@ function responseCheck(payload: ReceiptPayload | null): Check {
   return same(name, expected, payload.outcome._sd.length);
 }
 
-async function jobChecks(job: JobFacts, payload: ReceiptPayload | null, sha256: Sha256): Promise<Check[]> {
+function jobChecks(job: JobFacts, payload: ReceiptPayload | null): Check[] {
   const committed = payload?.request._sd.includes(job.targetCommitment) ?? false;
   const last = job.events.at(-1);
   const recorded = {
     id: last?.stream ?? null,
     revision: last === undefined ? null : String(last.revision),
-    chain: await chainOf(job.events, sha256),
+    chain: chainOf(job.events),
   };
   return [
     { name: 'job_present', ok: true },

@@ -1,18 +1,17 @@
 // What is logged: every receipt and every word on the keys, in the event log's order. Only hashes of them, so that the
 // tiles are public without telling who paid for what.
-import { utf8 } from '#src/domain/encoding.ts';
+import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
 import type { DomainEvent } from '../events.ts';
-import type { Sha256 } from '../receipt/commitments.ts';
 
 export const isLeaf = ({ type }: DomainEvent): boolean =>
   type === 'ReceiptSigned' || type === 'SigningKeyActivated' || type === 'SigningKeyRetired';
 
 /** 32 bytes; null for an event that is no leaf. */
-export async function leafData(event: DomainEvent, sha256: Sha256): Promise<Uint8Array | null> {
+export function leafData(event: DomainEvent): Uint8Array | null {
   switch (event.type) {
     case 'ReceiptSigned':
-      return receiptLeafData(event.data.jws, sha256);
+      return receiptLeafData(event.data.jws);
     case 'SigningKeyActivated':
     case 'SigningKeyRetired': {
       const { type, data } = event;
@@ -24,4 +23,4 @@ export async function leafData(event: DomainEvent, sha256: Sha256): Promise<Uint
 }
 
 /** SHA-256 of the compact JWS. */
-export const receiptLeafData = async (jws: string, sha256: Sha256): Promise<Uint8Array> => sha256(utf8(jws));
+export const receiptLeafData = (jws: string): Uint8Array => sha256(utf8(jws));

@@ -1,7 +1,6 @@
 // The Merkle tree of RFC 6962 §2.1: its two hashes, and the two proofs as their reader checks them.
 // It decides whether a proof holds; what the leaves are and who signed the roots it leaves to others.
-import { concatBytes } from '#src/domain/encoding.ts';
-import type { Sha256 } from '../receipt/commitments.ts';
+import { concatBytes, sha256 } from '#src/domain/encoding.ts';
 
 /** 32 bytes. */
 export type Hash = Uint8Array;
@@ -10,15 +9,13 @@ const LEAF = Uint8Array.of(0);
 const NODE = Uint8Array.of(1);
 
 /** RFC 6962 §2.1: SHA-256(0x00 ‖ data). */
-export const leafHash = async (data: Uint8Array, sha256: Sha256): Promise<Hash> =>
-  sha256(concatBytes(LEAF, data));
+export const leafHash = (data: Uint8Array): Hash => sha256(concatBytes(LEAF, data));
 
 /** RFC 6962 §2.1: SHA-256(0x01 ‖ left ‖ right). */
-export const nodeHash = async (left: Hash, right: Hash, sha256: Sha256): Promise<Hash> =>
-  sha256(concatBytes(NODE, left, right));
+export const nodeHash = (left: Hash, right: Hash): Hash => sha256(concatBytes(NODE, left, right));
 
 /** The root of a tree without leaves: SHA-256 of nothing. */
-export const emptyRoot = async (sha256: Sha256): Promise<Hash> => sha256(new Uint8Array(0));
+export const emptyRoot = (): Hash => sha256(new Uint8Array(0));
 
 export function sameHash(a: Hash, b: Hash): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
@@ -33,16 +30,13 @@ const half = (n: number): number => Math.floor(n / 2);
  * RFC 9162 §2.1.3.2 (the same tree as RFC 6962): whether the leaf stands at `index` of the tree of `size` leaves with
  * this root. `proof`: from the leaf's sibling upwards.
  */
-export async function verifyInclusion(
-  claim: {
-    readonly index: number;
-    readonly size: number;
-    readonly leaf: Hash;
-    readonly proof: readonly Hash[];
-    readonly root: Hash;
-  },
-  sha256: Sha256,
-): Promise<boolean> {
+export function verifyInclusion(claim: {
+  readonly index: number;
+  readonly size: number;
+  readonly leaf: Hash;
+  readonly proof: readonly Hash[];
+  readonly root: Hash;
+}): boolean {
   const { index, size, leaf, proof, root } = claim;
   if (!isCount(index) || !isCount(size) || index >= size) return false;
   let at = index;
@@ -51,30 +45,27 @@ export async function verifyInclusion(
   for (const sibling of proof) {
     if (last === 0) return false;
     if (at % 2 === 1 || at === last) {
-      hash = await nodeHash(sibling, hash, sha256);
+      hash = nodeHash(sibling, hash);
       while (at % 2 === 0 && at !== 0) [at, last] = [half(at), half(last)];
-    } else hash = await nodeHash(hash, sibling, sha256);
+    } else hash = nodeHash(hash, sibling);
     [at, last] = [half(at), half(last)];
   }
   return last === 0 && sameHash(hash, root);
 }
 
 /** RFC 9162 §2.1.4.2: whether the tree of `from` leaves is a prefix of the tree of `to` leaves. */
-export async function verifyConsistency(
-  claim: {
-    readonly from: number;
-    readonly to: number;
-    readonly fromRoot: Hash;
-    readonly toRoot: Hash;
-    readonly proof: readonly Hash[];
-  },
-  sha256: Sha256,
-): Promise<boolean> {
+export function verifyConsistency(claim: {
+  readonly from: number;
+  readonly to: number;
+  readonly fromRoot: Hash;
+  readonly toRoot: Hash;
+  readonly proof: readonly Hash[];
+}): boolean {
   const { from, to, fromRoot, toRoot, proof } = claim;
   if (!isCount(from) || !isCount(to) || from > to) return false;
   if (from === to) return proof.length === 0 && sameHash(fromRoot, toRoot);
   // Everything follows from the empty tree, whose root is known.
-  if (from === 0) return proof.length === 0 && sameHash(fromRoot, await emptyRoot(sha256));
+  if (from === 0) return proof.length === 0 && sameHash(fromRoot, emptyRoot());
   let at = from - 1;
   let last = to - 1;
   while (at % 2 === 1) [at, last] = [half(at), half(last)];
@@ -86,10 +77,10 @@ export async function verifyConsistency(
   for (const sibling of path) {
     if (last === 0) return false;
     if (at % 2 === 1 || at === last) {
-      smaller = await nodeHash(sibling, smaller, sha256);
-      larger = await nodeHash(sibling, larger, sha256);
+      smaller = nodeHash(sibling, smaller);
+      larger = nodeHash(sibling, larger);
       while (at % 2 === 0 && at !== 0) [at, last] = [half(at), half(last)];
-    } else larger = await nodeHash(larger, sibling, sha256);
+    } else larger = nodeHash(larger, sibling);
     [at, last] = [half(at), half(last)];
   }
   return last === 0 && sameHash(smaller, fromRoot) && sameHash(larger, toRoot);

@@ -1,6 +1,5 @@
 // Signed notes (C2SP signed-note) with Ed25519 signatures: text, an empty line, a line for each signature.
-import { concatBytes, fromBase64, toBase64, toHex, utf8 } from '#src/domain/encoding.ts';
-import type { Sha256 } from '../receipt/commitments.ts';
+import { concatBytes, fromBase64, sha256, toBase64, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { sameHash } from './merkle.ts';
 
@@ -20,13 +19,13 @@ export type NoteKey = {
 };
 
 /** The first 4 bytes of SHA-256(name ‖ 0x0A ‖ 0x01 ‖ public key). */
-async function keyIdOf({ name, publicKey }: NoteKey, sha256: Sha256): Promise<Uint8Array> {
-  return (await sha256(concatBytes(utf8(`${name}\n`), ED25519, publicKey))).slice(0, 4);
+function keyIdOf({ name, publicKey }: NoteKey): Uint8Array {
+  return sha256(concatBytes(utf8(`${name}\n`), ED25519, publicKey)).slice(0, 4);
 }
 
 /** The verifier key as Go's `note` package writes it: `<name>+<key id, hex>+<base64(0x01 ‖ public key)>`. */
-export async function verifierKeyText(key: NoteKey, sha256: Sha256): Promise<string> {
-  const id = toHex(await keyIdOf(key, sha256));
+export function verifierKeyText(key: NoteKey): string {
+  const id = toHex(keyIdOf(key));
   return `${key.name}+${id}+${toBase64(concatBytes(ED25519, key.publicKey))}`;
 }
 
@@ -35,9 +34,8 @@ export async function signNote(
   text: string,
   key: NoteKey,
   sign: (message: Uint8Array) => Promise<Uint8Array>,
-  sha256: Sha256,
 ): Promise<string> {
-  const signature = concatBytes(await keyIdOf(key, sha256), await sign(utf8(text)));
+  const signature = concatBytes(keyIdOf(key), await sign(utf8(text)));
   return `${text}\n— ${key.name} ${toBase64(signature)}\n`;
 }
 
@@ -85,7 +83,7 @@ export async function verifyNote<K extends NoteKey>(
   let signedBy: K | null = null;
   for (const { name, keyId, signature } of note.signatures) {
     for (const key of keys) {
-      if (key.name !== name || !sameHash(await keyIdOf(key, primitives.sha256), keyId)) continue;
+      if (key.name !== name || !sameHash(keyIdOf(key), keyId)) continue;
       if (!(await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))) return null;
       signedBy ??= key;
     }

@@ -1,6 +1,5 @@
 // Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their names in addresses, and the tree read
 // from them.
-import type { Sha256 } from '../receipt/commitments.ts';
 import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
 
 /** Levels of the tree in one tile. */
@@ -57,7 +56,7 @@ export type TreeReader = {
   root(from: number, to: number): Promise<Hash>;
 };
 
-export function treeReader(readTile: ReadTile, sha256: Sha256): TreeReader {
+export function treeReader(readTile: ReadTile): TreeReader {
   const tiles = new Map<string, Promise<Uint8Array | null>>();
   const subtrees = new Map<string, Promise<Hash>>();
   const tileAt = (level: number, n: number) => {
@@ -82,7 +81,7 @@ export function treeReader(readTile: ReadTile, sha256: Sha256): TreeReader {
         await complete(height - 1, 2 * index),
         await complete(height - 1, 2 * index + 1),
       ];
-      return nodeHash(left, right, sha256);
+      return nodeHash(left, right);
     }
     const level = height / TILE_HEIGHT;
     const n = Math.floor(index / TILE_WIDTH);
@@ -94,11 +93,11 @@ export function treeReader(readTile: ReadTile, sha256: Sha256): TreeReader {
 
   async function root(from: number, to: number): Promise<Hash> {
     const size = to - from;
-    if (size <= 0) return emptyRoot(sha256);
+    if (size <= 0) return emptyRoot();
     const split = largestPowerBelow(size);
     if (split === 0) return complete(0, from);
     if (split * 2 === size && from % size === 0) return complete(Math.log2(size), from / size);
-    return nodeHash(await root(from, from + split), await root(from + split, to), sha256);
+    return nodeHash(await root(from, from + split), await root(from + split, to));
   }
   return { root };
 }

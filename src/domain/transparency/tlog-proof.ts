@@ -1,7 +1,6 @@
 // A proof file (C2SP tlog-proof): that one leaf stands in the log, checkable with the log's key alone, offline.
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Sha256 } from '../receipt/commitments.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
 import { type Hash, leafHash, verifyInclusion } from './merkle.ts';
@@ -59,15 +58,10 @@ export async function verifyTlogProof(
   if (checkpoint === null) return { ok: false, problem: 'checkpoint' };
   if (expected.origin !== null && checkpoint.origin !== expected.origin)
     return { ok: false, problem: 'origin' };
-  const included = await isIncluded(proof, expected.leafData, checkpoint, primitives.sha256);
+  const included = isIncluded(proof, expected.leafData, checkpoint);
   return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: 'inclusion' };
 }
 
-async function isIncluded(
-  { index, path }: TlogProof,
-  data: Uint8Array,
-  { size, root }: Checkpoint,
-  sha256: Sha256,
-): Promise<boolean> {
-  return verifyInclusion({ index, size, leaf: await leafHash(data, sha256), proof: path, root }, sha256);
+function isIncluded({ index, path }: TlogProof, data: Uint8Array, { size, root }: Checkpoint): boolean {
+  return verifyInclusion({ index, size, leaf: leafHash(data), proof: path, root });
 }

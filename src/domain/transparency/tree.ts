@@ -1,6 +1,5 @@
 // The growing tree in little: its size and the roots of the complete subtrees along its right edge (a compact range).
 // That is all that appending a leaf and telling the root need, however large the tree is.
-import type { Sha256 } from '../receipt/commitments.ts';
 import { emptyRoot, type Hash, leafHash, nodeHash } from './merkle.ts';
 import { TILE_HEIGHT } from './tiles.ts';
 
@@ -16,12 +15,11 @@ export const EMPTY_TREE: Tree = { size: 0, edge: [] };
 export type TileEntry = { readonly level: number; readonly index: number; readonly hash: Hash };
 
 /** `data`: of the leaf, as it is before it is hashed. `entries`: its hash, and the root of every whole tile that it completes. */
-export async function appendLeaf(
+export function appendLeaf(
   tree: Tree,
   data: Uint8Array,
-  sha256: Sha256,
-): Promise<{ readonly tree: Tree; readonly entries: readonly TileEntry[] }> {
-  let hash = await leafHash(data, sha256);
+): { readonly tree: Tree; readonly entries: readonly TileEntry[] } {
+  let hash = leafHash(data);
   const entries: TileEntry[] = [{ level: 0, index: tree.size, hash }];
   const edge = [...tree.edge];
   let height = 0;
@@ -30,7 +28,7 @@ export async function appendLeaf(
     const left = edge.pop();
     if (left === undefined)
       throw new RangeError('the tree has not as many complete subtrees as its size says');
-    hash = await nodeHash(left, hash, sha256);
+    hash = nodeHash(left, hash);
     height++;
     if (height % TILE_HEIGHT === 0) {
       const index = Math.floor(rest / 2);
@@ -42,10 +40,10 @@ export async function appendLeaf(
 }
 
 /** RFC 6962 §2.1, the Merkle Tree Hash of all leaves. */
-export async function rootOf(tree: Tree, sha256: Sha256): Promise<Hash> {
+export function rootOf(tree: Tree): Hash {
   const [last, ...rest] = [...tree.edge].reverse();
-  if (last === undefined) return emptyRoot(sha256);
+  if (last === undefined) return emptyRoot();
   let root = last;
-  for (const left of rest) root = await nodeHash(left, root, sha256);
+  for (const left of rest) root = nodeHash(left, root);
   return root;
 }

@@ -42,7 +42,6 @@ export type EvidenceNotes = {
 };
 
 export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): EvidenceAuditor {
-  const { sha256 } = primitives;
   const sizes = new Set(kept.checkpoints.map(({ size }) => size));
   const roots = new Map<number, Hash>();
   /** Checkpoints of the record, of sizes that were kept. */
@@ -53,7 +52,7 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
   let announced: readonly AnnouncedKey[] = [];
 
   const noteRoot = async () => {
-    if (sizes.has(tree.size)) roots.set(tree.size, await rootOf(tree, sha256));
+    if (sizes.has(tree.size)) roots.set(tree.size, rootOf(tree));
   };
   const noteKey = (event: DomainEvent, { stream, revision, position }: RecordedEvent) => {
     if (
@@ -80,10 +79,10 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
         if (sizes.has(Number(size))) recorded.add(`${size} ${root}`);
       }
       if (sizes.size === 0) return;
-      const data = await leafData(event, sha256);
+      const data = leafData(event);
       if (data === null) return;
       if (tree.size === 0) await noteRoot();
-      tree = (await appendLeaf(tree, data, sha256)).tree;
+      tree = appendLeaf(tree, data).tree;
       await noteRoot();
     },
     async finish() {

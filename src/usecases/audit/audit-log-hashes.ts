@@ -1,20 +1,19 @@
 // The tree of an audit: grown leaf by leaf beside the reading, and asked for the root of any size it has had.
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { HASH_BYTES, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type HashTree = {
-  append(data: Uint8Array): Promise<void>;
+  append(data: Uint8Array): void;
   /** Of the first `size` leaves; null where there are not as many. */
   rootAt(size: number): Promise<Hash | null>;
-  root(): Promise<Hash>;
+  root(): Hash;
   readonly size: number;
 };
 
-export function hashTree(scratch: AuditScratch, sha256: Sha256): HashTree {
+export function hashTree(scratch: AuditScratch): HashTree {
   /** Hashes by `<level>/<index>`, base64. */
   const hashes = scratch.table<string>('hash');
   let tree: Tree = EMPTY_TREE;
@@ -31,16 +30,16 @@ export function hashTree(scratch: AuditScratch, sha256: Sha256): HashTree {
   }
 
   return {
-    async append(data) {
-      const appended = await appendLeaf(tree, data, sha256);
+    append(data) {
+      const appended = appendLeaf(tree, data);
       for (const { level, index, hash } of appended.entries) hashes.put(`${level}/${index}`, toBase64(hash));
       tree = appended.tree;
     },
     async rootAt(size) {
       if (size > tree.size) return null;
-      return size === tree.size ? rootOf(tree, sha256) : treeReader(readTile, sha256).root(0, size);
+      return size === tree.size ? rootOf(tree) : treeReader(readTile).root(0, size);
     },
-    root: () => rootOf(tree, sha256),
+    root: () => rootOf(tree),
     get size() {
       return tree.size;
     },

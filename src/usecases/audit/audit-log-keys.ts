@@ -3,7 +3,6 @@
 import type { Fault, Place } from '#src/domain/audit/event-location.ts';
 import { keyFaults } from '#src/domain/audit/judge-keys.ts';
 import type { KeyEvent } from '#src/domain/events.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
@@ -15,7 +14,7 @@ export type KeyAudit = {
   readonly keys: readonly KeyRecord[];
 };
 
-export function auditKeys(scratch: AuditScratch, sha256: Sha256): KeyAudit {
+export function auditKeys(scratch: AuditScratch): KeyAudit {
   /** Receipts by `<key>/<iat>/<stream>`. */
   const issued = scratch.table<Place>('issued');
   let keys: readonly KeyRecord[] = [];
@@ -33,7 +32,7 @@ export function auditKeys(scratch: AuditScratch, sha256: Sha256): KeyAudit {
       return keys;
     },
     async take(event) {
-      const faults = await keyFaults({ keys, secretCheck }, event, sha256);
+      const faults = keyFaults({ keys, secretCheck }, event);
       const { keyId } = event.data;
       const before = keys.find((key) => key.keyId === keyId);
       keys = evolveKeys(keys, event);

@@ -11,13 +11,12 @@ import {
   paidFaults,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
-import { toHex, utf8 } from '#src/domain/encoding.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/identity.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type MoneyAudit = {
@@ -33,7 +32,7 @@ export type MoneyAudit = {
 
 type Open = 'unserved' | 'unconfirmed';
 
-export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
+export function auditMoney(scratch: AuditScratch): MoneyAudit {
   const payments = scratch.table<PaymentStory>('payment');
   /** The stream of an authorization, by what names it to the chain. */
   const authorizations = scratch.table<string>('authorization');
@@ -66,7 +65,7 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
   /** The stream is named after the authorization, so that no second one can be made for it. */
   async function nameFault(stream: string, event: PaymentEvent): Promise<Fault | null> {
     if (event.type !== 'PaymentReserved') return null;
-    const hash = toHex(await sha256(utf8(identityText(event.data))));
+    const hash = toHex(sha256(utf8(identityText(event.data))));
     if (stream === STREAM.payment(hash)) return null;
     return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
   }
@@ -121,7 +120,7 @@ export function auditMoney(scratch: AuditScratch, sha256: Sha256): MoneyAudit {
       if (decisions.get(decisionId) !== null) {
         return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
       }
-      const hash = toHex(await sha256(utf8(canonicalJson(data))));
+      const hash = toHex(sha256(utf8(canonicalJson(data))));
       decisions.put(decisionId, { hash, recommendation });
       return [];
     },

@@ -28,7 +28,7 @@ export type TreeAudit = {
   ): Promise<readonly Found[]>;
   /** Receipts whose promised time is over by then, and that no checkpoint covers: the first one, told for all. */
   broken(atSeconds: number): Found | null;
-  root(): Promise<Hash>;
+  root(): Hash;
   readonly size: number;
   readonly checkpoints: number;
   /** As the first checkpoint fixed it. */
@@ -40,7 +40,7 @@ export type TreeAudit = {
 };
 
 export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAudit {
-  const tree = hashTree(scratch, primitives.sha256);
+  const tree = hashTree(scratch);
   /** By their index. */
   const leaves = scratch.table<Leaf>('leaf');
   let origin: string | null = null;
@@ -96,7 +96,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
 
   return {
     async leaf(place, event, payload) {
-      const data = await leafData(event, primitives.sha256);
+      const data = leafData(event);
       if (data === null) return [];
       const promise = payload?.log ?? null;
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;

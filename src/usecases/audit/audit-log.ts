@@ -64,10 +64,9 @@ export type Auditor = {
 };
 
 export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Auditor {
-  const { sha256 } = primitives;
   const order = auditOrder(scratch);
-  const keys = auditKeys(scratch, sha256);
-  const money = auditMoney(scratch, sha256);
+  const keys = auditKeys(scratch);
+  const money = auditMoney(scratch);
   const tree = auditTree(scratch, primitives);
   const started = money.started;
   const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
@@ -152,7 +151,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         keys: keys.keys.length,
         checkpoints: tree.checkpoints,
         treeSize: tree.size,
-        root: toBase64(await tree.root()),
+        root: toBase64(tree.root()),
         origin: tree.origin,
         head: order.head,
         findings,

@@ -7,7 +7,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { Digest, KeyedHash } from '#src/ports/signer.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
 import { withinPatience } from '#src/usecases/with-timeout.ts';
 import type { Decided, DecideInput } from './decided.ts';
@@ -26,7 +26,6 @@ export type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate'
 export type DecideDeps = JudgeDeps &
   JournalDeps & {
     readonly keyedHash: KeyedHash;
-    readonly digest: Digest;
     /** From the read models. Throws `Fault('read_models_unavailable')` where they are away. */
     market(): Promise<MarketFacts>;
     /** What a call costs and to whom; `payTo` null where nobody is paid (demo mode). */
@@ -55,7 +54,7 @@ export async function decideWebhook(
     decisionId: makeId('dec', deps.entropy.bytes(16)),
     ...recommend(facts, policy),
     actionHash: actionHash(read.request, deps.keyedHash),
-    policyHash: policyHash(policy, deps.digest),
+    policyHash: policyHash(policy),
     buyerPolicy: policy,
     facts,
     createdAt: new Date(now).toISOString(),

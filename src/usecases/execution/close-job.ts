@@ -7,7 +7,7 @@ import { type CompletedJob, evolveJob, type Job, type RunningJob } from '#src/do
 import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
 import { compactJws, type ReceiptLog, receiptPayload, signingInput } from '#src/domain/receipt/payload.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import type { Digest, Signer } from '#src/ports/signer.ts';
+import type { Signer } from '#src/ports/signer.ts';
 import {
   appendUntilKnown,
   envelope,
@@ -18,7 +18,6 @@ import {
 
 export type CloseDeps = JournalDeps & {
   readonly signer: Signer;
-  readonly digest: Digest;
   /** What a receipt promises of the transparency log; null while there is none. */
   readonly receiptLog: () => ReceiptLog | null;
 };
@@ -100,7 +99,7 @@ async function signReceipt(
   const { started, attempts } = running.state;
   const [{ data: attempt }, { data: completed }] = closing;
   const chained = [...running.events, ...asChained(running.stream, running.events.length, ending)];
-  const chain = await eventChain(chained, (bytes) => deps.digest.sha256(bytes));
+  const chain = eventChain(chained);
   const now = deps.clock.now();
   // One key for all that follows, valid at this very `iat`: another may have taken its place by the next line.
   const key = deps.signer.current(now);

@@ -1,19 +1,19 @@
 // Commitments and the disclosures that open them: salts are derived, so nothing is stored and a replay opens them again.
 
 import type { Target } from '#src/domain/destination/url.ts';
-import { toHex } from '#src/domain/encoding.ts';
+import { sha256, toHex } from '#src/domain/encoding.ts';
 import type { RequestCommitments } from '#src/domain/event-fields.ts';
 import type { JobCompleted } from '#src/domain/job/events.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import { type CommitmentName, type Disclosure, disclose } from '#src/domain/receipt/commitments.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
-import type { Digest, KeyedHash } from '#src/ports/signer.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 
-export type DiscloseDeps = { readonly keyedHash: KeyedHash; readonly digest: Digest };
+export type DiscloseDeps = { readonly keyedHash: KeyedHash };
 
 function open(deps: DiscloseDeps, jobId: string, name: CommitmentName, value: string | readonly string[]) {
   const salt = deps.keyedHash.mac('commitment-salt', `${jobId}\0${name}`).slice(0, 16);
-  return disclose(salt, name, value, (bytes) => deps.digest.sha256(bytes));
+  return disclose(salt, name, value);
 }
 
 export type RequestDisclosures = {
@@ -29,7 +29,7 @@ export async function discloseRequest(
   target: Pick<Target, 'href' | 'origin'>,
   body: Uint8Array | null,
 ): Promise<RequestDisclosures> {
-  const bodyHash = toHex(deps.digest.sha256(body ?? new Uint8Array(0)));
+  const bodyHash = toHex(sha256(body ?? new Uint8Array(0)));
   const [url, origin, names, hash, key] = await Promise.all([
     open(deps, jobId, 'target_url', target.href),
     open(deps, jobId, 'target_origin', target.origin),

@@ -47,14 +47,11 @@ type Found = { readonly decision: DecisionRecorded; readonly hash: string };
 const WELL_FORMED = new RegExp(ID_PATTERN.decision);
 
 /** Only a well-formed id makes the name of a stream. */
-async function findDecision(
-  { log, digest }: { readonly log: EventLog; readonly digest: ExecuteDeps['digest'] },
-  decisionId: string,
-): Promise<Found | null> {
+async function findDecision({ log }: { readonly log: EventLog }, decisionId: string): Promise<Found | null> {
   if (!WELL_FORMED.test(decisionId)) return null;
   const [recorded] = await log.readStream(STREAM.decision(decisionId), { max: 1 });
   if (recorded === undefined) return null;
   const event = decodeEvent(recorded);
   if (event?.type !== 'DecisionRecorded') throw new Error('an event of a decision cannot be read');
-  return { decision: event.data, hash: decisionHash(recorded.data, digest) };
+  return { decision: event.data, hash: decisionHash(recorded.data) };
 }

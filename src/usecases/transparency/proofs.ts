@@ -64,14 +64,12 @@ export type TransparencyDeps = {
 };
 
 export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps): Transparency {
-  const { sha256 } = primitives;
-
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
     const checkpoint = await verifyCheckpoint(note, known, primitives);
     const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
     const publicKey = fromBase64url(x ?? '');
     if (checkpoint === null || publicKey === null) return null;
-    return verifierKeyText({ name: checkpoint.origin, publicKey }, sha256);
+    return verifierKeyText({ name: checkpoint.origin, publicKey });
   }
 
   return {
@@ -130,7 +128,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   /** The rows that a checkpoint is over were written before it was signed: without them they are being replaced. */
   async function read<T>(answer: (reader: TreeReader) => Promise<T>): Promise<T> {
     try {
-      return await answer(treeReader(rows.tile, sha256));
+      return await answer(treeReader(rows.tile));
     } catch (cause) {
       if (!(cause instanceof TileMissing)) throw cause;
       throw new Fault('read_models_unavailable', 'The transparency log cannot be read now.', { cause });

@@ -123,8 +123,8 @@ export async function openReceiptLog(deps: ReceiptLogDeps): Promise<ReceiptLogKe
   async function first(origin: string): Promise<void> {
     const key = deps.checkpointSigner.current();
     if (key === null) return;
-    const head = { origin, size: 0, root: await rootOf(EMPTY_TREE, deps.primitives.sha256) };
-    const event = await signedCheckpoint(head, key, deps.clock.now(), deps.primitives.sha256);
+    const head = { origin, size: 0, root: rootOf(EMPTY_TREE) };
+    const event = await signedCheckpoint(head, key, deps.clock.now());
     try {
       await deps.log.append(STREAM.receiptLog, 'no_stream', enveloped(deps, event));
     } catch (error) {

@@ -47,7 +47,7 @@ export type Checkpoints = {
 };
 
 export function checkpoints(deps: CheckpointDeps): Checkpoints {
-  const { receiptLog, clock, primitives } = deps;
+  const { receiptLog, clock } = deps;
   const watch = uncoveredWatch(clock);
   const told = problemNotice(deps);
   const isSigned = signatureCheck(deps);
@@ -59,7 +59,7 @@ export function checkpoints(deps: CheckpointDeps): Checkpoints {
     const last = await receiptLog.refresh();
     if (last === null) return 'covered';
     const { stored } = last;
-    const tree = await show((standing) => headOf(standing, stored, primitives));
+    const tree = await show((standing) => headOf(standing, stored));
     if (tree === 'busy') return 'busy';
     const verdict = nextCheckpoint({
       last: stored && { ...stored, position: last.position },
@@ -81,7 +81,7 @@ export function checkpoints(deps: CheckpointDeps): Checkpoints {
     const origin = receiptLog.origin();
     if (key === null || origin === null) return 'uncovered';
     const head = { origin, size: tree.size, root: tree.root };
-    const event = await signedCheckpoint(head, key, clock.now(), primitives.sha256);
+    const event = await signedCheckpoint(head, key, clock.now());
     if (!(await receiptLog.append(event, last.revision))) return 'overtaken';
     isSigned.by(event.data.note);
     watch.saw(last.revision + 1n, false);
@@ -99,15 +99,14 @@ export function checkpoints(deps: CheckpointDeps): Checkpoints {
 async function headOf(
   { tree, position, readTile }: StandingTree,
   last: Pick<StoredNote, 'size' | 'root'> | null,
-  { sha256 }: Pick<Primitives, 'sha256'>,
 ) {
-  const root = await rootOf(tree, sha256);
+  const root = rootOf(tree);
   const { size } = tree;
   if (last === null || size < last.size) return { size, position, root, extendsLast: false };
   const claim = { from: last.size, to: size, fromRoot: last.root, toRoot: root };
   try {
-    const proof = await consistencyProof(treeReader(readTile, sha256), last.size, size);
-    return { size, position, root, extendsLast: await verifyConsistency({ ...claim, proof }, sha256) };
+    const proof = await consistencyProof(treeReader(readTile), last.size, size);
+    return { size, position, root, extendsLast: verifyConsistency({ ...claim, proof }) };
   } catch (error) {
     if (!(error instanceof TileMissing)) throw error;
     return { size, position, root, extendsLast: false };

@@ -2,7 +2,6 @@
 import { fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { EventOf } from '#src/domain/events.ts';
-import type { Sha256 } from '#src/domain/receipt/commitments.ts';
 import { checkpointText, parseCheckpoint, type TreeHead } from '#src/domain/transparency/checkpoint.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
 import type { CheckpointSigner } from '#src/ports/signer.ts';
@@ -14,13 +13,12 @@ export async function signedCheckpoint(
   head: TreeHead,
   key: NonNullable<ReturnType<CheckpointSigner['current']>>,
   now: number,
-  sha256: Sha256,
 ): Promise<CheckpointEvent> {
   const { origin, size, root } = head;
   const publicKey = fromBase64url(key.x);
   if (publicKey === null) throw new Error('the public checkpoint key is not base64url');
   const name = { name: origin, publicKey };
-  const note = await signNote(checkpointText(head), name, (message) => key.sign(message), sha256);
+  const note = await signNote(checkpointText(head), name, (message) => key.sign(message));
   const { keyId } = key;
   const signedAt = new Date(now).toISOString();
   const data = { v: 1 as const, origin, size: String(size), root: toBase64(root), keyId, note, signedAt };

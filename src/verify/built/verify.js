@@ -1,133 +1,356 @@
 // Made by src/verify/build.ts: not to be edited.
-// src/domain/encoding.ts
-var BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-var BASE64URL_INDEX = new Int8Array(128).fill(-1);
-for (let i = 0;i < 64; i++)
-  BASE64URL_INDEX[BASE64URL.charCodeAt(i)] = i;
-function utf8(text) {
-  const ascii = new Uint8Array(text.length);
-  let plain = 0;
-  for (;plain < text.length; plain++) {
-    const code = text.charCodeAt(plain);
-    if (code >= 128)
-      break;
-    ascii[plain] = code;
+// node_modules/@noble/hashes/esm/utils.js
+/*! noble-hashes - MIT License (c) 2022 Paul Miller (paulmillr.com) */
+function isBytes(a) {
+  return a instanceof Uint8Array || ArrayBuffer.isView(a) && a.constructor.name === "Uint8Array";
+}
+function abytes(b, ...lengths) {
+  if (!isBytes(b))
+    throw new Error("Uint8Array expected");
+  if (lengths.length > 0 && !lengths.includes(b.length))
+    throw new Error("Uint8Array expected of length " + lengths + ", got length=" + b.length);
+}
+function aexists(instance, checkFinished = true) {
+  if (instance.destroyed)
+    throw new Error("Hash instance has been destroyed");
+  if (checkFinished && instance.finished)
+    throw new Error("Hash#digest() has already been called");
+}
+function aoutput(out, instance) {
+  abytes(out);
+  const min = instance.outputLen;
+  if (out.length < min) {
+    throw new Error("digestInto() expects output buffer of length at least " + min);
   }
-  if (plain === text.length)
-    return ascii;
-  const bytes = new Uint8Array(text.length * 3);
-  bytes.set(ascii);
-  let n = plain;
-  for (let i = plain;i < text.length; i++) {
-    let code = text.charCodeAt(i);
-    if (code < 128) {
-      bytes[n++] = code;
-      continue;
-    }
-    if (code >= 55296 && code <= 57343) {
-      code = text.codePointAt(i) ?? 65533;
-      if (code > 65535)
-        i++;
-      else
-        code = 65533;
-    }
-    if (code < 2048)
-      bytes[n++] = 192 | code >> 6;
-    else {
-      if (code < 65536)
-        bytes[n++] = 224 | code >> 12;
-      else {
-        bytes[n++] = 240 | code >> 18;
-        bytes[n++] = 128 | code >> 12 & 63;
+}
+function clean(...arrays) {
+  for (let i = 0;i < arrays.length; i++) {
+    arrays[i].fill(0);
+  }
+}
+function createView(arr) {
+  return new DataView(arr.buffer, arr.byteOffset, arr.byteLength);
+}
+function rotr(word, shift) {
+  return word << 32 - shift | word >>> shift;
+}
+function utf8ToBytes(str) {
+  if (typeof str !== "string")
+    throw new Error("string expected");
+  return new Uint8Array(new TextEncoder().encode(str));
+}
+function toBytes(data) {
+  if (typeof data === "string")
+    data = utf8ToBytes(data);
+  abytes(data);
+  return data;
+}
+class Hash {
+}
+function createHasher(hashCons) {
+  const hashC = (msg) => hashCons().update(toBytes(msg)).digest();
+  const tmp = hashCons();
+  hashC.outputLen = tmp.outputLen;
+  hashC.blockLen = tmp.blockLen;
+  hashC.create = () => hashCons();
+  return hashC;
+}
+
+// node_modules/@noble/hashes/esm/_md.js
+function setBigUint64(view, byteOffset, value, isLE) {
+  if (typeof view.setBigUint64 === "function")
+    return view.setBigUint64(byteOffset, value, isLE);
+  const _32n = BigInt(32);
+  const _u32_max = BigInt(4294967295);
+  const wh = Number(value >> _32n & _u32_max);
+  const wl = Number(value & _u32_max);
+  const h = isLE ? 4 : 0;
+  const l = isLE ? 0 : 4;
+  view.setUint32(byteOffset + h, wh, isLE);
+  view.setUint32(byteOffset + l, wl, isLE);
+}
+function Chi(a, b, c) {
+  return a & b ^ ~a & c;
+}
+function Maj(a, b, c) {
+  return a & b ^ a & c ^ b & c;
+}
+
+class HashMD extends Hash {
+  constructor(blockLen, outputLen, padOffset, isLE) {
+    super();
+    this.finished = false;
+    this.length = 0;
+    this.pos = 0;
+    this.destroyed = false;
+    this.blockLen = blockLen;
+    this.outputLen = outputLen;
+    this.padOffset = padOffset;
+    this.isLE = isLE;
+    this.buffer = new Uint8Array(blockLen);
+    this.view = createView(this.buffer);
+  }
+  update(data) {
+    aexists(this);
+    data = toBytes(data);
+    abytes(data);
+    const { view, buffer, blockLen } = this;
+    const len = data.length;
+    for (let pos = 0;pos < len; ) {
+      const take = Math.min(blockLen - this.pos, len - pos);
+      if (take === blockLen) {
+        const dataView = createView(data);
+        for (;blockLen <= len - pos; pos += blockLen)
+          this.process(dataView, pos);
+        continue;
       }
-      bytes[n++] = 128 | code >> 6 & 63;
+      buffer.set(data.subarray(pos, pos + take), this.pos);
+      this.pos += take;
+      pos += take;
+      if (this.pos === blockLen) {
+        this.process(view, 0);
+        this.pos = 0;
+      }
     }
-    bytes[n++] = 128 | code & 63;
+    this.length += data.length;
+    this.roundClean();
+    return this;
   }
-  return bytes.slice(0, n);
+  digestInto(out) {
+    aexists(this);
+    aoutput(out, this);
+    this.finished = true;
+    const { buffer, view, blockLen, isLE } = this;
+    let { pos } = this;
+    buffer[pos++] = 128;
+    clean(this.buffer.subarray(pos));
+    if (this.padOffset > blockLen - pos) {
+      this.process(view, 0);
+      pos = 0;
+    }
+    for (let i = pos;i < blockLen; i++)
+      buffer[i] = 0;
+    setBigUint64(view, blockLen - 8, BigInt(this.length * 8), isLE);
+    this.process(view, 0);
+    const oview = createView(out);
+    const len = this.outputLen;
+    if (len % 4)
+      throw new Error("_sha2: outputLen should be aligned to 32bit");
+    const outLen = len / 4;
+    const state = this.get();
+    if (outLen > state.length)
+      throw new Error("_sha2: outputLen bigger than state");
+    for (let i = 0;i < outLen; i++)
+      oview.setUint32(4 * i, state[i], isLE);
+  }
+  digest() {
+    const { buffer, outputLen } = this;
+    this.digestInto(buffer);
+    const res = buffer.slice(0, outputLen);
+    this.destroy();
+    return res;
+  }
+  _cloneInto(to) {
+    to || (to = new this.constructor);
+    to.set(...this.get());
+    const { blockLen, buffer, length, finished, destroyed, pos } = this;
+    to.destroyed = destroyed;
+    to.finished = finished;
+    to.length = length;
+    to.pos = pos;
+    if (length % blockLen)
+      to.buffer.set(buffer);
+    return to;
+  }
+  clone() {
+    return this._cloneInto();
+  }
 }
+var SHA256_IV = /* @__PURE__ */ Uint32Array.from([
+  1779033703,
+  3144134277,
+  1013904242,
+  2773480762,
+  1359893119,
+  2600822924,
+  528734635,
+  1541459225
+]);
+
+// node_modules/@noble/hashes/esm/sha2.js
+var SHA256_K = /* @__PURE__ */ Uint32Array.from([
+  1116352408,
+  1899447441,
+  3049323471,
+  3921009573,
+  961987163,
+  1508970993,
+  2453635748,
+  2870763221,
+  3624381080,
+  310598401,
+  607225278,
+  1426881987,
+  1925078388,
+  2162078206,
+  2614888103,
+  3248222580,
+  3835390401,
+  4022224774,
+  264347078,
+  604807628,
+  770255983,
+  1249150122,
+  1555081692,
+  1996064986,
+  2554220882,
+  2821834349,
+  2952996808,
+  3210313671,
+  3336571891,
+  3584528711,
+  113926993,
+  338241895,
+  666307205,
+  773529912,
+  1294757372,
+  1396182291,
+  1695183700,
+  1986661051,
+  2177026350,
+  2456956037,
+  2730485921,
+  2820302411,
+  3259730800,
+  3345764771,
+  3516065817,
+  3600352804,
+  4094571909,
+  275423344,
+  430227734,
+  506948616,
+  659060556,
+  883997877,
+  958139571,
+  1322822218,
+  1537002063,
+  1747873779,
+  1955562222,
+  2024104815,
+  2227730452,
+  2361852424,
+  2428436474,
+  2756734187,
+  3204031479,
+  3329325298
+]);
+var SHA256_W = /* @__PURE__ */ new Uint32Array(64);
+
+class SHA256 extends HashMD {
+  constructor(outputLen = 32) {
+    super(64, outputLen, 8, false);
+    this.A = SHA256_IV[0] | 0;
+    this.B = SHA256_IV[1] | 0;
+    this.C = SHA256_IV[2] | 0;
+    this.D = SHA256_IV[3] | 0;
+    this.E = SHA256_IV[4] | 0;
+    this.F = SHA256_IV[5] | 0;
+    this.G = SHA256_IV[6] | 0;
+    this.H = SHA256_IV[7] | 0;
+  }
+  get() {
+    const { A, B, C, D, E, F, G, H } = this;
+    return [A, B, C, D, E, F, G, H];
+  }
+  set(A, B, C, D, E, F, G, H) {
+    this.A = A | 0;
+    this.B = B | 0;
+    this.C = C | 0;
+    this.D = D | 0;
+    this.E = E | 0;
+    this.F = F | 0;
+    this.G = G | 0;
+    this.H = H | 0;
+  }
+  process(view, offset) {
+    for (let i = 0;i < 16; i++, offset += 4)
+      SHA256_W[i] = view.getUint32(offset, false);
+    for (let i = 16;i < 64; i++) {
+      const W15 = SHA256_W[i - 15];
+      const W2 = SHA256_W[i - 2];
+      const s0 = rotr(W15, 7) ^ rotr(W15, 18) ^ W15 >>> 3;
+      const s1 = rotr(W2, 17) ^ rotr(W2, 19) ^ W2 >>> 10;
+      SHA256_W[i] = s1 + SHA256_W[i - 7] + s0 + SHA256_W[i - 16] | 0;
+    }
+    let { A, B, C, D, E, F, G, H } = this;
+    for (let i = 0;i < 64; i++) {
+      const sigma1 = rotr(E, 6) ^ rotr(E, 11) ^ rotr(E, 25);
+      const T1 = H + sigma1 + Chi(E, F, G) + SHA256_K[i] + SHA256_W[i] | 0;
+      const sigma0 = rotr(A, 2) ^ rotr(A, 13) ^ rotr(A, 22);
+      const T2 = sigma0 + Maj(A, B, C) | 0;
+      H = G;
+      G = F;
+      F = E;
+      E = D + T1 | 0;
+      D = C;
+      C = B;
+      B = A;
+      A = T1 + T2 | 0;
+    }
+    A = A + this.A | 0;
+    B = B + this.B | 0;
+    C = C + this.C | 0;
+    D = D + this.D | 0;
+    E = E + this.E | 0;
+    F = F + this.F | 0;
+    G = G + this.G | 0;
+    H = H + this.H | 0;
+    this.set(A, B, C, D, E, F, G, H);
+  }
+  roundClean() {
+    clean(SHA256_W);
+  }
+  destroy() {
+    this.set(0, 0, 0, 0, 0, 0, 0, 0);
+    clean(this.buffer);
+  }
+}
+var sha256 = /* @__PURE__ */ createHasher(() => new SHA256);
+
+// src/domain/encoding.ts
+var encoder = new TextEncoder;
+var decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+var sha2562 = (bytes) => sha256(bytes);
+var utf8 = (text) => encoder.encode(text);
 function fromUtf8(bytes) {
-  let text = "";
-  for (let i = 0;i < bytes.length; ) {
-    const end = asciiEnd(bytes, i);
-    if (end > i) {
-      text += Reflect.apply(String.fromCharCode, null, bytes.subarray(i, end));
-      i = end;
-      continue;
-    }
-    const lead = bytes[i++];
-    const more = lead >= 240 && lead < 245 ? 3 : lead >= 224 && lead < 240 ? 2 : lead >= 194 && lead < 224 ? 1 : 0;
-    if (more === 0 || i + more > bytes.length)
-      return null;
-    let code = lead & 63 >> more;
-    for (let k = 0;k < more; k++) {
-      const next = bytes[i++];
-      if ((next & 192) !== 128)
-        return null;
-      code = code << 6 | next & 63;
-    }
-    const shortest = more === 1 ? 128 : more === 2 ? 2048 : 65536;
-    if (code < shortest || code > 1114111 || code >= 55296 && code <= 57343)
-      return null;
-    text += String.fromCodePoint(code);
-  }
-  return text;
-}
-var RUN = 4096;
-function asciiEnd(bytes, from) {
-  const most = Math.min(bytes.length, from + RUN);
-  let end = from;
-  while (end < most && bytes[end] < 128)
-    end++;
-  return end;
-}
-function toBase64url(bytes) {
-  let text = "";
-  for (let i = 0;i < bytes.length; i += 3) {
-    const group = (bytes[i] ?? 0) << 16 | (bytes[i + 1] ?? 0) << 8 | (bytes[i + 2] ?? 0);
-    text += BASE64URL.charAt(group >> 18) + BASE64URL.charAt(group >> 12 & 63);
-    if (i + 1 < bytes.length)
-      text += BASE64URL.charAt(group >> 6 & 63);
-    if (i + 2 < bytes.length)
-      text += BASE64URL.charAt(group & 63);
-  }
-  return text;
-}
-function fromBase64url(text) {
-  if (text.length % 4 === 1)
+  try {
+    return decoder.decode(bytes);
+  } catch {
     return null;
-  const bytes = new Uint8Array(Math.floor(text.length * 3 / 4));
-  const whole = text.length - text.length % 4;
-  let n = 0;
-  for (let i = 0;i < whole; i += 4) {
-    const group = sextet(text, i) << 18 | sextet(text, i + 1) << 12 | sextet(text, i + 2) << 6 | sextet(text, i + 3);
-    if (group < 0)
-      return null;
-    bytes[n++] = group >> 16;
-    bytes[n++] = group >> 8;
-    bytes[n++] = group;
   }
-  if (whole === text.length)
-    return bytes;
-  const third = text.length - whole === 3 ? sextet(text, whole + 2) : 0;
-  const group = sextet(text, whole) << 18 | sextet(text, whole + 1) << 12 | third << 6;
-  const over = text.length - whole === 3 ? 255 : 65535;
-  if (group < 0 || (group & over) !== 0)
-    return null;
-  bytes[n++] = group >> 16;
-  if (n < bytes.length)
-    bytes[n] = group >> 8;
-  return bytes;
 }
-var sextet = (text, at) => BASE64URL_INDEX[text.charCodeAt(at)] ?? -1;
 function toBase64(bytes) {
-  const text = toBase64url(bytes).replaceAll("-", "+").replaceAll("_", "/");
-  return text.padEnd(Math.ceil(text.length / 4) * 4, "=");
+  if (bytes.toBase64 !== undefined)
+    return bytes.toBase64();
+  let binary = "";
+  for (const byte of bytes)
+    binary += String.fromCharCode(byte);
+  return btoa(binary);
 }
 function fromBase64(text) {
-  if (text.length % 4 !== 0 || /[-_]|[^=]=[^=]/.test(text))
+  try {
+    const bytes = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+    return toBase64(bytes) === text ? bytes : null;
+  } catch {
     return null;
-  return fromBase64url(text.replace(/={1,2}$/, "").replaceAll("+", "-").replaceAll("/", "_"));
+  }
+}
+var toBase64url = (bytes) => toBase64(bytes).replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_");
+function fromBase64url(text) {
+  if (/[+/=]/.test(text))
+    return null;
+  const standard = text.replaceAll("-", "+").replaceAll("_", "/");
+  return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, "="));
 }
 function concatBytes(...parts) {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -356,14 +579,14 @@ var payloadOf = (jws) => payloadIn(parseJws(jws));
 // src/domain/transparency/merkle.ts
 var LEAF = Uint8Array.of(0);
 var NODE = Uint8Array.of(1);
-var leafHash = async (data, sha256) => sha256(concatBytes(LEAF, data));
-var nodeHash = async (left, right, sha256) => sha256(concatBytes(NODE, left, right));
+var leafHash = (data) => sha2562(concatBytes(LEAF, data));
+var nodeHash = (left, right) => sha2562(concatBytes(NODE, left, right));
 function sameHash(a, b) {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 var isCount = (value) => Number.isSafeInteger(value) && value >= 0;
 var half = (n) => Math.floor(n / 2);
-async function verifyInclusion(claim, sha256) {
+function verifyInclusion(claim) {
   const { index, size, leaf, proof, root } = claim;
   if (!isCount(index) || !isCount(size) || index >= size)
     return false;
@@ -374,11 +597,11 @@ async function verifyInclusion(claim, sha256) {
     if (last === 0)
       return false;
     if (at % 2 === 1 || at === last) {
-      hash = await nodeHash(sibling, hash, sha256);
+      hash = nodeHash(sibling, hash);
       while (at % 2 === 0 && at !== 0)
         [at, last] = [half(at), half(last)];
     } else
-      hash = await nodeHash(hash, sibling, sha256);
+      hash = nodeHash(hash, sibling);
     [at, last] = [half(at), half(last)];
   }
   return last === 0 && sameHash(hash, root);
@@ -387,9 +610,9 @@ async function verifyInclusion(claim, sha256) {
 // src/domain/transparency/note.ts
 var ED25519 = Uint8Array.of(1);
 var MAX_NOTE_LENGTH = 256 * 1024;
-async function keyIdOf({ name, publicKey }, sha256) {
-  return (await sha256(concatBytes(utf8(`${name}
-`), ED25519, publicKey))).slice(0, 4);
+function keyIdOf({ name, publicKey }) {
+  return sha2562(concatBytes(utf8(`${name}
+`), ED25519, publicKey)).slice(0, 4);
 }
 function parseNote(note) {
   if (note.length > MAX_NOTE_LENGTH || hasControl(note))
@@ -424,7 +647,7 @@ async function verifyNote(note, keys, primitives) {
   let signedBy = null;
   for (const { name, keyId, signature } of note.signatures) {
     for (const key of keys) {
-      if (key.name !== name || !sameHash(await keyIdOf(key, primitives.sha256), keyId))
+      if (key.name !== name || !sameHash(keyIdOf(key), keyId))
         continue;
       if (!await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))
         return null;
@@ -497,11 +720,11 @@ async function verifyTlogProof(text, expected, keys, primitives) {
     return { ok: false, problem: "checkpoint" };
   if (expected.origin !== null && checkpoint.origin !== expected.origin)
     return { ok: false, problem: "origin" };
-  const included = await isIncluded(proof, expected.leafData, checkpoint, primitives.sha256);
+  const included = isIncluded(proof, expected.leafData, checkpoint);
   return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: "inclusion" };
 }
-async function isIncluded({ index, path }, data, { size, root }, sha256) {
-  return verifyInclusion({ index, size, leaf: await leafHash(data, sha256), proof: path, root }, sha256);
+function isIncluded({ index, path }, data, { size, root }) {
+  return verifyInclusion({ index, size, leaf: leafHash(data), proof: path, root });
 }
 
 // src/domain/receipt/document.ts
@@ -588,23 +811,23 @@ var isMap = (value) => typeof value === "object" && value !== null && !Array.isA
 var textOrNull = (value) => typeof value === "string" ? value : null;
 
 // src/domain/receipt/open-disclosures.ts
-async function openDisclosures(payload, texts, sha256) {
+function openDisclosures(payload, texts) {
   const names = new Set;
   const opened = [];
   for (const text of texts) {
-    const one = await openOne(payload, text, sha256);
+    const one = openOne(payload, text);
     opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: "repeated" } : one);
     if (one.ok)
       names.add(one.name);
   }
   return opened;
 }
-async function openOne(payload, text, sha256) {
+function openOne(payload, text) {
   const read = readDisclosure(text);
   if (read === null)
     return { ok: false, name: null, problem: "malformed" };
   const { name, value } = read;
-  const commitment = toBase64url(await sha256(utf8(text)));
+  const commitment = toBase64url(sha2562(utf8(text)));
   if (placeOf(payload, name)?.includes(commitment))
     return { ok: true, name, value };
   const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) => _sd.includes(commitment));
@@ -891,11 +1114,11 @@ function fromJwkSet(value) {
 }
 
 // src/domain/receipt/chain.ts
-async function eventChain(events, sha256) {
+function eventChain(events) {
   let link = new Uint8Array(32);
   for (const { stream, revision, type, id, data } of events) {
     const json = canonicalJson({ stream, revision: String(revision), type, id, data });
-    link = await sha256(concatBytes(link, utf8(json)));
+    link = sha2562(concatBytes(link, utf8(json)));
   }
   return toBase64url(link);
 }
@@ -948,7 +1171,7 @@ var TRANSPARENCY = {
 };
 
 // src/domain/transparency/leaves.ts
-var receiptLeafData = async (jws, sha256) => sha256(utf8(jws));
+var receiptLeafData = (jws) => sha2562(utf8(jws));
 
 // src/domain/receipt/log-check.ts
 var PATIENCE_SECONDS = 86400;
@@ -964,7 +1187,7 @@ async function logCheck(jws, payload, log, keys, primitives) {
     const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };
   }
-  const leafData = await receiptLeafData(jws, primitives.sha256);
+  const leafData = receiptLeafData(jws);
   const expected = { leafData, origin: payload.log?.origin ?? null };
   const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
   if (!verdict.ok)
@@ -989,7 +1212,7 @@ async function verifyReceipt(facts, primitives) {
     responseCheck(payload)
   ];
   if (facts.job !== null)
-    checks.push(...await jobChecks(facts.job, payload, primitives.sha256));
+    checks.push(...jobChecks(facts.job, payload));
   if (facts.log !== null)
     checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
   return {
@@ -1011,9 +1234,9 @@ function equal(a, b) {
     return false;
   }
 }
-async function chainOf(events, sha256) {
+function chainOf(events) {
   try {
-    return await eventChain(events, sha256);
+    return eventChain(events);
   } catch (error) {
     if (error instanceof TypeError || error instanceof RangeError)
       return null;
@@ -1059,13 +1282,13 @@ function responseCheck(payload) {
   const expected = payload.outcome.responseBytes === null ? 0 : 1;
   return same(name, expected, payload.outcome._sd.length);
 }
-async function jobChecks(job, payload, sha256) {
+function jobChecks(job, payload) {
   const committed = payload?.request._sd.includes(job.targetCommitment) ?? false;
   const last = job.events.at(-1);
   const recorded = {
     id: last?.stream ?? null,
     revision: last === undefined ? null : String(last.revision),
-    chain: await chainOf(job.events, sha256)
+    chain: chainOf(job.events)
   };
   return [
     { name: "job_present", ok: true },
@@ -1108,7 +1331,7 @@ async function verifyDocument(document, { keys, log, receiptId, jobId, disclosur
   const payload = report.signatureVerified ? payloadOf(jws) : null;
   const differing = document.kind === null ? [] : differences(document);
   const vouched = report.ok && payload !== null;
-  const opened = disclosures && (vouched ? await openDisclosures(payload, disclosures, primitives.sha256) : []);
+  const opened = disclosures && (vouched ? openDisclosures(payload, disclosures) : []);
   return {
     ...report,
     ok: report.ok && differing.length === 0 && (opened?.every(({ ok }) => ok) ?? true),
@@ -1169,7 +1392,6 @@ class CannotVerify extends Error {
   name = "CannotVerify";
 }
 var webPrimitives = {
-  sha256: async (bytes) => new Uint8Array(await subtle().digest("SHA-256", Uint8Array.from(bytes))),
   async ed25519Verify(publicKey, message, signature) {
     const key = await imported(publicKey);
     if (key === null)
@@ -1212,7 +1434,7 @@ async function verifyProof(proof, options) {
   const document = documentOf(options.receipt);
   if (document.kind === null)
     return { ok: false, problem: "receipt" };
-  const leafData = await receiptLeafData(document.jws, webPrimitives.sha256);
+  const leafData = receiptLeafData(document.jws);
   const origin = payloadOf(document.jws)?.log?.origin ?? null;
   const verdict = await verifyTlogProof(text, { leafData, origin }, keys, webPrimitives);
   if (!verdict.ok)

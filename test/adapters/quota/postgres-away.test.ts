@@ -80,7 +80,7 @@ describe('quota of two processes with a Postgres that comes and goes', () => {
 
   before(async () => {
     if (needs.skip) return;
-    server = await postgresServer();
+    server = await postgresServer({ own: true });
     const behind = new URL(await server.newDatabase());
     proxy = await startFreezingProxy(Number(behind.port));
     behind.port = String(proxy.port);

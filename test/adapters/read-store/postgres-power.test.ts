@@ -21,7 +21,6 @@ import { startProgram } from '#test/support/event-log-process.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { sha256 } from '#test/support/primitives.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows, runnerOver } from '#test/support/read-store.ts';
 
@@ -163,7 +162,7 @@ test(
     const url = await (await server()).newDatabase();
     const store = postgresReadStore({ url, connections: 3 });
     const db = await store.open();
-    const projector = { db, models: READ_MODELS, set: SET, shapes: tableShapes(READ_MODELS), sha256 };
+    const projector = { db, models: READ_MODELS, set: SET, shapes: tableShapes(READ_MODELS) };
     const at = (position: string) => ({ position, origin: 'first', event: null });
     const held = await db.transaction(async (other) => {
       assert.equal(await tryProjectorLock(other), true);

@@ -7,7 +7,7 @@ import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import { keyActivated, receiptSigned, T0 } from '#test/support/given-events.ts';
 import { goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
-import { primitives, sha256, testKey } from '#test/support/primitives.ts';
+import { primitives, testKey } from '#test/support/primitives.ts';
 import { ORIGIN, type SmallLog, smallLog } from '#test/support/small-log.ts';
 
 const key = testKey();
@@ -17,7 +17,7 @@ const promised: ReceiptLog = { origin: ORIGIN, mmdSeconds: 1800 };
 /** A log of seven leaves, the receipt its fifth: index 4. */
 async function logged(jws: string, log = smallLog()): Promise<SmallLog> {
   const add = async (event: Parameters<typeof leafData>[0]) => {
-    const data = await leafData(event, sha256);
+    const data = leafData(event);
     assert.ok(data !== null);
     await log.append(data);
   };

@@ -6,10 +6,9 @@ import { type CommitmentName, disclose } from '#src/domain/receipt/commitments.t
 import { openDisclosures } from '#src/domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { payloadOf } from '#test/support/given-receipt.ts';
-import { sha256 } from '#test/support/primitives.ts';
 
 const salt = new Uint8Array(16).fill(7);
-const made = (name: CommitmentName, value: string | readonly string[]) => disclose(salt, name, value, sha256);
+const made = (name: CommitmentName, value: string | readonly string[]) => disclose(salt, name, value);
 const url = await made('target_url', 'https://target.example/hook');
 const names = await made('header_names', ['authorization', 'x-a']);
 const body = await made('response_body_sha256', 'ab'.repeat(32));
@@ -27,7 +26,7 @@ const payload: ReceiptPayload = {
   outcome: { ...base.outcome, _sd: [body.commitment] },
 };
 
-const open = (...texts: readonly string[]) => openDisclosures(payload, texts, sha256);
+const open = (...texts: readonly string[]) => openDisclosures(payload, texts);
 const text = (value: unknown) => toBase64url(utf8(JSON.stringify(value)));
 
 describe('opened', () => {
@@ -83,7 +82,7 @@ describe('refused', () => {
       request: { ...payload.request, _sd: [] },
       outcome: { ...payload.outcome, _sd: [url.commitment] },
     };
-    assert.deepEqual(await openDisclosures(misplaced, [url.text], sha256), [
+    assert.deepEqual(openDisclosures(misplaced, [url.text]), [
       { ok: false, name: 'target_url', problem: 'misplaced' },
     ]);
   });
@@ -97,7 +96,7 @@ describe('refused', () => {
     const evil = await made('target_url', 'https://evil.example/hook');
     const _sd = [url.commitment, names.commitment, evil.commitment];
     const twofold = { ...payload, request: { ...payload.request, _sd } };
-    assert.deepEqual(await openDisclosures(twofold, [url.text, evil.text], sha256), [
+    assert.deepEqual(openDisclosures(twofold, [url.text, evil.text]), [
       { ok: true, name: 'target_url', value: 'https://target.example/hook' },
       { ok: false, name: 'target_url', problem: 'repeated' },
     ]);

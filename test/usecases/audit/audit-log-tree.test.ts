@@ -22,7 +22,7 @@ import {
 import { given } from '#test/support/fakes-world.ts';
 import { decided } from '#test/support/given-decision.ts';
 import { at, keyActivated, keyRetired } from '#test/support/given-events.ts';
-import { sha256, type TestKey, testKey } from '#test/support/primitives.ts';
+import { type TestKey, testKey } from '#test/support/primitives.ts';
 
 type Events = readonly RecordedEvent[];
 const LOG = 'log-receipts';
@@ -138,14 +138,9 @@ type Claimed = {
 /** A checkpoint of anything, truly signed, in the place of the last one, or of the n-th. */
 async function claimed(change: Claimed, event: object = {}, n = 3, all: Events = events): Promise<Events> {
   const { origin = ORIGIN, size = 8, key = it.checkpointKey } = change;
-  const root = change.root ?? (await rootOf(await treeOf(events, size), sha256));
+  const root = change.root ?? rootOf(await treeOf(events, size));
   const publicKey = Buffer.from(key.x, 'base64url');
-  const note = await signNote(
-    checkpointText({ origin, size, root }),
-    { name: origin, publicKey },
-    key.sign,
-    sha256,
-  );
+  const note = await signNote(checkpointText({ origin, size, root }), { name: origin, publicKey }, key.sign);
   const said = {
     origin,
     size: String(size),

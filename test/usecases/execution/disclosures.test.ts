@@ -5,9 +5,9 @@ import { normaliseRequest } from '#src/domain/job/webhook-request.ts';
 import { discloseAttempt, discloseRequest, discloseResponse } from '#src/usecases/execution/disclosures.ts';
 import { succeeding } from '#test/support/fakes.ts';
 import { JOB_ID } from '#test/support/given-events.ts';
-import { digest, hashWith } from '#test/support/primitives.ts';
+import { hashWith } from '#test/support/primitives.ts';
 
-const deps = { keyedHash: hashWith('s'), digest };
+const deps = { keyedHash: hashWith('s') };
 const target = { href: 'https://hook.example/secret', origin: 'https://hook.example' };
 const request = normaliseRequest(
   { url: target.href, headers: { 'X-B': '1', a: '2' }, idempotencyKey: 'k1' },

@@ -12,7 +12,7 @@ import { shared, targetRules, type World, world } from '#test/support/fakes-worl
 import { DEMO, execute } from '#test/support/given-call.ts';
 import { decided, guided, guidedAnswer, guidedInput, plainAction } from '#test/support/given-decision.ts';
 import { decisionRecorded } from '#test/support/given-events.ts';
-import { digest, hashWith } from '#test/support/primitives.ts';
+import { hashWith } from '#test/support/primitives.ts';
 
 const DAY = 24 * 3_600_000;
 type Asked = NonNullable<Parameters<typeof decided>[1]>;
@@ -46,7 +46,7 @@ test('an approved action is executed once; answer, job and receipt name the deci
   assert.equal(execution.job.status, 'succeeded');
   const { state } = await loadJob(it.log, execution.job.id);
   assert.ok(state.status === 'completed');
-  const hash = decisionHash(JSON.parse(JSON.stringify(decision)), digest);
+  const hash = decisionHash(JSON.parse(JSON.stringify(decision)));
   const { route, decisionId: id, decisionHash: recorded } = state.started;
   assert.deepEqual([route, id, recorded], ['execute/guided-webhook', decisionId, hash]);
   const payload = parseJws(execution.receipt.jws)?.payload as ReceiptPayload;

@@ -1,0 +1,152 @@
+// P6: the time from start to the first answer against bare Elysia, and the memory of the service's process: idle, after
+// load, and with many hanging targets.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { postgresServer } from '#test/support/postgres.ts';
+import { makeWorld, type World } from '#test/support/service-world.ts';
+import { demand, load } from './load.ts';
+import { memoryMb, startPeer } from './processes.ts';
+import { absoluteAtMost, interleaved, type Measure, type Row, ratioAtMost, row, timed } from './rounds.ts';
+
+const EXECUTE = '/api/execute/webhook';
+
+export const startMeasure: Measure = {
+  name: 'P6',
+  title: 'start to the first answer, memory of the process',
+  async run({ quick, say }) {
+    const world = await makeWorld();
+    try {
+      const first = await world.start();
+      await demand(`${first.url}/health/live`);
+      await first.stop();
+      const sides = {
+        async ours() {
+          let stop = async () => {};
+          const ms = await timed(async () => {
+            const service = await world.start();
+            stop = async () => void (await service.stop());
+            await demand(`${service.url}/health/live`);
+          });
+          await stop();
+          return ms;
+        },
+        async peer() {
+          let stop = async () => {};
+          const ms = await timed(async () => {
+            const peer = await startPeer('bare.ts');
+            stop = peer.stop;
+            await demand(peer.url);
+          });
+          await stop();
+          return ms;
+        },
+      };
+      const rounds = await interleaved(quick ? 3 : 7, sides, say);
+      const titles = { measure: 'P6', title: 'start to the first answer', unit: 'ms', peer: 'bare Elysia' };
+      const rows = [row(titles, ratioAtMost(6), rounds)];
+      rows.push(...(await firstStart(world, quick ? 1 : 3)));
+      say('first starts');
+      rows.push(...(await memory(world, quick, say)));
+      return { rows };
+    } finally {
+      await world.end();
+    }
+  },
+};
+
+const absolute = (title: string, unit: string, most: number, values: readonly number[]): Row =>
+  row(
+    { measure: 'P6', title, unit, peer: '' },
+    absoluteAtMost(most),
+    values.map((ours) => ({ ours, peer: 0 })),
+  );
+
+/** On an empty directory: all the service's own work. */
+async function firstStart(world: World, count: number): Promise<Row[]> {
+  const starts: { readonly ms: number; readonly peak: number }[] = [];
+  for (let n = 0; n < count; n++) {
+    const dataDir = join(world.folder, `first-${n}`);
+    mkdirSync(dataDir, { mode: 0o700 });
+    const begun = performance.now();
+    const service = await world.start({ DATA_DIR: dataDir });
+    await demand(`${service.url}/health`);
+    starts.push({ ms: performance.now() - begun, peak: memoryMb(service.pid).peak });
+    await service.stop();
+  }
+  return [
+    absolute(
+      'first start on an empty directory',
+      'ms',
+      2000,
+      starts.map(({ ms }) => ms),
+    ),
+    absolute(
+      'memory, peak of a first start',
+      'MB',
+      350,
+      starts.map(({ peak }) => peak),
+    ),
+  ];
+}
+
+async function memory(world: World, quick: boolean, say: (line: string) => void): Promise<Row[]> {
+  const calls = quick ? 2000 : 40_000;
+  const service = await world.start({ DATA_DIR: join(world.folder, 'load') });
+  await demand(`${service.url}/health`);
+  await settled();
+  const idle = memoryMb(service.pid).now;
+  await load(service.pid, 32, calls, async (n) => {
+    const response = await fetch(`${service.url}${EXECUTE}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ url: world.target.url(`/?n=${n}`, '127.0.0.1') }),
+    });
+    await response.arrayBuffer();
+    if (response.status !== 200) throw new Error(`${response.status}`);
+    world.target.requests.length = 0;
+  });
+  await settled();
+  const after = memoryMb(service.pid).now;
+  say(`${calls} calls`);
+  world.target.answer(() => undefined);
+  const begun = performance.now();
+  await load(service.pid, 500, 500, async () => {
+    const response = await fetch(`${service.url}${EXECUTE}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ url: world.target.url('/', '127.0.0.1'), timeoutMs: quick ? 4000 : 12_000 }),
+    });
+    await response.arrayBuffer();
+    if (response.status !== 502) throw new Error(`${response.status} of a hanging target`);
+  });
+  say(`500 hanging targets: all answered in ${Math.round(performance.now() - begun)} ms`);
+  const hanging = memoryMb(service.pid).peak;
+  world.target.answer(() => ({ body: '{"ok":true}' }));
+  await service.stop();
+  return [
+    absolute('memory, idle, embedded stores', 'MB', 200, [idle]),
+    ...(await idleWithPostgres(world)),
+    absolute(`memory after ${calls} calls`, 'MB', 300, [after]),
+    absolute('memory, peak, 500 hanging targets after that', 'MB', 420, [hanging]),
+  ];
+}
+
+async function idleWithPostgres(world: World): Promise<Row[]> {
+  const postgres = await postgresServer({ own: true });
+  try {
+    const service = await world.start({
+      DATABASE_URL: await postgres.newDatabase(),
+      DATA_DIR: join(world.folder, 'with-postgres'),
+    });
+    await demand(`${service.url}/health`);
+    await settled();
+    const idle = memoryMb(service.pid).now;
+    await service.stop();
+    return [absolute('memory, idle, Postgres', 'MB', 150, [idle])];
+  } finally {
+    await postgres.remove();
+  }
+}
+
+/** The collector runs when the process is idle. */
+const settled = () => new Promise((resolve) => setTimeout(resolve, 3000));
