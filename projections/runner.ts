@@ -70,12 +70,12 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     async reachedHead() {
       try {
         const head = await log.head();
-        return head === null || (await progress.reached(head, LIMITS.caughtUpWaitMs));
+        return head === null || (await progress.reached(head, LIMITS.answerWaitMs.max));
       } catch {
         return false;
       }
     },
-    ready: () => catchUp.ready(LIMITS.caughtUpWaitMs),
+    ready: () => catchUp.ready(LIMITS.answerWaitMs.max),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
     role: () => state.session?.role ?? null,
     refused: () => state.refused,

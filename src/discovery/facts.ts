@@ -1,9 +1,9 @@
 // What the documents are made of beside the route table and the limits: how this deployment runs.
 
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import type { Mode, Route } from '#src/domain/event-fields.ts';
 import type { Offer } from '#src/domain/monitoring/trust.ts';
 import type { AskedFor } from '#src/domain/payment/requirements.ts';
-import type { Mode, Route } from '../domain/event-fields.ts';
 
 export type Facts = {
   /** PUBLIC_BASE_URL without a slash at its end. */
@@ -24,6 +24,8 @@ export type Facts = {
   readonly maxInFlight: number;
   /** The longest that one question to the facilitator takes; null where nobody is charged. */
   readonly facilitatorTimeoutMs: number | null;
+  /** MCP protocol versions that the server speaks, the newest first. */
+  readonly mcpVersions: readonly string[];
   /** Days after which reads show no jobs, and no receipts and decisions, any more. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
 };

@@ -1,9 +1,8 @@
 // The tools of the MCP server, once: a call of a tool is a call of its route. The HTTP room serves these and no others,
 // the manifest tells of them. Names and descriptions are for a model that chooses between the tools of many servers.
-import { DONE_WHEN, FAILED_VERIFIES } from './completion.ts';
 import { type Facts, networkName } from './facts.ts';
-import type { RouteFacts } from './route-facts.ts';
-import { ROUTES } from './routes.ts';
+import { DONE_WHEN, FAILED_VERIFIES } from './guidance.ts';
+import { ROUTES, type RouteFacts } from './routes.ts';
 
 /** Prices are not in these words: `toolDescription` adds them. */
 export type ToolFacts = {

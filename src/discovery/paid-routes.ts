@@ -2,10 +2,9 @@
 // enforce. It leaves prices to the configuration and envelopes to whoever publishes them.
 
 import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
+import type { Route } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import type { Route } from '../domain/event-fields.ts';
-import type { RouteFacts } from './route-facts.ts';
-import { ROUTES } from './routes.ts';
+import { ROUTES, type RouteFacts } from './routes.ts';
 
 /** `description`: at most 450 characters. */
 export type PaidRouteFacts = RouteFacts & {

@@ -1,8 +1,50 @@
-// Every address of the service, once: the HTTP room serves these and no others, the documents tell of them.
-// It leaves schemas and statuses to the HTTP room, and what the paid ones promise in particular to paid-routes.ts.
+// The route table: every address of the service, declared once. The HTTP room serves these routes and no others, and all
+// documents are built from this table.
 
-import { aside, get, paid, post, type RouteFacts } from './route-facts.ts';
-import { LOG, PAGES, WELL_KNOWN } from './routes-aside.ts';
+/** The tags of the operations, with their descriptions in the interface description. */
+export const TAGS = {
+  execution: 'One outbound HTTPS request, executed at once and receipted. Paid where payment is enforced.',
+  policy: 'What can be asked before paying, free.',
+  records:
+    'What became of a job, its receipt and its decision. Target, headers, body and payer are never shown.',
+  verification: 'Whether a receipt is genuine and agrees with its job, check by check.',
+  transparency: 'How the service does, for everybody: proofs, decisions, monitoring and trust, redacted.',
+  planning: 'Plans that nothing is executed of here: browser steps for another agent, schedules.',
+  discovery: 'Documents that tell of the service.',
+  service: 'The service itself: MCP, health, a target to test against, this description.',
+} as const;
+
+export type RouteTag = keyof typeof TAGS;
+
+export type RouteFacts = {
+  readonly method: 'GET' | 'POST';
+  /** A parameter is a segment `:name`. */
+  readonly path: string;
+  readonly tag: RouteTag;
+  readonly summary: string;
+  readonly description: string;
+  /** Charged where payment is enforced. */
+  readonly paid: boolean;
+  /** An operation of the interface description. Pages, well-known files and what operators ask for are not. */
+  readonly listed: boolean;
+};
+
+type Texts = Omit<RouteFacts, 'method' | 'path' | 'paid' | 'listed'>;
+
+const get = <P extends string>(path: P, texts: Texts) =>
+  ({ method: 'GET', path, ...texts, paid: false, listed: true }) as const;
+const post = <P extends string>(path: P, texts: Texts) =>
+  ({ method: 'POST', path, ...texts, paid: false, listed: true }) as const;
+const paid = <P extends string>(path: P, texts: Texts) =>
+  ({ method: 'POST', path, ...texts, paid: true, listed: true }) as const;
+/** A route outside the interface description. */
+const aside = <P extends string>(path: P, tag: RouteTag, summary: string) =>
+  ({ method: 'GET', path, tag, summary, description: summary, paid: false, listed: false }) as const;
+
+/** As RFC 6570 and OpenAPI write it: `:id` is `{id}`, and the rest of a path `{+path}`. */
+export function pathTemplate(path: string): string {
+  return path.replace(/:([A-Za-z]+)/g, '{$1}').replace(/\*$/, '{+path}');
+}
 
 const EXECUTION = {
   execute: paid('/api/execute/webhook', {
@@ -213,6 +255,43 @@ const SERVICE_ROUTES = {
   metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
 };
 
+const WELL_KNOWN = {
+  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that receipts verify with (RFC 7517)'),
+  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
+  x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
+  x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),
+  agent: aside('/.well-known/agent.json', 'discovery', 'Agent manifest'),
+  mcpWellKnown: aside('/.well-known/mcp.json', 'discovery', 'MCP manifest'),
+  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)'),
+  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)'),
+  favicon: aside('/favicon.svg', 'service', 'Icon'),
+  faviconIco: aside('/favicon.ico', 'service', 'Icon'),
+};
+
+const LOG = {
+  logCheckpoint: aside('/log/checkpoint', 'transparency', 'Newest checkpoint of the transparency log (C2SP)'),
+  logKey: aside('/log/key', 'transparency', 'Key that signs the checkpoints, as a note verifier key'),
+  logTile: aside('/log/tile/*', 'transparency', 'Tiles of the transparency log (C2SP tlog-tiles)'),
+  logProof: aside(
+    '/log/proof/:receiptId',
+    'transparency',
+    'Proof that a receipt is in the log (C2SP tlog-proof)',
+  ),
+  logConsistency: aside(
+    '/log/consistency',
+    'transparency',
+    'Proof that the log only grew between two of its sizes (?from=&to=)',
+  ),
+};
+
+const PAGES = {
+  verifyPage: aside('/verify', 'verification', 'Verify a receipt in your own browser'),
+  verifyScript: aside('/verify.js', 'verification', 'The verifier that the pages run'),
+  frontPage: aside('/', 'service', 'What this service is, for people'),
+  statusPage: aside('/status', 'transparency', 'How the service does, drawn'),
+  docsPage: aside('/docs', 'discovery', 'The interface description as a page'),
+};
+
 export const ROUTES = {
   ...EXECUTION,
   ...BEFORE_PAYING,
@@ -224,3 +303,8 @@ export const ROUTES = {
   ...LOG,
   ...PAGES,
 } as const satisfies Readonly<Record<string, RouteFacts>>;
+
+/** The operations of the interface description, each by its `operationId`. */
+export const OPERATIONS: readonly (readonly [id: string, route: RouteFacts])[] = Object.entries(
+  ROUTES,
+).filter(([, { listed }]) => listed);

@@ -1,5 +1,7 @@
-// The addresses that documents name: every one answers a plain GET.
-import { addressOf } from '#src/discovery/documents/document-parts.ts';
+// The addresses that documents and responses name: every one answers a plain GET.
+
+import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { addressOf } from './document.ts';
 import type { Facts } from './facts.ts';
 import { ROUTES } from './routes.ts';
 
@@ -29,10 +31,25 @@ const LINKED = {
 
 type LinkName = keyof typeof LINKED;
 
-export const LINK_NAMES: readonly string[] = Object.keys(LINKED);
+export const LinksShown = Closed(
+  Object.fromEntries(Object.keys(LINKED).map((name) => [name, Link])) as Record<LinkName, typeof Link>,
+);
 
 /** Absolute. */
-export function serviceLinks(facts: Facts): Readonly<Record<LinkName, string>> {
+export function serviceLinks(facts: Facts): Record<LinkName, string> {
   const links = Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]);
   return Object.fromEntries(links) as Record<LinkName, string>;
 }
+
+/** Value of the `Link` header (RFC 8288, RFC 8631, RFC 9727). `baseUrl`: without a slash at its end. */
+export function linkHeader(baseUrl: string): string {
+  return LINKS.map(([{ path }, rel, type]) => `<${baseUrl}${path}>; rel="${rel}"; type="${type}"`).join(', ');
+}
+
+const LINKS = [
+  [ROUTES.apiCatalog, 'api-catalog', 'application/linkset+json'],
+  [ROUTES.openapi, 'service-desc', 'application/json'],
+  [ROUTES.docsPage, 'service-doc', 'text/html'],
+  [ROUTES.statusPage, 'status', 'text/html'],
+  [ROUTES.llms, 'describedby', 'text/plain'],
+] as const;

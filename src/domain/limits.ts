@@ -1,67 +1,282 @@
-// The numbers that the service promises: one definition each; schemas, documents and guards read them here.
+// Every limit that a caller can meet: the number that is enforced, its unit, its meaning and what happens beyond it,
+// declared once. Schemas, guards and documents read this table; a name is the limit's name in the capabilities document.
+
+export type Limit = {
+  readonly min?: number;
+  readonly max: number;
+  /** Where a caller may leave the value out. */
+  readonly default?: number;
+  readonly unit: string;
+  readonly meaning: string;
+  readonly whenExceeded: string;
+};
+
+const INVALID = '400 invalid_request; nothing is clamped.';
+const INVALID_ACTIONS = '400 invalid_handoff_actions.';
+const INVALID_SCHEDULE = '400 invalid_schedule.';
+const RATE_LIMITED = '429 rate_limited.';
+
+const KIB = 1024;
+const BODY_BYTES = 128 * KIB;
+const JSON_LEVELS = 64;
+
+/** Limits in time that belong to no single request. */
+export const TIMES = {
+  /** An idempotency key becomes reusable this long after the completion of its job. */
+  idempotencyRetentionMs: 7 * 86_400_000,
+  /** A decision approves an execution for this long. */
+  decisionValidMs: 24 * 3_600_000,
+  /** A payment that reached `mismatchesPerPayment` answers only its own request for this long. */
+  mismatchBlockMs: 3_600_000,
+  /** Added to the longest possible run of a job to get its lease. */
+  leaseMarginMs: 15_000,
+  /** A job is recovered when its stream has not changed for its lease and this. */
+  recoveryGraceMs: 30_000,
+  /** The longest that a caller waits for an execution; the job itself continues. */
+  responseDeadlineMs: 110_000,
+} as const;
 
 export const LIMITS = {
-  methods: ['POST', 'PUT', 'PATCH', 'DELETE'],
-  urlMaxLength: 4096,
-  idempotencyKeyMinLength: 1,
-  idempotencyKeyMaxLength: 160,
-  attempts: { min: 1, max: 3, default: 1 },
-  backoffMs: { min: 0, max: 5000, default: 250 },
-  timeoutMs: { min: 1000, max: 12000, default: 12000 },
-  /** The longest wait between two attempts, and the longest Retry-After that is honoured. */
-  retryWaitMaxMs: 5000,
-  requestBodyBytes: 128 * 1024,
-  requestBodyArrivalMs: 10_000,
-  jsonDepth: 64,
-  /** What an MCP message may have around the arguments of its tool: bytes, the payment's among them, and levels. */
-  mcpEnvelope: { bytes: 32 * 1024, levels: 2 },
-  targetHeaders: { count: 64, bytes: 16 * 1024 },
-  responseBodyBytes: 64 * 1024,
-  responseHeaderBytes: 16 * 1024,
-  policyDnsMs: 2000,
-  decideBodyBytes: 16 * 1024,
-  /** Of one client address: each decision is an event for ever. */
-  decidesPerMinute: 10,
-  decidesPerDay: 200,
-  /** How long a decision approves. */
-  decisionValidMs: 24 * 3_600_000,
-  decisions: { min: 1, max: 50, default: 10 },
-  proofs: { min: 1, max: 50, default: 10 },
-  monitoringWindowMs: { min: 60_000, max: 30 * 86_400_000, default: 86_400_000 },
-  recentFailures: 10,
-  /** A key frees this long after its job's completion. */
-  idempotencyRetentionMs: 7 * 86_400_000,
-  /** Added to the longest possible run of a job to make its lease. */
-  leaseMarginMs: 15_000,
-  /** A recoverer watches a stream unchanged for the lease plus this. */
-  recoveryGraceMs: 30_000,
-  /** The longest that a caller waits for the answer to an execution; the job itself goes on. */
-  answerBudgetMs: 110_000,
-  verifiesInFlight: 16,
-  jobsInFlightPerPayer: 4,
-  jobsPerMinutePerPayer: 30,
-  /** Per target host over all payers, in quotas of one payer: nobody can shut a host for the others with cents. */
-  targetQuotaAllPayersFactor: 10,
-  /**
-   * How far ahead of now an authorization ends. A facilitator refuses less (exact scheme, EVM); a longer one would hold
-   * an unknown settlement open for as long.
-   */
-  authorizationSeconds: { min: 6, max: 300 },
-  /** Calls a minute of one address whose signature only its contract could judge. */
-  contractWalletPerMinute: 5,
-  /** After so many requests that a payment was not made for, it is not compared with any for so long. */
-  mismatches: { max: 10, closedMs: 3_600_000 },
-  /** How long an answer waits for the read models before it goes out without them. */
-  caughtUpWaitMs: 1000,
-  handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3_600_000 },
-  schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
-  /** How often one client address may call the canary, and how often MCP, in calls of the other free routes. */
-  generousRateFactor: 10,
+  urlLength: { max: 4096, unit: 'characters', meaning: 'Length of url.', whenExceeded: INVALID },
+  retryAttempts: {
+    min: 1,
+    max: 3,
+    default: 1,
+    unit: 'attempts',
+    meaning: 'retry.attempts: attempts of one call, the first included.',
+    whenExceeded: INVALID,
+  },
+  retryBackoffMs: {
+    min: 0,
+    max: 5000,
+    default: 250,
+    unit: 'ms',
+    meaning: 'retry.backoffMs: base of the exponential backoff with full jitter.',
+    whenExceeded: INVALID,
+  },
+  retryWaitMs: {
+    max: 5000,
+    unit: 'ms',
+    meaning: 'Longest wait between two attempts, and the longest Retry-After of a target that is honoured.',
+    whenExceeded: 'A longer Retry-After ends the job as failed.',
+  },
+  timeoutMs: {
+    min: 1000,
+    max: 12_000,
+    default: 12_000,
+    unit: 'ms',
+    meaning: 'timeoutMs: one attempt from its look-up to the last byte read.',
+    whenExceeded: `${INVALID} A target that takes longer is errorCategory timeout.`,
+  },
+  idempotencyKeyLength: {
+    min: 1,
+    max: 160,
+    unit: 'characters',
+    meaning: 'Length of idempotencyKey.',
+    whenExceeded: INVALID,
+  },
+  requestBodyBytes: {
+    max: BODY_BYTES,
+    unit: 'bytes',
+    meaning: 'The whole JSON body of a call to this service.',
+    whenExceeded: '413 body_too_large.',
+  },
+  requestBodyArrivalMs: {
+    max: 10_000,
+    unit: 'ms',
+    meaning: 'Time in which that body has to arrive.',
+    whenExceeded: '408 body_timeout.',
+  },
+  jsonDepth: { max: JSON_LEVELS, unit: 'levels', meaning: 'Nesting of that body.', whenExceeded: INVALID },
+  mcpMessageBytes: {
+    // A tool's arguments and what is around them, the payment included.
+    max: BODY_BYTES + 32 * KIB,
+    unit: 'bytes',
+    meaning: 'A whole MCP message, payment included.',
+    whenExceeded: '413, as an error of JSON-RPC.',
+  },
+  mcpMessageDepth: {
+    max: JSON_LEVELS + 2,
+    unit: 'levels',
+    meaning: 'Nesting of an MCP message.',
+    whenExceeded: '400, as an error of JSON-RPC.',
+  },
+  targetHeaders: { max: 64, unit: 'headers', meaning: 'Number of headers.', whenExceeded: INVALID },
+  targetHeaderBytes: {
+    max: 16 * KIB,
+    unit: 'bytes',
+    meaning: 'Names and values of all headers.',
+    whenExceeded: INVALID,
+  },
+  decideBodyBytes: {
+    max: 16 * KIB,
+    unit: 'bytes',
+    meaning: 'The whole JSON body of a decision.',
+    whenExceeded: '413 body_too_large.',
+  },
+  responseBodyBytes: {
+    max: 64 * KIB,
+    unit: 'bytes',
+    meaning: 'How much of the answer of the target is read and hashed. It is never returned or stored.',
+    whenExceeded: 'Reading stops; the receipt says truncated.',
+  },
+  responseHeaderBytes: {
+    max: 16 * KIB,
+    unit: 'bytes',
+    meaning: 'Headers of the answer of the target.',
+    whenExceeded: 'errorCategory protocol_error.',
+  },
+  policyDnsMs: {
+    max: 2000,
+    unit: 'ms',
+    meaning: 'Look-up of the target before anything is settled.',
+    whenExceeded: '400 target_unresolvable, details.retryable true.',
+  },
+  answerWaitMs: {
+    max: 1000,
+    unit: 'ms',
+    meaning: 'How long an answer waits so that its links work at once.',
+    whenExceeded: 'It goes out without waiting longer; a link then answers 503 for a moment.',
+  },
+  recentProofs: {
+    min: 1,
+    max: 50,
+    default: 10,
+    unit: 'proofs',
+    meaning: 'limit of recent proofs.',
+    whenExceeded: INVALID,
+  },
+  recentDecisions: {
+    min: 1,
+    max: 50,
+    default: 10,
+    unit: 'decisions',
+    meaning: 'limit of recent decisions.',
+    whenExceeded: INVALID,
+  },
+  monitoringWindowMs: {
+    min: 60_000,
+    max: 30 * 86_400_000,
+    default: 86_400_000,
+    unit: 'ms',
+    meaning: 'windowMs of the monitoring summary.',
+    whenExceeded: INVALID,
+  },
+  recentFailures: {
+    max: 10,
+    unit: 'failures',
+    meaning: 'recentFailures of the monitoring summary.',
+    whenExceeded: 'Older ones are left out.',
+  },
+  handoffActions: {
+    min: 1,
+    max: 12,
+    unit: 'actions',
+    meaning: 'actions of a browser handoff.',
+    whenExceeded: INVALID_ACTIONS,
+  },
+  handoffTextLength: {
+    max: 2000,
+    unit: 'characters',
+    meaning: 'description and text of an action.',
+    whenExceeded: INVALID_ACTIONS,
+  },
+  handoffSelectorLength: {
+    max: 500,
+    unit: 'characters',
+    meaning: 'selector of an action.',
+    whenExceeded: INVALID_ACTIONS,
+  },
+  handoffValidMs: {
+    max: 3_600_000,
+    unit: 'ms',
+    meaning: 'From createdAt to expiresAt of a package.',
+    whenExceeded: 'Ask for a new one: nothing is kept here.',
+  },
+  scheduleNextRuns: {
+    max: 3,
+    unit: 'runs',
+    meaning: 'nextRuns of a preview.',
+    whenExceeded: 'Later ones are not shown.',
+  },
+  scheduleTimezoneLength: {
+    max: 64,
+    unit: 'characters',
+    meaning: 'timezone of a schedule.',
+    whenExceeded: INVALID_SCHEDULE,
+  },
+  scheduleRunAtLength: {
+    max: 64,
+    unit: 'characters',
+    meaning: 'runAt of a schedule.',
+    whenExceeded: INVALID_SCHEDULE,
+  },
+  inFlightPerPayer: {
+    max: 4,
+    unit: 'calls',
+    meaning: 'Paid calls of one payer at the same time, unconfirmed payments among them.',
+    whenExceeded: '429 too_many_in_flight.',
+  },
+  perMinutePerPayer: {
+    max: 30,
+    unit: 'calls a minute',
+    meaning: 'Paid calls of one payer.',
+    whenExceeded: RATE_LIMITED,
+  },
+  verifiesInFlight: {
+    max: 16,
+    unit: 'payments',
+    meaning: 'Payments being verified at the same time by one process, over all payers.',
+    whenExceeded: '429 too_many_in_flight.',
+  },
+  contractWalletPerMinute: {
+    max: 5,
+    unit: 'calls a minute',
+    meaning: 'Paid calls of one address whose signature only its contract can judge.',
+    whenExceeded: RATE_LIMITED,
+  },
+  mismatchesPerPayment: {
+    max: 10,
+    unit: 'requests',
+    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${TIMES.mismatchBlockMs} ms.`,
+    whenExceeded: '409 payment_reused.',
+  },
+  decisionsPerMinute: {
+    // Each decision is a permanent event.
+    max: 10,
+    unit: 'decisions a minute',
+    meaning: 'Decisions asked for by one client address.',
+    whenExceeded: RATE_LIMITED,
+  },
+  decisionsPerDay: {
+    max: 200,
+    unit: 'decisions a day',
+    meaning: 'Decisions asked for by one client address.',
+    whenExceeded: RATE_LIMITED,
+  },
+  authorizationSeconds: {
+    // A facilitator refuses less (exact scheme, EVM); a longer one would keep an unknown settlement open for as long.
+    min: 6,
+    max: 300,
+    unit: 's',
+    meaning: 'How far ahead of now the authorization of a payment ends (validBefore).',
+    whenExceeded: '402 authorization_too_far_ahead, or authorization_expired at the minimum and below.',
+  },
+} as const satisfies Readonly<Record<string, Limit>>;
+
+export const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+/** Limits that are a multiple of a configured one. */
+export const FACTORS = {
+  /** The quota of a target host over all payers, in quotas of one payer: nobody can block a host for cents. */
+  targetQuotaOfAllPayers: 10,
+  /** Calls of the canary and messages to the MCP server, in calls of the other free routes. */
+  generousRate: 10,
 } as const;
 
 /** The transparency log's promises. */
 export const TRANSPARENCY = {
-  /** Within it a receipt is in the log, or the relay has broken its word (maximum merge delay). */
+  /** A receipt is in the log within this time (maximum merge delay). */
   mmdSeconds: 3600,
   /** A checkpoint is signed at least this often while receipts come. */
   checkpointMs: 5000,

@@ -3,7 +3,7 @@
 import { type AnyElysia, Elysia } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import { refused } from '#src/domain/refusal.ts';
-import { mcpRoutes } from '#src/http/mcp/server.ts';
+import { mcpRoutes } from '#src/http/mcp/routes.ts';
 import { openapiRoutes, openapiText } from '#src/http/openapi/document.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { badgeRoutes } from '#src/http/pages/badge.ts';
@@ -17,9 +17,7 @@ import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog, faultAnswer, refusalAnswer, routeNotFound } from '#src/http/response/errors.ts';
 import { canaryRoutes } from '#src/http/routes/canary.ts';
 import { type DecisionDeps, decisionRoutes } from '#src/http/routes/decisions.ts';
-import { indexDocumentRoutes } from '#src/http/routes/discovery-index.ts';
-import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
-import { documentRoutes } from '#src/http/routes/documents.ts';
+import { type DeploymentFacts, documentFacts, documentRoutes } from '#src/http/routes/documents.ts';
 import { type ExecuteDeps, executeRoutes } from '#src/http/routes/execute.ts';
 import { type HandoffDeps, handoffRoutes } from '#src/http/routes/handoff.ts';
 import { type HealthDeps, healthRoutes } from '#src/http/routes/health.ts';
@@ -29,17 +27,15 @@ import { monitoringRoutes, monitoringSummaries } from '#src/http/routes/monitori
 import { type PolicyDeps, policyRoutes } from '#src/http/routes/policy.ts';
 import { proofRoutes } from '#src/http/routes/proofs.ts';
 import { type ScheduleDeps, scheduleRoutes } from '#src/http/routes/schedules.ts';
-import { snippetRoutes } from '#src/http/routes/snippets.ts';
 import { type TransparencyDeps, transparencyRoutes } from '#src/http/routes/transparency.ts';
 import { type TrustDeps, trustRoutes } from '#src/http/routes/trust.ts';
 import { type VerifyDeps, verifyRoutes } from '#src/http/routes/verify.ts';
-import { wellKnownRoutes } from '#src/http/routes/well-known.ts';
 import type { HttpSettings, Progress, Reads } from './deps.ts';
 import { type ProcessMeter, processMeter } from './instrumentation.ts';
 
 /** What the route groups declare, together. */
 export type AppDeps = PipelineDeps &
-  DocumentDeps &
+  DeploymentFacts &
   ExecuteDeps &
   DecisionDeps &
   PolicyDeps &
@@ -89,11 +85,9 @@ export function createApp(deps: AppDeps): App {
 
 function routeGroups(deps: AppDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
   const summaries = monitoringSummaries(deps, meter);
-  let made: Promise<string> | undefined;
-  const document = () => {
-    made ??= openapiText(groups, documentFacts(deps));
-    return made;
-  };
+  const { reads, progress, logger, clock, transparency, verifyScript } = deps;
+  const facts = documentFacts(deps);
+  const openapi = () => openapiText(groups, facts);
   const groups: readonly AnyElysia[] = [
     executeRoutes(deps),
     decisionRoutes(deps),
@@ -110,17 +104,14 @@ function routeGroups(deps: AppDeps, meter: ProcessMeter, route: Routed): readonl
     handoffRoutes(deps),
     scheduleRoutes(deps),
     canaryRoutes(deps),
-    documentRoutes(deps),
-    snippetRoutes(deps),
-    indexDocumentRoutes(deps),
-    wellKnownRoutes(deps),
-    mcpRoutes(deps, route),
-    frontPageRoutes(deps),
-    statusPageRoutes(deps, summaries),
-    verifyPageRoutes(deps),
+    documentRoutes(facts),
+    mcpRoutes(deps, facts, route),
+    frontPageRoutes({ facts, reads, logger, clock }),
+    statusPageRoutes({ facts, progress, clock }, summaries),
+    verifyPageRoutes({ facts, transparency, verifyScript }),
     transparencyRoutes(deps),
-    docsPageRoutes(deps, document),
-    openapiRoutes(deps, document),
+    docsPageRoutes(facts, openapi),
+    openapiRoutes(facts, openapi),
   ];
   return groups;
 }

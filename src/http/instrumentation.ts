@@ -1,8 +1,8 @@
 // Every request as operators see it: counted, timed, traced, and at level debug logged; by its route's pattern, never by
 // the path that was requested.
 import { Type } from '@sinclair/typebox';
+import { Closed, Count } from '#src/domain/schema-parts.ts';
 import type { RequestContext } from '#src/http/request/request-context.ts';
-import { Closed, Count } from '#src/http/routes/schema-parts.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { DetailLogger } from '#src/ports/logger.ts';
 import type { Figures, OpenSpan, Tracer } from '#src/ports/telemetry.ts';

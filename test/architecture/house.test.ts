@@ -7,7 +7,7 @@ import { codeOf } from './scan-imports.ts';
 
 const read = (file: string) => readFileSync(`${rootPath}/${file}`, 'utf8');
 const PRODUCTION = globSync(['src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath })
-  .filter((file) => !file.startsWith('src/verify/built/'))
+  .filter((file) => !file.startsWith('src/verify/built/') && !file.startsWith('src/discovery/snippets/'))
   .sort();
 const TESTS = globSync('test/**/*.ts', { cwd: rootPath }).sort();
 

@@ -1,25 +1,25 @@
 // The main documents against the specification, the limits and the schemas that the routes enforce.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { capabilitiesDocument } from '#src/discovery/documents/capabilities.ts';
-import { catalogDocument } from '#src/discovery/documents/catalog.ts';
-import { guidanceText } from '#src/discovery/documents/guidance.ts';
+import { capabilities } from '#src/discovery/documents/capabilities.ts';
+import { catalog } from '#src/discovery/documents/catalog.ts';
 import { llmsText } from '#src/discovery/documents/llms.ts';
-import { quickstartDocument } from '#src/discovery/documents/quickstart.ts';
-import { secretsPolicyDocument } from '#src/discovery/documents/secrets-policy.ts';
+import { quickstart } from '#src/discovery/documents/quickstart.ts';
+import { secretsPolicy } from '#src/discovery/documents/secrets-policy.ts';
 import type { Facts } from '#src/discovery/facts.ts';
+import { guidanceText } from '#src/discovery/guidance.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { LIMITS } from '#src/domain/limits.ts';
+import { LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { documentFacts } from '#src/http/routes/documents.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 
 const factsWith = (changes: Partial<Facts> = {}): Facts => ({ ...documentFacts(fakeWorld()), ...changes });
 const check = schemaCheck(WebhookRequest);
 
 test('the catalog names its primitives and surfaces as the specification does', () => {
-  const catalog = catalogDocument(factsWith());
-  const { activePrimitive, guidedPrimitive, scheduledActions, browserHandoff, secretStorage } = catalog;
+  const built = catalog.build(factsWith());
+  const { activePrimitive, guidedPrimitive, scheduledActions, browserHandoff, secretStorage } = built;
   const { id, method, path, paid, price, network, targetPolicyPreset } = activePrimitive;
   assert.deepEqual(
     { id, method, path, paid, price, network, targetPolicyPreset },
@@ -49,7 +49,7 @@ test('the catalog names its primitives and surfaces as the specification does', 
 
 test('the catalog has the policy modes with their status, and tells which one is in force', () => {
   for (const mode of ['open-public-https', 'blocklist-quota', 'allowlist'] as const) {
-    const { policyModes, activePrimitive } = catalogDocument(factsWith({ policyMode: mode }));
+    const { policyModes, activePrimitive } = catalog.build(factsWith({ policyMode: mode }));
     assert.deepEqual(
       policyModes.map(({ id, status }) => [id, status]),
       [
@@ -67,7 +67,7 @@ test('the catalog has the policy modes with their status, and tells which one is
 });
 
 test('nine templates, one for each kind of target, in the six categories', () => {
-  const { templates, categories } = catalogDocument(factsWith());
+  const { templates, categories } = catalog.build(factsWith());
   assert.deepEqual(categories, [
     'automation',
     'business-workflows',
@@ -97,7 +97,7 @@ test('nine templates, one for each kind of target, in the six categories', () =>
 });
 
 test('every example is a valid request with a key of its own, to example.com, with placeholders for secrets', () => {
-  const examples = catalogDocument(factsWith()).templates.map(({ exampleRequest }) => exampleRequest);
+  const examples = catalog.build(factsWith()).templates.map(({ exampleRequest }) => exampleRequest);
   for (const example of examples) {
     assert.deepEqual(check.faults(example), []);
     assert.match(new URL(example.url).hostname, /\.example\.com$/);
@@ -112,7 +112,7 @@ test('every example is a valid request with a key of its own, to example.com, wi
 
 test('the minimal request is valid, and goes to the free target where that is one', () => {
   const urlAt = (baseUrl: string) => {
-    const { minimalRequest } = quickstartDocument(factsWith({ baseUrl }));
+    const { minimalRequest } = quickstart.build(factsWith({ baseUrl }));
     assert.deepEqual(check.faults(minimalRequest), []);
     return minimalRequest.url;
   };
@@ -121,7 +121,7 @@ test('the minimal request is valid, and goes to the free target where that is on
 });
 
 test('the call flow goes from discovery to the stored receipt, in the order of the specification', () => {
-  const { callFlow, decisionRules } = quickstartDocument(factsWith());
+  const { callFlow, decisionRules } = quickstart.build(factsWith());
   const steps = [
     /discovery documents/,
     /^Prepare the action/,
@@ -139,10 +139,10 @@ test('the call flow goes from discovery to the stored receipt, in the order of t
 });
 
 test('the quickstart tells limits as enforced, and addresses whose ids are left to fill in', () => {
-  const { limits, verify } = quickstartDocument(factsWith());
+  const { limits, verify } = quickstart.build(factsWith());
   assert.deepEqual(limits, {
-    allowedMethods: LIMITS.methods,
-    maxRetryAttempts: LIMITS.attempts.max,
+    allowedMethods: METHODS,
+    maxRetryAttempts: LIMITS.retryAttempts.max,
     maxWebhookTimeoutMs: LIMITS.timeoutMs.max,
     privateNetworkTargetsBlocked: true,
   });
@@ -154,75 +154,24 @@ test('the quickstart tells limits as enforced, and addresses whose ids are left 
   });
 });
 
-test('every limit that a caller can meet stands in the capabilities as it is enforced', () => {
-  const targetQuota = { windowMs: 60_000, maxRequests: 23 };
-  const { limits, execution, idempotency, decisions } = capabilitiesDocument(factsWith({ targetQuota }));
-  const row = (name: string) => limits.find((limit) => limit.name === name);
-  const max = (name: string) => row(name)?.max ?? Number.NaN;
-  const range = (name: string) => ({ min: row(name)?.min, max: row(name)?.max, default: row(name)?.default });
-  const told: Readonly<Record<keyof typeof LIMITS, unknown>> = {
-    methods: execution.methods,
-    urlMaxLength: max('urlLength'),
-    idempotencyKeyMinLength: row('idempotencyKeyLength')?.min,
-    idempotencyKeyMaxLength: max('idempotencyKeyLength'),
-    attempts: range('retryAttempts'),
-    backoffMs: range('retryBackoffMs'),
-    timeoutMs: range('timeoutMs'),
-    retryWaitMaxMs: max('retryWaitMs'),
-    requestBodyBytes: max('requestBodyBytes'),
-    requestBodyArrivalMs: max('requestBodyArrivalMs'),
-    jsonDepth: max('jsonDepth'),
-    mcpEnvelope: {
-      bytes: max('mcpMessageBytes') - max('requestBodyBytes'),
-      levels: max('mcpMessageDepth') - max('jsonDepth'),
-    },
-    targetHeaders: { count: max('targetHeaders'), bytes: max('targetHeaderBytes') },
-    responseBodyBytes: max('responseBodyBytes'),
-    responseHeaderBytes: max('responseHeaderBytes'),
-    policyDnsMs: max('policyDnsMs'),
-    decideBodyBytes: max('decideBodyBytes'),
-    decidesPerMinute: max('decisionsPerMinute'),
-    decidesPerDay: max('decisionsPerDay'),
-    decisionValidMs: decisions.validForMs,
-    decisions: range('recentDecisions'),
-    proofs: range('recentProofs'),
-    monitoringWindowMs: range('monitoringWindowMs'),
-    recentFailures: max('recentFailures'),
-    idempotencyRetentionMs: idempotency.keyFreesAfterMs,
-    verifiesInFlight: max('verifiesInFlight'),
-    jobsInFlightPerPayer: max('inFlightPerPayer'),
-    jobsPerMinutePerPayer: max('perMinutePerPayer'),
-    contractWalletPerMinute: max('contractWalletPerMinute'),
-    mismatches: {
-      max: max('mismatchesPerPayment'),
-      closedMs: Number(/for (\d+) ms/.exec(row('mismatchesPerPayment')?.meaning ?? '')?.[1]),
-    },
-    caughtUpWaitMs: max('answerWaitMs'),
-    generousRateFactor: max('canaryPerMinutePerClientAddress') / max('perMinutePerClientAddress'),
-    answerBudgetMs: max('answerMs') - max('answerWaitMs'),
-    targetQuotaAllPayersFactor: max('perTargetHostOfAll') / max('perTargetHost'),
-    authorizationSeconds: { min: row('authorizationSeconds')?.min, max: max('authorizationSeconds') },
-    handoff: {
-      actions: { min: row('handoffActions')?.min, max: max('handoffActions') },
-      textMaxLength: max('handoffTextLength'),
-      selectorMaxLength: max('handoffSelectorLength'),
-      validMs: max('handoffValidMs'),
-    },
-    schedule: {
-      nextRuns: max('scheduleNextRuns'),
-      timezoneMaxLength: max('scheduleTimezoneLength'),
-      runAtMaxLength: max('scheduleRunAtLength'),
-    },
-    // These are the service's own working.
-    leaseMarginMs: LIMITS.leaseMarginMs,
-    recoveryGraceMs: LIMITS.recoveryGraceMs,
-  };
-  assert.deepEqual(told, LIMITS);
+test('every limit stands in the capabilities with its number, unit and meaning, once', () => {
+  const { limits, execution, idempotency, decisions } = capabilities.build(factsWith());
+  for (const [name, limit] of Object.entries<Limit>(LIMITS)) {
+    const { min = null, max, default: usual = null, unit, meaning, whenExceeded: beyond } = limit;
+    assert.deepEqual(
+      limits.filter((one) => one.name === name),
+      [{ name, min, max, default: usual, unit, meaning, beyond }],
+    );
+    assert.ok(meaning.length > 10 && beyond.length > 10, name);
+  }
+  assert.deepEqual(execution.methods, METHODS);
+  assert.equal(idempotency.keyFreesAfterMs, TIMES.idempotencyRetentionMs);
+  assert.equal(decisions.validForMs, TIMES.decisionValidMs);
 });
 
 test('the longest call is every step at its longest, and no answer is later than its budget', () => {
   const told = (facilitatorTimeoutMs: number | null) => {
-    const { limits } = capabilitiesDocument(factsWith({ facilitatorTimeoutMs }));
+    const { limits } = capabilities.build(factsWith({ facilitatorTimeoutMs }));
     const max = (name: string) => limits.find((limit) => limit.name === name)?.max;
     return [max('callMs'), max('answerMs')];
   };
@@ -240,8 +189,8 @@ test('the canary: free to call directly; as a target told of only where it can b
   ] as const) {
     const facts = factsWith({ baseUrl });
     for (const text of [
-      capabilitiesDocument(facts).doesNot.join(),
-      quickstartDocument(facts).callFlow.join(),
+      capabilities.build(facts).doesNot.join(),
+      quickstart.build(facts).callFlow.join(),
       guidanceText(facts),
       llmsText(facts),
     ]) {
@@ -256,7 +205,7 @@ test('the canary: free to call directly; as a target told of only where it can b
 
 test('which targets must not get duplicates is told in one way', () => {
   const rule = 'cannot safely receive duplicate attempts without idempotency (retry.attempts above 1';
-  const { avoidWhen } = quickstartDocument(factsWith()).decisionRules;
+  const { avoidWhen } = quickstart.build(factsWith()).decisionRules;
   for (const text of [avoidWhen.join(), guidanceText(factsWith()), llmsText(factsWith())]) {
     assert.equal(text.split(rule).length, 2, text);
     assert.equal(text.match(/duplicate/g)?.length, 1, text);
@@ -271,7 +220,7 @@ test('the capabilities tell quota, rate and retention of this deployment', () =>
     maxInFlight: 19,
     retentionDays: { jobs: 3, receipts: 11 },
   });
-  const { targetPolicy, limits, retention } = capabilitiesDocument(facts);
+  const { targetPolicy, limits, retention } = capabilities.build(facts);
   assert.deepEqual(targetPolicy.quota, facts.targetQuota);
   const max = (name: string) => limits.find((limit) => limit.name === name)?.max;
   assert.deepEqual(
@@ -280,7 +229,7 @@ test('the capabilities tell quota, rate and retention of this deployment', () =>
   );
   const { jobsDays, receiptsDays, decisionsDays } = retention;
   assert.deepEqual([jobsDays, receiptsDays, decisionsDays], [3, 11, 11]);
-  const open = capabilitiesDocument(factsWith()).limits;
+  const open = capabilities.build(factsWith()).limits;
   assert.equal(
     open.some(({ name }) => name === 'perTargetHost'),
     false,
@@ -289,7 +238,7 @@ test('the capabilities tell quota, rate and retention of this deployment', () =>
 });
 
 test('the secrets policy names what must never be sent and what is never stored', () => {
-  const { neverSend, notStored, id, status } = secretsPolicyDocument(factsWith());
+  const { neverSend, notStored, id, status } = secretsPolicy.build(factsWith());
   assert.deepEqual([id, status], ['secrets.policy', 'policy-only']);
   const never = neverSend.join('; ');
   for (const word of ['Wallet private keys', 'Seed phrases', 'Database URLs', 'Long-lived admin credentials'])

@@ -1,7 +1,7 @@
 // What holds for every document, page and MCP text of a deployment at once, whichever tells it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DONE_WHEN } from '#src/discovery/completion.ts';
+import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { clientOf } from '#test/support/http-client.ts';

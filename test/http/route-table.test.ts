@@ -1,8 +1,7 @@
 // One table of routes: what is served, what is told and what the table says are the same.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pathTemplate, type RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { createApp } from '#src/http/app.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import type { RouteFacts } from '#src/discovery/routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { type JsonSchema, nearly } from '#test/support/schema-arbitrary.ts';
 import { logLines, type Service } from '#test/support/service.ts';

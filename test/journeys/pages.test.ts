@@ -2,8 +2,8 @@
 // with the keyboard alone and without a script. Nothing is refused by their policy or loaded from elsewhere.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { PALETTE } from '#src/http/pages/page-style.ts';
 import { type OpenPage, startBrowser, type TestBrowser } from '#test/support/browser.ts';
+import { PALETTE } from '#test/support/palette.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
 import type { Service } from '#test/support/service.ts';
 import { SERVED_CHECKS } from '#test/support/service-receipts.ts';

@@ -2,7 +2,7 @@
 // and what was measured before the restart is there after it.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { duration } from '#src/http/pages/status-text.ts';
+import { duration } from '#src/http/pages/status-plots.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -20,12 +20,6 @@ type Summary = {
   }[];
   readonly durations: { readonly p50Ms: number; readonly p95Ms: number } | null;
   readonly recentFailures: readonly { readonly jobId: string }[];
-  readonly history: readonly {
-    readonly at: string;
-    readonly requests: number;
-    readonly p50Ms: number | null;
-    readonly lagMs: number | null;
-  }[];
 };
 
 const SLOW_MS = 700;
@@ -94,11 +88,5 @@ describe('status page', () => {
     assert.ok(page.includes('<dt>Failure rate</dt><dd>33.3 %<'));
     assert.ok(page.includes(`<dt>Median duration</dt><dd>${duration(summary.durations?.p50Ms ?? 0)}<`));
     assert.match(page, /4 succeeded and 2 failed in 6[012] buckets of 1 min/);
-  });
-
-  test('the history is of the process that answers', () => {
-    const { history } = summary;
-    assert.ok(history.length >= 1 && history.length <= 60);
-    assert.ok(history.some(({ lagMs }) => lagMs !== null));
   });
 });

@@ -64,7 +64,7 @@ function callOptions({ target, method, headers, body }: OutboundRequest, socket:
     method,
     path: target.path,
     headers: lines,
-    maxHeaderSize: LIMITS.responseHeaderBytes,
+    maxHeaderSize: LIMITS.responseHeaderBytes.max,
   };
 }
 
@@ -91,7 +91,7 @@ function readBody(
   const response = attempt.response;
   if (response === null) return;
   answer.on('data', (chunk: Buffer) => {
-    const room = LIMITS.responseBodyBytes - response.bytes;
+    const room = LIMITS.responseBodyBytes.max - response.bytes;
     const kept = chunk.subarray(0, room);
     if (kept.length > 0) response.body.push(kept);
     response.bytes += kept.length;

@@ -1,57 +1,210 @@
 // The capabilities: what the service does and does not do, by which rules, and every limit a caller can meet.
-
-import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/completion.ts';
+import { type Static, Type } from '@sinclair/typebox';
+import {
+  addressOf,
+  type Document,
+  endpoint,
+  endpointSchema,
+  heading,
+  headingSchema,
+  isOwnTarget,
+  paymentTerms,
+  Text,
+  Texts,
+  termsSchema,
+} from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { pathTemplate, type RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { testTarget } from '#src/discovery/test-target.ts';
-import { transparencyLogTold } from '#src/discovery/transparency-log.ts';
+import { DONE_WHEN, FAILED_VERIFIES, testTarget } from '#src/discovery/guidance.ts';
+import { OPERATIONS, pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { STRIPPED } from '#src/domain/destination/headers.ts';
-import { RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
-import { LIMITS } from '#src/domain/limits.ts';
-import { limitsTold } from './capability-limits.ts';
-import { addressOf, heading, isOwnTarget, paymentTerms } from './document-parts.ts';
+import { ErrorCategory, Method, Mode } from '#src/domain/event-fields.ts';
+import { longestRunMs, RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
+import { FACTORS, LIMITS, type Limit, METHODS, TIMES, TRANSPARENCY } from '#src/domain/limits.ts';
+import { Closed, Count, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
 import { policyPreset } from './policy-modes.ts';
 
-export const capabilitiesDocument = (facts: Facts) => ({
-  ...heading(facts),
-  mode: facts.mode,
-  payment: paymentTerms(facts),
-  does: DOES,
-  doesNot: doesNot(facts),
-  execution: EXECUTION,
-  retries: {
-    retriedStatuses: RETRIED_STATUSES,
-    retriedErrorCategories: RETRIED_CATEGORIES,
-    rules: RETRY_RULES,
-  },
-  targetPolicy: {
-    mode: facts.policyMode,
-    preset: policyPreset(facts.policyMode),
-    quota: facts.targetQuota,
-    rules: TARGET_RULES,
-  },
-  idempotency: { keyFreesAfterMs: LIMITS.idempotencyRetentionMs, rules: IDEMPOTENCY_RULES },
-  decisions: { validForMs: LIMITS.decisionValidMs, rules: DECISION_RULES },
-  receipts: {
-    format: 'JWS compact (RFC 7515) over canonical JSON (RFC 8785)',
-    algorithm: 'EdDSA (Ed25519)',
-    keys: addressOf(facts, ROUTES.jwks),
-    did: addressOf(facts, ROUTES.did),
-    rules: RECEIPT_RULES,
-  },
-  transparencyLog: transparencyLogTold(facts),
-  retention: {
-    jobsDays: facts.retentionDays.jobs,
-    receiptsDays: facts.retentionDays.receipts,
-    decisionsDays: facts.retentionDays.receipts,
-    rules: RETENTION_RULES,
-  },
-  limits: limitsTold(facts),
-  surfaces: Object.values<RouteFacts>(ROUTES)
-    .filter(({ listed }) => listed)
-    .map(({ method, path, paid, summary }) => ({ method, path: pathTemplate(path), paid, summary })),
+const LimitShown = Closed({
+  name: Text,
+  unit: Text,
+  min: Nullable(Count),
+  max: Count,
+  default: Nullable(Count),
+  meaning: Text,
+  beyond: Type.String({ description: 'What happens beyond it.' }),
 });
+
+const Capabilities = Closed({
+  ...headingSchema,
+  mode: Mode,
+  payment: Closed(termsSchema),
+  does: Texts,
+  doesNot: Texts,
+  execution: Closed({
+    methods: Type.Array(Method),
+    scheme: Type.Literal('https'),
+    redirectsFollowed: Type.Boolean(),
+    responseBodyReturned: Type.Boolean(),
+    strippedHeaders: Texts,
+    rules: Texts,
+  }),
+  retries: Closed({
+    retriedStatuses: Type.Array(HttpStatus),
+    retriedErrorCategories: Type.Array(ErrorCategory),
+    rules: Texts,
+  }),
+  targetPolicy: Closed({
+    mode: Text,
+    preset: Text,
+    quota: Nullable(Closed({ windowMs: Count, maxRequests: Count })),
+    rules: Texts,
+  }),
+  idempotency: Closed({ keyFreesAfterMs: Count, rules: Texts }),
+  decisions: Closed({ validForMs: Count, rules: Texts }),
+  receipts: Closed({ format: Text, algorithm: Text, keys: Link, did: Link, rules: Texts }),
+  transparencyLog: Closed({
+    format: Text,
+    mmdSeconds: Count,
+    checkpointMs: Count,
+    witnessing: Type.Literal('unwitnessed', { description: 'No witness cosigns checkpoints.' }),
+    checkpoint: Link,
+    key: Link,
+    tiles: Link,
+    proof: Link,
+    consistency: Link,
+    rules: Texts,
+  }),
+  retention: Closed({ jobsDays: Count, receiptsDays: Count, decisionsDays: Count, rules: Texts }),
+  limits: Type.Array(LimitShown),
+  surfaces: Type.Array(Closed({ ...endpointSchema, summary: Text })),
+});
+
+export const capabilities: Document<typeof Capabilities> = {
+  routes: [ROUTES.capabilities],
+  answer: 'The capabilities.',
+  schema: Capabilities,
+  build: (facts) => ({
+    ...heading(facts),
+    mode: facts.mode,
+    payment: paymentTerms(facts),
+    does: DOES,
+    doesNot: doesNot(facts),
+    execution: {
+      methods: [...METHODS],
+      scheme: 'https',
+      redirectsFollowed: false,
+      responseBodyReturned: false,
+      strippedHeaders: [...STRIPPED],
+      rules: EXECUTION_RULES,
+    },
+    retries: {
+      retriedStatuses: [...RETRIED_STATUSES],
+      retriedErrorCategories: [...RETRIED_CATEGORIES],
+      rules: RETRY_RULES,
+    },
+    targetPolicy: {
+      mode: facts.policyMode,
+      preset: policyPreset(facts.policyMode),
+      quota: facts.targetQuota,
+      rules: TARGET_RULES,
+    },
+    idempotency: { keyFreesAfterMs: TIMES.idempotencyRetentionMs, rules: IDEMPOTENCY_RULES },
+    decisions: { validForMs: TIMES.decisionValidMs, rules: DECISION_RULES },
+    receipts: {
+      format: 'JWS compact (RFC 7515) over canonical JSON (RFC 8785)',
+      algorithm: 'EdDSA (Ed25519)',
+      keys: addressOf(facts, ROUTES.jwks),
+      did: addressOf(facts, ROUTES.did),
+      rules: RECEIPT_RULES,
+    },
+    transparencyLog: {
+      format: 'C2SP tlog-tiles, tlog-checkpoint and tlog-proof over a Merkle tree of RFC 6962',
+      ...TRANSPARENCY,
+      witnessing: 'unwitnessed',
+      checkpoint: addressOf(facts, ROUTES.logCheckpoint),
+      key: addressOf(facts, ROUTES.logKey),
+      tiles: addressOf(facts, ROUTES.logTile),
+      proof: addressOf(facts, ROUTES.logProof),
+      consistency: `${addressOf(facts, ROUTES.logConsistency)}{?from,to}`,
+      rules: LOG_RULES,
+    },
+    retention: {
+      jobsDays: facts.retentionDays.jobs,
+      receiptsDays: facts.retentionDays.receipts,
+      decisionsDays: facts.retentionDays.receipts,
+      rules: RETENTION_RULES,
+    },
+    limits: Object.entries<Limit>({ ...LIMITS, ...waits(facts), ...configured(facts) }).map(limitShown),
+    surfaces: OPERATIONS.map(([, route]) => ({ ...endpoint(route), summary: route.summary })),
+  }),
+};
+
+function limitShown([name, limit]: readonly [string, Limit]): Static<typeof LimitShown> {
+  const { unit, min = null, max, default: usual = null, meaning, whenExceeded: beyond } = limit;
+  return { name, unit, meaning, beyond, min, max, default: usual };
+}
+
+/** Limits that follow from others: from the request's last byte to the answer's first. */
+function waits({ facilitatorTimeoutMs }: Facts): Readonly<Record<string, Limit>> {
+  const { retryAttempts, timeoutMs, policyDnsMs, answerWaitMs } = LIMITS;
+  const paymentMs = facilitatorTimeoutMs === null ? 0 : 2 * facilitatorTimeoutMs;
+  const runMs = longestRunMs(retryAttempts.max, timeoutMs.max);
+  const latestMs = TIMES.responseDeadlineMs + answerWaitMs.max;
+  const settling = facilitatorTimeoutMs === null ? '' : ', the payment verified and settled';
+  return {
+    callMs: {
+      max: Math.min(policyDnsMs.max + paymentMs + runMs + answerWaitMs.max, latestMs),
+      unit: 'ms',
+      meaning: `The longest that an execution takes: the target looked up${settling}, every attempt to its timeout with the longest waits between. Set the timeout of your client above it.`,
+      whenExceeded: 'A part of the service is slow: see answerMs.',
+    },
+    answerMs: {
+      max: latestMs,
+      unit: 'ms',
+      meaning: 'When an execution is answered at the latest, whatever is slow.',
+      whenExceeded:
+        '503 event_log_unavailable. The call may go on: repeat the same request with the same payment header.',
+    },
+  };
+}
+
+/** The limits of this deployment's configuration. */
+function configured({
+  maxInFlight,
+  rateLimitPerMinute,
+  targetQuota,
+}: Facts): Readonly<Record<string, Limit>> {
+  const { windowMs, maxRequests } = targetQuota ?? { windowMs: 0, maxRequests: 0 };
+  const quota = { unit: `calls in ${windowMs} ms`, whenExceeded: '429 target_quota_exceeded.' };
+  return {
+    inFlight: {
+      max: maxInFlight,
+      unit: 'calls',
+      meaning: 'Executions at the same time by one process, over all payers.',
+      whenExceeded: '429 too_many_in_flight.',
+    },
+    perMinutePerClientAddress: {
+      max: rateLimitPerMinute,
+      unit: 'calls a minute',
+      meaning:
+        'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are counted apart, each.',
+      whenExceeded: '429 rate_limited, with Retry-After and RateLimit headers.',
+    },
+    canaryPerMinutePerClientAddress: {
+      max: rateLimitPerMinute * FACTORS.generousRate,
+      unit: 'calls a minute',
+      meaning: 'Calls of one client address to the test target; messages to /mcp are counted apart, as many.',
+      whenExceeded: '429 rate_limited.',
+    },
+    ...(targetQuota && {
+      perTargetHost: { ...quota, max: maxRequests, meaning: 'Calls of one payer to one target host.' },
+      perTargetHostOfAll: {
+        ...quota,
+        max: maxRequests * FACTORS.targetQuotaOfAllPayers,
+        meaning: 'Calls of all payers together to one target host.',
+      },
+    }),
+  };
+}
 
 const DOES = [
   'Executes one outbound HTTPS request at once and answers when it is over, with a job and a signed receipt.',
@@ -62,33 +215,26 @@ const DOES = [
   'Signs every outbound call, so that the target can tell who called.',
   'Packages browser steps and previews schedules, free.',
   'Speaks MCP: the same operations as tools, paid the same way.',
-] as const;
+];
 
-const doesNot = (facts: Facts): readonly string[] => [
+const doesNot = (facts: Facts): string[] => [
   'Run several steps, conditions or any orchestration: one call is one request.',
   'Send GET, HEAD or OPTIONS, speak other protocols than HTTPS, or follow redirects.',
   'Return or keep the body or headers of the answer of the target: status, size and a commitment only.',
-  `Call localhost, private networks, cloud metadata or itself${isOwnTarget(facts) ? ', but for its test target' : ''}. ${testTarget(facts)}`,
+  `Call localhost, private networks, cloud metadata or itself${isOwnTarget(facts) ? ', but for its test target' : ''}, unless EGRESS_ALLOW_CIDRS exempts an address range (development only). ${testTarget(facts)}`,
   'Schedule or repeat paid calls later, or execute browser steps.',
   'Store long-lived secrets, or hold funds, accounts or API keys of callers.',
   'Send anything again after a crash or a lost answer: what was interrupted stays failed.',
   'Prove what the target did: a receipt says, under signature, what the relay sent and was answered.',
 ];
 
-const EXECUTION = {
-  methods: LIMITS.methods,
-  scheme: 'https',
-  redirectsFollowed: false,
-  responseBodyReturned: false,
-  strippedHeaders: STRIPPED,
-  rules: [
-    'An absent body sends none; null is sent as null. The body goes out as JSON, with content-type application/json unless you set one.',
-    'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * stands for every name that begins so).',
-    'Success is a 2xx of the last attempt: 200. Anything else of the target is 502 with the whole execution response.',
-    'Every attempt looks the host up again, checks the address and connects to exactly that one, with TLS 1.2 or newer and a verified certificate.',
-    'The target gets webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks, Ed25519) and Idempotency-Key, the same id on every attempt; yours are forwarded instead where you set them.',
-  ],
-} as const;
+const EXECUTION_RULES = [
+  'An absent body sends none; null is sent as null. The body goes out as JSON, with content-type application/json unless you set one.',
+  'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * stands for every name that begins so).',
+  'Success is a 2xx of the last attempt: 200. Anything else of the target is 502 with the whole execution response.',
+  'Every attempt looks the host up again, checks the address and connects to exactly that one, with TLS 1.2 or newer and a verified certificate.',
+  'The target gets webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks, Ed25519) and Idempotency-Key, the same id on every attempt; yours are forwarded instead where you set them.',
+];
 
 const RETRY_RULES = [
   'Nothing is retried unless retry.attempts is above 1.',
@@ -96,14 +242,14 @@ const RETRY_RULES = [
   'The wait is random up to backoffMs × 2^(attempt - 1); a Retry-After of the target is the least wait.',
   'A response header webhook-delivery: abort-message ends the job at once.',
   'All attempts of one call are one charge.',
-] as const;
+];
 
 const TARGET_RULES = [
   'Absolute https URL without user name or password, a public host name or address, and a port that neither the Fetch standard nor this deployment blocks.',
   'A name with any non-public address is refused; so are localhost, single-label and reserved internal names.',
   'Policy check, decision and execution share one verdict.',
   'A deployment for development can exempt address ranges: its health document says egressExemption true, and so does each receipt concerned.',
-] as const;
+];
 
 const IDEMPOTENCY_RULES = [
   'A key belongs to its payer and counts over both paid routes.',
@@ -112,23 +258,31 @@ const IDEMPOTENCY_RULES = [
   'Every field counts as the request: url, method, headers, body, retry, timeoutMs, key, route and decision.',
   'A payment is a key as well: presented again it replays or resumes its call, with another request it is 409 payment_reused. It never frees.',
   'In demo mode all callers are one payer: choose keys that nobody else chooses.',
-] as const;
+];
 
 const DECISION_RULES = [
   'Deterministic: the same action, policy and facts give the same recommendation.',
   'pay_and_execute: nothing speaks against it. manual_review: warnings only. do_not_pay: something blocks it.',
   'A decision approves one execution per payer, of exactly the action it was made for.',
-] as const;
+];
 
 const RECEIPT_RULES = [
   `An action counts as done only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
   'It names job, method, every attempt with phase, outcome and whether the request left, the outcome, the payment, and a hash chain over the recorded events.',
   'URL, header names, bodies and key stand in it as salted commitments; the disclosures of the paid answer open them.',
   'A receipt is made for every job that began, failed and interrupted ones too.',
-] as const;
+];
 
 const RETENTION_RULES = [
   'Reads of a job answer 404 after its retention; its receipt still verifies, by the checks that need no job.',
   'Repeats of a payment are answered from the event log for ever, those of a key for as long as the key holds, also after retention.',
   'Keep receipt.jws and disclosures yourself: with the published keys they verify without this service.',
-] as const;
+];
+
+const LOG_RULES = [
+  'Every receipt and every change of keys is a leaf of one tree that only grows: of a receipt the SHA-256 of its JWS, so that nobody reads payers or targets in it.',
+  `A receipt is in a checkpoint at most mmdSeconds after its issue, mostly within checkpointMs. Until then the check receipt_logged is ok with details.pending true; a later one that is not in it fails.`,
+  'Checkpoints are signed by a key of their own, of purpose checkpoint in the key set. Keep one: each later one must be consistent with it, or history was rewritten.',
+  'Unwitnessed: no witness cosigns checkpoints yet. A relay that shows one log to you and another to others is caught only by comparing checkpoints, and a wrong time of issue is not caught.',
+  `It shows that a receipt was neither dropped nor exchanged; what the target did it does not show. A relay without a checkpoint key keeps no log: ${pathTemplate(ROUTES.logCheckpoint.path)} is 404 there, and reports have no check receipt_logged.`,
+];

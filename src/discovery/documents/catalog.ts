@@ -1,36 +1,127 @@
 // The catalog: what can be bought, for which targets, under which policy, and what is free beside it.
-
-import type { Facts } from '#src/discovery/facts.ts';
-import { serviceLinks } from '#src/discovery/service-links.ts';
-import { chargeInWords, heading } from './document-parts.ts';
-import { policyModes } from './policy-modes.ts';
+import { type Static, Type } from '@sinclair/typebox';
 import {
-  activePrimitive,
-  browserHandoff,
-  guidedPrimitive,
-  scheduledActions,
-  secretStorage,
-} from './primitives.ts';
-import { snippet } from './snippets.ts';
-import { CATEGORIES, templates } from './templates.ts';
+  chargeInWords,
+  type Document,
+  endpoint,
+  endpointSchema,
+  heading,
+  headingSchema,
+  Path,
+  paymentTerms,
+  Text,
+  Texts,
+  termsSchema,
+} from '#src/discovery/document.ts';
+import type { Facts } from '#src/discovery/facts.ts';
+import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
+import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
+import { LinksShown, serviceLinks } from '#src/discovery/service-links.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
+import { browserHandoff, scheduledActions, secretStorage, surfaceSchema } from './free-surfaces.ts';
+import { PolicyModes, policyModes, policyPreset } from './policy-modes.ts';
+import { Snippet, snippet } from './snippets.ts';
+import { CATEGORIES, TEMPLATES, templateSchema } from './templates.ts';
 
-export const catalogDocument = (facts: Facts) => ({
-  ...heading(facts),
-  description:
-    'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
-    `the attempt and its outcome that anyone can verify. ${chargeInWords(facts)}`,
-  activePrimitive: activePrimitive(facts),
-  guidedPrimitive: guidedPrimitive(facts),
-  categories: CATEGORIES,
-  templates: templates(),
-  policyModes: policyModes(facts),
-  scheduledActions: scheduledActions(),
-  browserHandoff: browserHandoff(),
-  secretStorage: secretStorage(),
-  snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
-  discoveryKeywords: KEYWORDS,
-  links: serviceLinks(facts),
+const primitiveSchema = {
+  id: Text,
+  ...endpointSchema,
+  price: termsSchema.price,
+  network: termsSchema.network,
+  paymentRequired: termsSchema.required,
+  executionModel: Text,
+  proofModel: Text,
+};
+
+const { evidence: _, ...shownOfTemplate } = templateSchema;
+const Template = Closed({
+  ...shownOfTemplate,
+  status: Text,
+  actionId: Text,
+  paidRoute: Path,
+  verification: Texts,
 });
+
+const Catalog = Closed({
+  ...headingSchema,
+  description: Text,
+  activePrimitive: Closed({ ...primitiveSchema, targetPolicyPreset: Text }),
+  guidedPrimitive: Closed({ ...primitiveSchema, decisionRoute: Path }),
+  categories: Texts,
+  templates: Type.Array(Template),
+  policyModes: PolicyModes,
+  scheduledActions: Closed({ ...surfaceSchema, availability: Text }),
+  browserHandoff: Closed({ ...surfaceSchema, safeUse: Text }),
+  secretStorage: Closed({ ...surfaceSchema, safeUse: Text }),
+  snippets: Type.Array(Snippet),
+  discoveryKeywords: Texts,
+  links: LinksShown,
+});
+
+export const catalog: Document<typeof Catalog> = {
+  routes: [ROUTES.catalog],
+  answer: 'The catalog.',
+  schema: Catalog,
+  build: (facts) => ({
+    ...heading(facts),
+    description:
+      'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
+      `the attempt and its outcome that anyone can verify. ${chargeInWords(facts)}`,
+    activePrimitive: activePrimitive(facts),
+    guidedPrimitive: guidedPrimitive(facts),
+    categories: [...CATEGORIES],
+    templates: templates(),
+    policyModes: policyModes(facts),
+    scheduledActions: scheduledActions(),
+    browserHandoff: browserHandoff(),
+    secretStorage: secretStorage(),
+    snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
+    discoveryKeywords: KEYWORDS,
+    links: serviceLinks(facts),
+  }),
+};
+
+const PROOF_MODEL =
+  'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +
+  'the published key; target, headers and bodies stand in it as salted commitments.';
+
+const priced = (facts: Facts) => {
+  const { price, network, required } = paymentTerms(facts);
+  return { price, network, paymentRequired: required };
+};
+
+const activePrimitive = (facts: Facts) => ({
+  id: 'execute.webhook',
+  ...endpoint(ROUTES.execute),
+  ...priced(facts),
+  executionModel:
+    'Immediate and one-shot: one outbound HTTPS request, 1 to 3 attempts, answered when it is over.',
+  proofModel: PROOF_MODEL,
+  targetPolicyPreset: policyPreset(facts.policyMode),
+});
+
+const guidedPrimitive = (facts: Facts) => ({
+  id: 'execute.guided_webhook',
+  ...endpoint(ROUTES.executeGuided),
+  ...priced(facts),
+  executionModel: 'As execute.webhook, for exactly the action that a free decision approved, once per payer.',
+  proofModel: `${PROOF_MODEL} The receipt names the decision and its hash.`,
+  decisionRoute: ROUTES.decide.path,
+});
+
+function templates(): Static<typeof Template>[] {
+  return TEMPLATES.map(({ evidence, ...template }) => ({
+    ...template,
+    status: 'active',
+    actionId: 'execute.webhook',
+    paidRoute: ROUTES.execute.path,
+    verification: [
+      `Done only when ${DONE_WHEN}.`,
+      `The report is GET ${pathTemplate(ROUTES.verifyReceipt.path)}. ${FAILED_VERIFIES}`,
+      evidence,
+    ],
+  }));
+}
 
 const KEYWORDS = [
   'webhook',

@@ -1,17 +1,27 @@
-// Every document, well-known file and page, once: what is told of where to read on.
-
+// The index of all documents, and the index of the interface: every operation, type Document, well-known file and page.
+import { type Static, Type } from '@sinclair/typebox';
+import {
+  addressOf,
+  type Document,
+  endpoint,
+  HTML_TYPE,
+  heading,
+  headingSchema,
+  ICO_TYPE,
+  JSON_TYPE,
+  LINKSET_TYPE,
+  paymentTerms,
+  SVG_TYPE,
+  TEXT_TYPE,
+  Text,
+  TILE_TYPE,
+  termsSchema,
+} from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { addressOf, heading } from './document-parts.ts';
-
-export const JSON_TYPE = 'application/json';
-export const TEXT_TYPE = 'text/plain; charset=utf-8';
-export const TILE_TYPE = 'application/octet-stream';
-const HTML_TYPE = 'text/html; charset=utf-8';
-/** With the profile of RFC 9727 §7.3. */
-export const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
-export const SVG_TYPE = 'image/svg+xml';
-export const ICO_TYPE = 'image/vnd.microsoft.icon';
+import { PURPOSE } from '#src/discovery/guidance.ts';
+import { OPERATIONS, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { SERVICE } from '#src/domain/limits.ts';
+import { Closed, Link } from '#src/domain/schema-parts.ts';
 
 type Row = readonly [id: keyof typeof ROUTES, mediaType: string];
 
@@ -60,33 +70,85 @@ const PAGES: readonly Row[] = [
   ['verifyPage', HTML_TYPE],
 ];
 
-export type Listed = {
-  /** The document's name in the lists of this service. */
-  readonly id: string;
-  readonly address: string;
-  readonly mediaType: string;
-  readonly purpose: string;
+/** `id`: the document's name in the lists of this service. */
+const Listed = Type.Array(Closed({ id: Text, address: Link, mediaType: Text, purpose: Text }));
+
+const listed = (facts: Facts, rows: readonly Row[]): Static<typeof Listed> =>
+  rows.map(([id, mediaType]) => {
+    const route = ROUTES[id];
+    const query = route === ROUTES.logConsistency ? '{?from,to}' : '';
+    return { id, address: `${addressOf(facts, route)}${query}`, mediaType, purpose: route.description };
+  });
+
+/** The endpoint of an operation or tool with its price. */
+export const pricedSchema = {
+  method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
+  path: Type.String({ description: 'A parameter is written `{name}` (RFC 6570).' }),
+  paid: Type.Boolean({ description: 'Charged where payment is enforced.' }),
+  price: Type.Optional(Type.String({ description: 'Of a paid one alone: US dollars, as in $1.50.' })),
 };
 
-export const documentsListed = (facts: Facts): readonly Listed[] => listed(facts, DOCUMENTS);
-export const pagesListed = (facts: Facts): readonly Listed[] => listed(facts, PAGES);
+const DiscoveryIndex = Closed({
+  ...headingSchema,
+  description: Text,
+  documents: Listed,
+  wellKnown: Listed,
+  transparencyLog: Listed,
+  pages: Listed,
+});
 
-/** `GET /api/discovery`. */
-export function documentIndex(facts: Facts) {
-  return {
+export const discoveryIndex: Document<typeof DiscoveryIndex> = {
+  routes: [ROUTES.discovery, ROUTES.discoveryMetadata],
+  answer: 'The index.',
+  schema: DiscoveryIndex,
+  build: (facts) => ({
     ...heading(facts),
     description:
-      'Every document of this service. Each answers a plain GET, free; those of the transparency log where the relay keeps one.',
-    documents: documentsListed(facts),
+      'Every document of this service. Each answers a GET, free; an address with braces is a template (RFC 6570). Those of the transparency log are there where the relay keeps one.',
+    documents: listed(facts, DOCUMENTS),
     wellKnown: listed(facts, WELL_KNOWN),
     transparencyLog: listed(facts, TRANSPARENCY_LOG),
-    pages: pagesListed(facts),
-  };
-}
+    pages: listed(facts, PAGES),
+  }),
+};
 
-function listed(facts: Facts, rows: readonly Row[]): readonly Listed[] {
-  return rows.map(([id, mediaType]) => {
-    const route = ROUTES[id];
-    return { id, address: addressOf(facts, route), mediaType, purpose: route.description };
-  });
+const ApiIndex = Closed({
+  ...headingSchema,
+  version: Text,
+  description: Text,
+  payment: Closed(termsSchema),
+  operations: Type.Array(
+    Closed({
+      id: Type.String({ description: '`operationId` of the OpenAPI document.' }),
+      ...pricedSchema,
+      address: Type.String({ description: 'Absolute, with parameters as in `path`.' }),
+      summary: Text,
+    }),
+  ),
+  documents: Listed,
+  pages: Listed,
+});
+
+export const apiIndex: Document<typeof ApiIndex> = {
+  routes: [ROUTES.index],
+  answer: 'The index.',
+  schema: ApiIndex,
+  build: (facts) => ({
+    ...heading(facts),
+    version: SERVICE.version,
+    description: PURPOSE,
+    payment: paymentTerms(facts),
+    operations: OPERATIONS.map(([id, route]) => ({
+      id,
+      ...priced(facts, route),
+      address: addressOf(facts, route),
+      summary: route.summary,
+    })),
+    documents: listed(facts, DOCUMENTS),
+    pages: listed(facts, PAGES),
+  }),
+};
+
+export function priced({ offer }: Facts, route: RouteFacts) {
+  return { ...endpoint(route), ...(route.paid ? { price: offer.price } : {}) };
 }

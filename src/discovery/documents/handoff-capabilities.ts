@@ -1,17 +1,15 @@
 // What the browser handoff can express, and what it is not.
-
-import type { Facts } from '#src/discovery/facts.ts';
+import { Type } from '@sinclair/typebox';
+import { addressOf, type Document, heading, headingSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { HANDOFF_ACTIONS, HandoffAction, type HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { addressOf, heading } from './document-parts.ts';
-import { browserHandoff } from './primitives.ts';
-
-const { actions, textMaxLength, selectorMaxLength, validMs } = LIMITS.handoff;
+import { HANDOFF_ACTIONS, HandoffAction, HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { browserHandoff, surfaceSchema } from './free-surfaces.ts';
 
 const { type: types, description, text, selector } = HandoffAction.properties;
 
-const told = ({
+const textField = ({
   maxLength,
   description,
 }: {
@@ -48,11 +46,44 @@ export const HANDOFF_EXAMPLE: HandoffRequest = {
   idempotencyKey: 'handoff-17',
 };
 
-export function handoffCapabilities(facts: Facts) {
-  return {
+const HandoffCapabilities = Closed({
+  ...headingSchema,
+  ...surfaceSchema,
+  safeUse: Text,
+  executionModel: Type.Literal('handoff-only'),
+  actionTypes: Type.Array(
+    Closed({
+      type: types,
+      description: Text,
+      needs: Type.Array(Texts, { description: 'Of each list one field at least.' }),
+    }),
+  ),
+  actionFields: Type.Array(
+    Closed({ name: Text, required: Type.Boolean(), maxLength: Nullable(Count), description: Text }),
+  ),
+  limits: Closed({
+    minActions: Count,
+    maxActions: Count,
+    textMaxLength: Count,
+    selectorMaxLength: Count,
+    urlMaxLength: Count,
+    idempotencyKeyMaxLength: Count,
+    validMs: Count,
+    requestsPerMinute: Count,
+  }),
+  rules: Texts,
+  examples: Type.Array(Closed({ title: Text, request: HandoffRequest })),
+  links: Closed({ handoff: Link, secretsPolicy: Link, openapi: Link }),
+});
+
+export const handoffCapabilities: Document<typeof HandoffCapabilities> = {
+  routes: [ROUTES.handoffCapabilities],
+  answer: 'The capabilities.',
+  schema: HandoffCapabilities,
+  build: (facts) => ({
     ...heading(facts),
     ...browserHandoff(),
-    executionModel: 'handoff-only' as const,
+    executionModel: 'handoff-only',
     actionTypes: types.anyOf.map(({ const: type }) => ({
       type,
       description: MEANINGS[type],
@@ -60,18 +91,18 @@ export function handoffCapabilities(facts: Facts) {
     })),
     actionFields: [
       { name: 'type', required: true, maxLength: null, description: 'One of actionTypes.' },
-      { name: 'description', required: false, ...told(description) },
-      { name: 'text', required: false, ...told(text) },
-      { name: 'selector', required: false, ...told(selector) },
+      { name: 'description', required: false, ...textField(description) },
+      { name: 'text', required: false, ...textField(text) },
+      { name: 'selector', required: false, ...textField(selector) },
     ],
     limits: {
-      minActions: actions.min,
-      maxActions: actions.max,
-      textMaxLength,
-      selectorMaxLength,
-      urlMaxLength: LIMITS.urlMaxLength,
-      idempotencyKeyMaxLength: LIMITS.idempotencyKeyMaxLength,
-      validMs,
+      minActions: LIMITS.handoffActions.min,
+      maxActions: LIMITS.handoffActions.max,
+      textMaxLength: LIMITS.handoffTextLength.max,
+      selectorMaxLength: LIMITS.handoffSelectorLength.max,
+      urlMaxLength: LIMITS.urlLength.max,
+      idempotencyKeyMaxLength: LIMITS.idempotencyKeyLength.max,
+      validMs: LIMITS.handoffValidMs.max,
       requestsPerMinute: facts.rateLimitPerMinute,
     },
     rules: RULES,
@@ -81,8 +112,8 @@ export function handoffCapabilities(facts: Facts) {
       secretsPolicy: addressOf(facts, ROUTES.secretsPolicy),
       openapi: addressOf(facts, ROUTES.openapi),
     },
-  };
-}
+  }),
+};
 
 const RULES = [
   'A package is for one target: an action has no address of its own.',

@@ -1,13 +1,11 @@
 // The guide for language models: llmstxt.org's form, under 4 kB, so that it can be read whole before anything else.
 
+import { chargeInWords } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import type { RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { testTarget } from '#src/discovery/test-target.ts';
+import { AVOID_WHEN, callOrder, PURPOSE, repeats, testTarget, USE_WHEN } from '#src/discovery/guidance.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { chargeInWords } from './document-parts.ts';
-import { AVOID_WHEN, callOrder, PURPOSE, repeats, USE_WHEN } from './guidance.ts';
 
 const MAX_BYTES = 3999;
 

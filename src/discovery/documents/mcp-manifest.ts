@@ -1,28 +1,62 @@
 // The MCP server's manifest: where it is, what it offers, how a paid tool is paid for.
-
-import type { Facts } from '#src/discovery/facts.ts';
+import { Type } from '@sinclair/typebox';
+import {
+  addressOf,
+  type Document,
+  heading,
+  headingSchema,
+  paymentTerms,
+  Text,
+  termsSchema,
+} from '#src/discovery/document.ts';
+import { PURPOSE } from '#src/discovery/guidance.ts';
 import { MCP_TOOLS } from '#src/discovery/mcp-tools.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { addressOf, endpointOf, heading, paymentTerms } from './document-parts.ts';
-import { PURPOSE } from './guidance.ts';
+import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { priced, pricedSchema } from './discovery-index.ts';
 
-/** `protocolVersions`: those that the server speaks, the newest first. */
-export function mcpManifest(facts: Facts, protocolVersions: readonly string[]) {
-  return {
+const McpManifest = Closed({
+  ...headingSchema,
+  name: Text,
+  version: Text,
+  description: Text,
+  endpoint: Link,
+  transport: Type.Literal('streamable-http'),
+  protocolVersions: Type.Array(Text, { description: 'The newest first.' }),
+  tools: Type.Array(
+    Closed(
+      { name: Text, title: Text, description: Text, ...pricedSchema },
+      'A call of it is a call of this operation.',
+    ),
+  ),
+  payment: Closed({
+    ...termsSchema,
+    requestMeta: Type.String({ description: 'Member of `_meta` that carries the payment.' }),
+    responseMeta: Type.String({ description: 'Member of `_meta` that carries the settlement.' }),
+    unpaidCall: Text,
+    howToPay: Text,
+  }),
+  documentation: Link,
+});
+
+export const mcpManifest: Document<typeof McpManifest> = {
+  routes: [ROUTES.mcpManifest, ROUTES.mcpWellKnown],
+  answer: 'The manifest.',
+  schema: McpManifest,
+  build: (facts) => ({
     ...heading(facts),
     name: SERVICE.name,
     version: SERVICE.version,
     description: PURPOSE,
     endpoint: addressOf(facts, ROUTES.mcp),
     transport: 'streamable-http',
-    protocolVersions,
+    protocolVersions: [...facts.mcpVersions],
     tools: MCP_TOOLS.map(({ name, title, description, route }) => ({
       name,
       title,
       description,
-      ...endpointOf(route),
-      ...(route.paid ? { price: facts.offer.price } : {}),
+      ...priced(facts, route),
     })),
     payment: {
       ...paymentTerms(facts),
@@ -32,8 +66,8 @@ export function mcpManifest(facts: Facts, protocolVersions: readonly string[]) {
       howToPay: HOW_TO_PAY,
     },
     documentation: addressOf(facts, ROUTES.snippets),
-  };
-}
+  }),
+};
 
 // x402's MCP transport.
 const UNPAID =

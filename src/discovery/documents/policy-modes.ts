@@ -1,7 +1,21 @@
 // The ways in which targets can be restricted, and which one this deployment runs in.
 
+import { type Static, Type } from '@sinclair/typebox';
+import { Text } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
+
+export const PolicyModes = Type.Array(
+  Closed({
+    id: Text,
+    status: Text,
+    selected: Type.Boolean({ description: 'The mode in force here.' }),
+    title: Text,
+    description: Text,
+    bestFor: Text,
+  }),
+);
 
 const MODES = {
   'open-public-https': {
@@ -29,7 +43,7 @@ const MODES = {
 export const policyPreset = (mode: PolicyMode) => (mode === 'open-public-https' ? 'open' : mode);
 
 /** `status` is of the software; `selected` is true for the one mode that is in force here. */
-export function policyModes({ policyMode }: Facts) {
+export function policyModes({ policyMode }: Facts): Static<typeof PolicyModes> {
   const ids = ['open-public-https', 'blocklist-quota', 'allowlist'] as const;
   return ids.map((id) => ({ id, selected: id === policyMode, ...MODES[id] }));
 }

@@ -1,14 +1,81 @@
 // The pricing: what a call costs, when it is charged and when it is not.
-
+import { type Static, Type } from '@sinclair/typebox';
+import {
+  addressOf,
+  chargeInWords,
+  type Document,
+  heading,
+  headingSchema,
+  Path,
+  paymentTerms,
+  Text,
+  Texts,
+  termsSchema,
+} from '#src/discovery/document.ts';
 import { type Facts, usd } from '#src/discovery/facts.ts';
-import { pathTemplate, type RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { OPERATIONS, pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
-import { addressOf, chargeInWords, heading, paymentTerms } from './document-parts.ts';
+import { Closed, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
 
-export function pricingDocument(facts: Facts) {
-  return {
+/** x402 version 2. */
+const Requirement = Closed({
+  scheme: Text,
+  network: Text,
+  amount: Type.String({ pattern: '^\\d+$', description: 'Atomic units of `asset`.' }),
+  asset: Text,
+  payTo: Text,
+  maxTimeoutSeconds: Type.Integer(),
+  extra: Type.Optional(Type.Unknown()),
+});
+
+const PaidRoute = Closed({
+  actionId: Text,
+  method: Text,
+  path: Path,
+  price: Text,
+  resource: Link,
+  accepts: Nullable(
+    Type.Array(Requirement, { description: 'What the 402 asks for; null where nobody is charged.' }),
+  ),
+});
+
+/** `at_most_once`: it may have been charged, and a repeat with the same payment header charges no more. */
+const Charge = Closed({
+  statuses: Type.Array(HttpStatus),
+  codes: Type.Array(Type.Unsafe<RefusalCode | FaultCode>(Type.String()), {
+    description: 'Of error.code; empty: every answer of these statuses.',
+  }),
+  charged: Type.Union([Type.Literal('once'), Type.Literal('never'), Type.Literal('at_most_once')]),
+  meaning: Text,
+  next: Text,
+});
+
+const Pricing = Closed({
+  ...headingSchema,
+  purpose: Text,
+  summary: Text,
+  payment: Closed({
+    ...termsSchema,
+    protocol: Type.Literal('x402'),
+    versions: Type.Array(Type.Integer()),
+    currency: Type.Literal('USD'),
+    amount: Type.String({ description: 'The price as a decimal.' }),
+    unit: Type.Literal('call'),
+  }),
+  paidRoutes: Type.Array(PaidRoute),
+  freeRoutes: Type.Array(Closed({ method: Text, path: Path, summary: Text })),
+  rules: Texts,
+  charges: Type.Array(Charge),
+  howToPay: Texts,
+  buyerChecks: Texts,
+});
+
+export const pricing: Document<typeof Pricing> = {
+  routes: [ROUTES.pricing],
+  answer: 'The pricing.',
+  schema: Pricing,
+  build: (facts) => ({
     ...heading(facts),
     purpose: 'What a call costs, when it is charged and when it is not.',
     summary: chargeInWords(facts),
@@ -25,18 +92,18 @@ export function pricingDocument(facts: Facts) {
       paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
     ],
     // Not the MCP server: some of its tools are paid.
-    freeRoutes: Object.values<RouteFacts>(ROUTES)
-      .filter((route) => route.listed && !route.paid && route !== ROUTES.mcp)
-      .map(({ method, path, summary }) => ({ method, path: pathTemplate(path), summary })),
+    freeRoutes: OPERATIONS.filter(([, route]) => !route.paid && route !== ROUTES.mcp).map(
+      ([, { method, path, summary }]) => ({ method, path: pathTemplate(path), summary }),
+    ),
     rules: RULES,
     charges: CHARGES,
     howToPay: HOW_TO_PAY,
     buyerChecks: BUYER_CHECKS,
-  };
-}
+  }),
+};
 
 /** `accepts`: as the 402 of the route lists them (x402 version 2), `amount` in atomic units of `asset`. */
-function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route) {
+function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route): Static<typeof PaidRoute> {
   const { method, path } = route;
   const asked = facts.askedFor?.[name];
   return {
@@ -45,7 +112,7 @@ function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Rout
     path,
     price: facts.offer.price,
     resource: asked?.resource ?? addressOf(facts, route),
-    accepts: asked?.accepts ?? null,
+    accepts: (asked?.accepts ?? null) as Static<typeof PaidRoute>['accepts'],
   };
 }
 
@@ -57,19 +124,9 @@ const RULES = [
   'A replay (same payer, same idempotencyKey, same request; or the same payment header again) costs nothing and sends nothing.',
   'A payment that was settled and whose call was not made yet makes it when the same payment header is presented again, without a new charge.',
   'A call that was interrupted in the middle is never sent again: it ends as failed with errorCategory interrupted_unknown and a receipt, and the operator lists it as refundable.',
-] as const;
+];
 
-/** `charged`: of this answer. `at_most_once`: it may have been, and a repeat with the same payment header charges no more. */
-type Charge = {
-  readonly statuses: readonly number[];
-  /** Of the error body; empty: every one, or there is none. */
-  readonly codes: readonly (RefusalCode | FaultCode)[];
-  readonly charged: 'once' | 'never' | 'at_most_once';
-  readonly meaning: string;
-  readonly next: string;
-};
-
-const CHARGES: readonly Charge[] = [
+const CHARGES: Static<typeof Charge>[] = [
   {
     statuses: [200],
     codes: [],
@@ -145,10 +202,10 @@ const HOW_TO_PAY = [
   'Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
   'By MCP: payment in _meta["x402/payment"], result in _meta["x402/payment-response"].',
   'A payment is its authorization (network, asset, payer, nonce), whichever header carries it; it buys one call.',
-] as const;
+];
 
 const BUYER_CHECKS = [
   'Price or amount, network, asset and payTo are what your policy allows.',
   'The resource address is the route you are calling, below this base address.',
   'Nothing is signed where one of these differs.',
-] as const;
+];

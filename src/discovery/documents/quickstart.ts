@@ -1,19 +1,54 @@
 // The quickstart: whether to use the service, the smallest request, and the order of calls.
-
-import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/completion.ts';
+import { Type } from '@sinclair/typebox';
+import {
+  addressOf,
+  chargeInWords,
+  type Document,
+  heading,
+  headingSchema,
+  isOwnTarget,
+  methodAndPath,
+  Path,
+  paymentTerms,
+  Text,
+  Texts,
+  termsSchema,
+} from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { pathTemplate, type RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { testTarget } from '#src/discovery/test-target.ts';
-import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { LIMITS } from '#src/domain/limits.ts';
-import { addressOf, chargeInWords, heading, isOwnTarget, paymentTerms } from './document-parts.ts';
-import { REPEATED_UNSAFELY } from './guidance.ts';
-import { snippet } from './snippets.ts';
+import { DONE_WHEN, FAILED_VERIFIES, REPEATED_UNSAFELY, testTarget } from '#src/discovery/guidance.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { LIMITS, METHODS } from '#src/domain/limits.ts';
+import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { Snippet, snippet } from './snippets.ts';
 
-export function quickstartDocument(facts: Facts) {
-  const at = (route: RouteFacts) => addressOf(facts, route);
-  return {
+const Quickstart = Closed({
+  ...headingSchema,
+  purpose: Text,
+  recommendedUse: Text,
+  payment: Closed({ ...termsSchema, route: Path, guidedRoute: Path }),
+  minimalRequest: WebhookRequest,
+  callFlow: Texts,
+  decisionRules: Closed({ useWhen: Texts, avoidWhen: Texts }),
+  limits: Closed({
+    allowedMethods: Texts,
+    maxRetryAttempts: Type.Integer(),
+    maxWebhookTimeoutMs: Type.Integer(),
+    privateNetworkTargetsBlocked: Type.Boolean(),
+  }),
+  snippets: Type.Array(Snippet),
+  verify: Closed(
+    { job: Link, receipt: Link, publicProofs: Link, proofBadge: Link },
+    'A part in braces stands for an identifier (RFC 6570).',
+  ),
+  nextDiscoverySteps: Type.Array(Link),
+});
+
+export const quickstart: Document<typeof Quickstart> = {
+  routes: [ROUTES.quickstart],
+  answer: 'The quickstart.',
+  schema: Quickstart,
+  build: (facts) => ({
     ...heading(facts),
     purpose:
       'Execute one outbound HTTPS request to a public target and get a signed receipt of the attempt and its outcome.',
@@ -29,21 +64,21 @@ export function quickstartDocument(facts: Facts) {
     callFlow: callFlow(facts),
     decisionRules: DECISION_RULES,
     limits: {
-      allowedMethods: LIMITS.methods,
-      maxRetryAttempts: LIMITS.attempts.max,
+      allowedMethods: [...METHODS],
+      maxRetryAttempts: LIMITS.retryAttempts.max,
       maxWebhookTimeoutMs: LIMITS.timeoutMs.max,
       privateNetworkTargetsBlocked: true,
     },
     snippets: SNIPPETS.map((id) => snippet(facts, id)),
     verify: {
-      job: at(ROUTES.verifyJob),
-      receipt: at(ROUTES.verifyReceipt),
-      publicProofs: at(ROUTES.recentProofs),
-      proofBadge: at(ROUTES.proofBadge),
+      job: addressOf(facts, ROUTES.verifyJob),
+      receipt: addressOf(facts, ROUTES.verifyReceipt),
+      publicProofs: addressOf(facts, ROUTES.recentProofs),
+      proofBadge: addressOf(facts, ROUTES.proofBadge),
     },
-    nextDiscoverySteps: NEXT.map(at),
-  };
-}
+    nextDiscoverySteps: NEXT.map((route) => addressOf(facts, route)),
+  }),
+};
 
 /** To the canary where that can be a target, so that it works as it stands. */
 function minimalRequest(facts: Facts): WebhookRequest {
@@ -55,17 +90,15 @@ function minimalRequest(facts: Facts): WebhookRequest {
   };
 }
 
-const told = ({ method, path }: RouteFacts) => `${method} ${pathTemplate(path)}`;
-
-const callFlow = (facts: Facts): readonly string[] => [
-  `Read the discovery documents: ${told(ROUTES.catalog)}, ${told(ROUTES.pricing)} and ${told(ROUTES.capabilities)}; ${told(ROUTES.openapi)} has every schema.`,
+const callFlow = (facts: Facts): string[] => [
+  `Read the discovery documents: ${methodAndPath(ROUTES.catalog)}, ${methodAndPath(ROUTES.pricing)} and ${methodAndPath(ROUTES.capabilities)}; ${methodAndPath(ROUTES.openapi)} has every schema.`,
   `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${testTarget(facts)}`,
-  `${told(ROUTES.decide)} with the action and your buyerPolicy (free); keep decisionId and read recommendation.`,
-  `Optional: ${told(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
+  `${methodAndPath(ROUTES.decide)} with the action and your buyerPolicy (free); keep decisionId and read recommendation.`,
+  `Optional: ${methodAndPath(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
   'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop where one differs.',
-  `Where the recommendation is pay_and_execute, pay ${told(ROUTES.executeGuided)} with decisionId and the same action; or pay ${told(ROUTES.execute)} with the action alone.`,
+  `Where the recommendation is pay_and_execute, pay ${methodAndPath(ROUTES.executeGuided)} with decisionId and the same action; or pay ${methodAndPath(ROUTES.execute)} with the action alone.`,
   'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt says how.',
-  `Verify: ${told(ROUTES.verifyJob)} or ${told(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
+  `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
   'Store the receipt id with your task record. After a lost answer or a 503 repeat the same request with the same payment header and idempotencyKey: it is not charged or sent twice.',
 ];
 
@@ -81,9 +114,9 @@ const DECISION_RULES = {
     'The price is not acceptable for the value of the call.',
     `The target ${REPEATED_UNSAFELY}.`,
   ],
-} as const;
+};
 
-const SNIPPETS = ['curl-decide', 'curl-execute', 'curl-verify', 'typescript-guided'] as const;
+const SNIPPETS = ['curl-decide', 'curl-execute', 'curl-verify', 'typescript-guided'];
 
 const NEXT: readonly RouteFacts[] = [
   ROUTES.catalog,

@@ -1,21 +1,14 @@
 // What a schedule can express, and that none is active.
-
-import type { Facts } from '#src/discovery/facts.ts';
+import { Type } from '@sinclair/typebox';
+import { addressOf, type Document, heading, headingSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import type { SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
-import { addressOf, heading } from './document-parts.ts';
-import { scheduledActions } from './primitives.ts';
+import { PaymentPolicy, SCHEDULE_CHARGE, SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
+import { Closed, Count, Link } from '#src/domain/schema-parts.ts';
+import { scheduledActions, surfaceSchema } from './free-surfaces.ts';
 
-/** As every preview says it. */
-export const SCHEDULE_CHARGE = {
-  previewCharged: false,
-  futurePaidSchedulingActive: false,
-  recommendedChargeModel: 'per-executed-run',
-} as const;
-
-export const SCHEDULE_EXAMPLES: readonly { title: string; request: SchedulePreviewRequest }[] = [
+export const SCHEDULE_EXAMPLES: { title: string; request: SchedulePreviewRequest }[] = [
   {
     title: 'Once, at an instant',
     request: { webhook: ACTION, schedule: { type: 'once', runAt: '2099-12-31T09:00:00+01:00' } },
@@ -26,12 +19,43 @@ export const SCHEDULE_EXAMPLES: readonly { title: string; request: SchedulePrevi
   },
 ];
 
-export function scheduleCapabilities(facts: Facts) {
-  const { nextRuns, timezoneMaxLength } = LIMITS.schedule;
-  return {
+const ScheduleCapabilities = Closed({
+  ...headingSchema,
+  ...surfaceSchema,
+  availability: Text,
+  executionModel: Type.Literal('preview-only'),
+  scheduleTypes: Type.Array(
+    Closed({
+      type: Text,
+      description: Text,
+      nextRuns: Count,
+      fields: Type.Array(Closed({ name: Text, required: Type.Boolean(), format: Text, description: Text })),
+    }),
+  ),
+  limits: Closed({ nextRuns: Count, timezoneMaxLength: Count, requestsPerMinute: Count }),
+  rules: Texts,
+  paymentPolicy: PaymentPolicy,
+  planned: Closed({
+    status: Type.Literal('planned'),
+    method: Text,
+    path: Type.String({ description: 'Not served yet.' }),
+    paid: Type.Boolean(),
+    active: Type.Literal(false),
+    chargeModel: Text,
+    description: Text,
+  }),
+  examples: Type.Array(Closed({ title: Text, request: SchedulePreviewRequest })),
+  links: Closed({ preview: Link, execute: Link, openapi: Link }),
+});
+
+export const scheduleCapabilities: Document<typeof ScheduleCapabilities> = {
+  routes: [ROUTES.scheduleCapabilities],
+  answer: 'The capabilities.',
+  schema: ScheduleCapabilities,
+  build: (facts) => ({
     ...heading(facts),
     ...scheduledActions(),
-    executionModel: 'preview-only' as const,
+    executionModel: 'preview-only',
     scheduleTypes: [
       {
         type: 'once',
@@ -50,7 +74,7 @@ export function scheduleCapabilities(facts: Facts) {
       {
         type: 'daily',
         description: 'One run on every day of a time zone.',
-        nextRuns,
+        nextRuns: LIMITS.scheduleNextRuns.max,
         fields: [
           {
             name: 'timeOfDay',
@@ -61,13 +85,17 @@ export function scheduleCapabilities(facts: Facts) {
           {
             name: 'timezone',
             required: true,
-            format: `IANA time zone, at most ${timezoneMaxLength} characters`,
+            format: `IANA time zone, at most ${LIMITS.scheduleTimezoneLength.max} characters`,
             description: 'In any case; an offset such as +02:00 is none.',
           },
         ],
       },
     ],
-    limits: { nextRuns, timezoneMaxLength, requestsPerMinute: facts.rateLimitPerMinute },
+    limits: {
+      nextRuns: LIMITS.scheduleNextRuns.max,
+      timezoneMaxLength: LIMITS.scheduleTimezoneLength.max,
+      requestsPerMinute: facts.rateLimitPerMinute,
+    },
     rules: RULES,
     paymentPolicy: SCHEDULE_CHARGE,
     planned: PLANNED,
@@ -77,8 +105,8 @@ export function scheduleCapabilities(facts: Facts) {
       execute: addressOf(facts, ROUTES.execute),
       openapi: addressOf(facts, ROUTES.openapi),
     },
-  };
-}
+  }),
+};
 
 const RULES = [
   'webhook is the body of a paid execution, judged by the policy that executions go by; a refused target is answered with 200 and allowed false.',

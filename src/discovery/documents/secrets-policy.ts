@@ -1,24 +1,53 @@
 // How secrets are handled: what to send, what never, what is kept and who sees what.
-
-import type { Facts } from '#src/discovery/facts.ts';
+import { Type } from '@sinclair/typebox';
+import {
+  addressOf,
+  type Document,
+  endpoint,
+  endpointSchema,
+  heading,
+  headingSchema,
+  Text,
+  Texts,
+} from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { addressOf, endpointOf, heading } from './document-parts.ts';
+import { Closed, Link } from '#src/domain/schema-parts.ts';
 
-export const secretsPolicyDocument = (facts: Facts) => ({
-  ...heading(facts),
-  id: 'secrets.policy',
-  status: 'policy-only',
-  endpoint: endpointOf(ROUTES.secretsPolicy),
-  summary:
-    'There is no secret storage. Credentials come with each call, go on to the target only, and are gone when the call is over.',
-  send: SEND,
-  neverSend: NEVER_SEND,
-  stored: STORED,
-  notStored: NOT_STORED,
-  shownTo: SHOWN_TO,
-  callerDuties: CALLER_DUTIES,
-  keys: addressOf(facts, ROUTES.jwks),
+const SecretsPolicy = Closed({
+  ...headingSchema,
+  id: Type.Literal('secrets.policy'),
+  status: Type.Literal('policy-only'),
+  endpoint: Closed(endpointSchema),
+  summary: Text,
+  send: Type.Array(Closed({ what: Text, how: Text })),
+  neverSend: Texts,
+  stored: Texts,
+  notStored: Texts,
+  shownTo: Type.Array(Closed({ who: Text, sees: Text })),
+  callerDuties: Texts,
+  keys: Link,
 });
+
+export const secretsPolicy: Document<typeof SecretsPolicy> = {
+  routes: [ROUTES.secretsPolicy],
+  answer: 'The policy.',
+  schema: SecretsPolicy,
+  build: (facts) => ({
+    ...heading(facts),
+    id: 'secrets.policy',
+    status: 'policy-only',
+    endpoint: endpoint(ROUTES.secretsPolicy),
+    summary:
+      'There is no secret storage. Credentials come with each call, go on to the target only, and are gone when the call is over.',
+    send: SEND,
+    neverSend: NEVER_SEND,
+    stored: STORED,
+    notStored: NOT_STORED,
+    shownTo: SHOWN_TO,
+    callerDuties: CALLER_DUTIES,
+    keys: addressOf(facts, ROUTES.jwks),
+  }),
+};
 
 const SEND = [
   {
@@ -33,7 +62,7 @@ const SEND = [
     what: 'Signatures over your own body',
     how: 'In a header of the target, or as the complete webhook-id, webhook-timestamp and webhook-signature, which then go out instead of ours.',
   },
-] as const;
+];
 
 const NEVER_SEND = [
   'Wallet private keys',
@@ -41,7 +70,7 @@ const NEVER_SEND = [
   'Database URLs',
   'Long-lived admin credentials',
   'Passwords of people, or anything that opens more than the one target',
-] as const;
+];
 
 const STORED = [
   'Salted commitments (SHA-256) of the url, its origin, the sorted header names, the request body hash, the idempotencyKey, the response body hash, and of certificate and address of each attempt: nobody can guess the value from them without the salt.',
@@ -50,7 +79,7 @@ const STORED = [
   'Of a payment: scheme, network, asset, amount, payTo, payer, nonce, expiry, transaction, and a hash of the payload.',
   'The client address: counted for rate limits, in memory or under a keyed hash, for at most a day.',
   'Of a decision: the buyer policy, the facts it rests on, and the recommendation.',
-] as const;
+];
 
 const NOT_STORED = [
   'The URL and any part of it, the host name included',
@@ -59,7 +88,7 @@ const NOT_STORED = [
   'The idempotencyKey itself',
   'The payment signature and the payment header',
   'Any of these in logs, metrics or traces',
-] as const;
+];
 
 const SHOWN_TO = [
   {
@@ -86,10 +115,10 @@ const SHOWN_TO = [
     who: 'The public lists of proofs and decisions',
     sees: 'That a call was made and how it ended. Neither target, header, body, hash, key nor payer.',
   },
-] as const;
+];
 
 const CALLER_DUTIES = [
   'Keep disclosures as secret as the url: whoever has them reads it.',
   'Put no secret into idempotencyKey, x-request-id or the texts of a handoff: they are names, not places for secrets.',
   'Revoke at the target what you sent by mistake: the relay has nothing to delete.',
-] as const;
+];

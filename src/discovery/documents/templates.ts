@@ -1,12 +1,8 @@
-// Templates of the catalog: what a buyer sends for each typical kind of target, and what both sides gain by it.
-
-import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/completion.ts';
-import { pathTemplate } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { AUTOMATION } from './templates-automation.ts';
-import { MESSAGES } from './templates-messages.ts';
-import { RECORDS } from './templates-records.ts';
+// The templates of the catalog: what a buyer sends to each typical kind of target, and what both sides gain by it.
+import { type Static, Type } from '@sinclair/typebox';
+import { Text, Texts } from '#src/discovery/document.ts';
+import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
 
 export const CATEGORIES = [
   'automation',
@@ -16,34 +12,232 @@ export const CATEGORIES = [
   'developer-tools',
   'ops',
 ] as const;
-export type Category = (typeof CATEGORIES)[number];
 
-/** `exampleRequest`: words in capitals are to be replaced, and so is the idempotencyKey: one for each task. */
-export type Template = {
-  readonly id: string;
-  readonly category: Category;
-  readonly title: string;
-  readonly description: string;
-  readonly tags: readonly string[];
-  /** As a buyer would ask for it. */
-  readonly searchPhrases: readonly string[];
-  readonly exampleRequest: WebhookRequest;
-  readonly buyerValue: string;
-  readonly targetOwnerValue: string;
+export const templateSchema = {
+  id: Text,
+  category: Type.Unsafe<(typeof CATEGORIES)[number]>(Text),
+  title: Text,
+  description: Text,
+  tags: Texts,
+  /** As a buyer would search for it. */
+  searchPhrases: Texts,
+  /** Words in capitals are to be replaced, and so is the idempotencyKey: one for each task. */
+  exampleRequest: WebhookRequest,
+  buyerValue: Text,
+  targetOwnerValue: Text,
   /** What else than the receipt shows that it worked. */
-  readonly evidence: string;
+  evidence: Text,
 };
+const Template = Closed(templateSchema);
 
-export function templates() {
-  return [...MESSAGES, ...AUTOMATION, ...RECORDS].map(({ evidence, ...template }) => ({
-    ...template,
-    status: 'active',
-    actionId: 'execute.webhook',
-    paidRoute: ROUTES.execute.path,
-    verification: [
-      `Done only when ${DONE_WHEN}.`,
-      `The report is GET ${pathTemplate(ROUTES.verifyReceipt.path)}. ${FAILED_VERIFIES}`,
-      evidence,
+export const TEMPLATES: readonly Static<typeof Template>[] = [
+  {
+    id: 'chat-incoming-webhook',
+    category: 'chatops',
+    title: 'Post to a chat incoming webhook',
+    description:
+      'Sends one message to the incoming webhook of a chat channel. The webhook URL is the credential: it is never stored or shown.',
+    tags: ['chat', 'incoming-webhook', 'notification', 'message'],
+    searchPhrases: [
+      'send a message to a chat channel by webhook',
+      'notify a team channel with proof of delivery',
+      'post to an incoming webhook without an account',
     ],
-  }));
-}
+    exampleRequest: {
+      url: 'https://chat.example.com/hooks/YOUR-HOOK-ID',
+      method: 'POST',
+      body: { text: 'Release 2026.01.2 is out: 14 of 14 checks passed.' },
+      idempotencyKey: 'release-2026-01-2-chat',
+    },
+    buyerValue: 'One message, and a receipt that says whether the channel took it.',
+    targetOwnerValue: 'The channel keeps its own webhook secret and can revoke it at any time.',
+    evidence: 'The channel shows the message once.',
+  },
+  {
+    id: 'bot-message-api',
+    category: 'chatops',
+    title: 'Send a message through a bot API',
+    description:
+      'Calls the message endpoint of a bot API with a bot token in the authorization header. Send a token of few rights; it is forwarded and not stored.',
+    tags: ['bot', 'chat', 'message', 'api'],
+    searchPhrases: [
+      'send a bot message through an HTTP API',
+      'let an agent message users as a bot',
+      'bot message with a signed receipt',
+    ],
+    exampleRequest: {
+      url: 'https://bots.example.com/v1/channels/CHANNEL-ID/messages',
+      method: 'POST',
+      headers: { authorization: 'Bearer YOUR-BOT-TOKEN' },
+      body: { text: 'Build 4711 failed in step "integration tests".' },
+      idempotencyKey: 'build-4711-bot',
+    },
+    buyerValue: 'A bot message without running a bot, and the status that the API answered, signed.',
+    targetOwnerValue:
+      'The call is signed by the relay (Standard Webhooks), so the API can tell where it came from.',
+    evidence: 'The conversation shows the message once.',
+  },
+  {
+    id: 'alert-bridge',
+    category: 'ops',
+    title: 'Raise an alert through an alert bridge',
+    description:
+      'Sends one event to an alert bridge or on-call endpoint. A deduplication key in the body makes repeats safe, so it may be retried.',
+    tags: ['alert', 'incident', 'on-call', 'monitoring'],
+    searchPhrases: [
+      'raise an alert from an agent',
+      'trigger an on-call page by webhook',
+      'prove that an incident was reported',
+    ],
+    exampleRequest: {
+      url: 'https://alerts.example.com/v2/events/YOUR-ROUTING-ID',
+      method: 'POST',
+      body: { dedupKey: 'disk-db-3', severity: 'warning', summary: 'Disk of db-3 is 91 % full.' },
+      idempotencyKey: 'alert-disk-db-3-2026-01-02',
+      retry: { attempts: 3, backoffMs: 500 },
+    },
+    buyerValue:
+      'A passing failure of the bridge is retried, and the receipt shows when each attempt was made.',
+    targetOwnerValue: 'Every attempt carries the same webhook-id, so a repeat is recognised.',
+    evidence: 'The bridge shows one alert with this deduplication key.',
+  },
+  {
+    id: 'automation-catch-hook',
+    category: 'automation',
+    title: 'Start a no-code automation by its catch hook',
+    description:
+      'Sends one event to the catch hook of a no-code automation, which starts it. The hook URL is the credential.',
+    tags: ['no-code', 'automation', 'catch-hook', 'trigger'],
+    searchPhrases: [
+      'trigger a no-code automation from an agent',
+      'call a catch hook once with proof',
+      'start a workflow by webhook and pay per call',
+    ],
+    exampleRequest: {
+      url: 'https://automation.example.com/hooks/catch/YOUR-HOOK-ID',
+      method: 'POST',
+      body: { event: 'form.submitted', form: 'feedback', submission: 'sub-812' },
+      idempotencyKey: 'feedback-sub-812',
+    },
+    buyerValue: 'Reaches whatever the automation connects to by one call, without an account at the relay.',
+    targetOwnerValue: 'The automation gets one well-formed event, with a webhook-id to drop repeats by.',
+    evidence: 'The history of the automation shows one run for this event.',
+  },
+  {
+    id: 'automation-scenario-webhook',
+    category: 'automation',
+    title: 'Run a no-code scenario with data',
+    description:
+      'Hands one record to the webhook of a no-code scenario that passes it on, for instance as a row of a table.',
+    tags: ['no-code', 'scenario', 'integration', 'record'],
+    searchPhrases: [
+      'send a record to a no-code scenario',
+      'add a row through an automation webhook',
+      'run an integration scenario once',
+    ],
+    exampleRequest: {
+      url: 'https://scenarios.example.com/webhooks/YOUR-SCENARIO-ID',
+      method: 'POST',
+      body: { table: 'invoices', row: { invoice: 'INV-2041', amount: '120.00', currency: 'EUR' } },
+      idempotencyKey: 'scenario-inv-2041',
+    },
+    buyerValue: 'One record handed over once, and a receipt to keep with the task.',
+    targetOwnerValue: 'The hook can be revoked by its owner at any time; the relay keeps no copy of it.',
+    evidence: 'The scenario shows one run, and the record stands once where it writes to.',
+  },
+  {
+    id: 'ci-dispatch',
+    category: 'developer-tools',
+    title: 'Dispatch a CI workflow',
+    description:
+      'Calls the dispatch endpoint of a CI system with a short-lived token. A dispatch is not idempotent: it is tried once.',
+    tags: ['ci', 'build', 'deploy', 'dispatch'],
+    searchPhrases: [
+      'trigger a CI workflow from an agent',
+      'dispatch a build with a signed receipt',
+      'start a deployment by webhook',
+    ],
+    exampleRequest: {
+      url: 'https://ci.example.com/api/repos/OWNER/REPOSITORY/dispatches',
+      method: 'POST',
+      headers: { authorization: 'Bearer SHORT-LIVED-CI-TOKEN' },
+      body: { event: 'agent-rebuild', ref: 'main' },
+      idempotencyKey: 'rebuild-main-2026-01-02',
+      retry: { attempts: 1 },
+    },
+    buyerValue: 'Proof that the build was asked for, by a token that need not outlive the call.',
+    targetOwnerValue:
+      'A receipt for the audit trail: when it was asked for, what was answered, and who paid.',
+    evidence: 'The CI system shows one run for this dispatch.',
+  },
+  {
+    id: 'analytics-ingest',
+    category: 'data',
+    title: 'Send an event to an analytics ingest endpoint',
+    description:
+      'Sends one event with an id of its own to an ingest endpoint, which drops repeats by that id, so it may be retried.',
+    tags: ['analytics', 'event', 'ingest', 'data'],
+    searchPhrases: [
+      'send an analytics event from an agent',
+      'ingest one event over HTTPS with proof',
+      'record a conversion by webhook',
+    ],
+    exampleRequest: {
+      url: 'https://ingest.example.com/v1/events',
+      method: 'POST',
+      headers: { 'x-write-key': 'YOUR-WRITE-KEY' },
+      body: { id: 'evt-90211', name: 'report.generated', at: '2026-01-02T03:04:05Z' },
+      idempotencyKey: 'evt-90211',
+      retry: { attempts: 3, backoffMs: 250 },
+    },
+    buyerValue: 'An event that a third party can check was sent, and when.',
+    targetOwnerValue: 'A write key of few rights is enough; no other access is handed out.',
+    evidence: 'The analytics store holds one event with this id.',
+  },
+  {
+    id: 'crm-record-update',
+    category: 'business-workflows',
+    title: 'Update a CRM record',
+    description: 'Changes one record of a CRM by PATCH: the same change made twice leaves the same record.',
+    tags: ['crm', 'sales', 'contact', 'update'],
+    searchPhrases: [
+      'update a CRM contact from an agent',
+      'change a deal stage by webhook',
+      'CRM update with a signed receipt',
+    ],
+    exampleRequest: {
+      url: 'https://crm.example.com/api/contacts/CONTACT-ID',
+      method: 'PATCH',
+      headers: { authorization: 'Bearer SHORT-LIVED-CRM-TOKEN' },
+      body: { stage: 'qualified', nextStep: '2026-01-09' },
+      idempotencyKey: 'contact-317-qualified',
+      retry: { attempts: 2 },
+    },
+    buyerValue: 'A changed record, and a receipt of the call that changed it.',
+    targetOwnerValue: 'Field changes by agents are attributable to a receipt.',
+    evidence: 'The record shows the new values.',
+  },
+  {
+    id: 'ticket-create',
+    category: 'business-workflows',
+    title: 'Open a ticket',
+    description:
+      'Opens one ticket in a help desk or tracker. An external id in the body lets the tracker refuse a second one.',
+    tags: ['ticket', 'support', 'issue', 'help-desk'],
+    searchPhrases: [
+      'open a support ticket from an agent',
+      'create an issue by webhook once',
+      'prove that a ticket was filed',
+    ],
+    exampleRequest: {
+      url: 'https://tickets.example.com/api/tickets',
+      method: 'POST',
+      headers: { authorization: 'Bearer SHORT-LIVED-TICKET-TOKEN' },
+      body: { externalId: 'task-5521', subject: 'Export job fails for tenant 12', priority: 'high' },
+      idempotencyKey: 'task-5521-ticket',
+    },
+    buyerValue: 'A ticket filed once however often the agent restarts: a repeat with the key is a replay.',
+    targetOwnerValue: 'No double tickets from agents that retry.',
+    evidence: 'The tracker shows one ticket with this external id.',
+  },
+];

@@ -68,7 +68,7 @@ export function judgeHeaders(
 
 /** What makes the headers unfit to send at all; without the caller's text. */
 function faultOf(names: readonly string[], pairs: readonly HeaderPair[]): string | null {
-  const { count, bytes } = LIMITS.targetHeaders;
+  const [count, bytes] = [LIMITS.targetHeaders.max, LIMITS.targetHeaderBytes.max];
   if (pairs.length > count) return `There must be at most ${count} headers.`;
   // As given: in lower case the Kelvin sign is a plain k.
   if (!names.every((name) => TOKEN.test(name))) return 'A header name must be a token (RFC 9110).';

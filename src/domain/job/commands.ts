@@ -1,7 +1,7 @@
 // What may happen to a job: facts in, events or a refusal out. Time and ids are arguments.
 
 import type { EventOf } from '../events.ts';
-import { LIMITS } from '../limits.ts';
+import { TIMES } from '../limits.ts';
 import type { AttemptMade, JobCompleted, JobStarted } from './events.ts';
 import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt } from './state.ts';
@@ -23,7 +23,7 @@ export function isRefusedCommand(value: object): value is RefusedCommand {
 
 /** How long a job may hold its lease, in ms: its longest run and a margin for the log. */
 export function leaseMs(attempts: number, timeoutMs: number): number {
-  return longestRunMs(attempts, timeoutMs) + LIMITS.leaseMarginMs;
+  return longestRunMs(attempts, timeoutMs) + TIMES.leaseMarginMs;
 }
 
 export type StartFacts = Omit<JobStarted, 'v' | 'leaseMs'>;

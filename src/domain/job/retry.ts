@@ -39,7 +39,7 @@ export const RETRIED_STATUSES: readonly number[] = [408, 425, 429, 500, 502, 503
 /** Full jitter; a Retry-After is the least wait, and one longer than the longest wait ends the job. */
 export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan {
   if (outcome.abort || facts.attempt >= facts.attemptsAllowed || !isPassing(outcome)) return STOP;
-  const longest = LIMITS.retryWaitMaxMs;
+  const longest = LIMITS.retryWaitMs.max;
   const atLeast = outcome.retryAfterMs ?? 0;
   if (atLeast > longest) return STOP;
   const ceiling = Math.min(longest, facts.backoffMs * 2 ** (facts.attempt - 1));
@@ -51,7 +51,7 @@ export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan
  * `backoffMs` is.
  */
 export function longestRunMs(attempts: number, timeoutMs: number): number {
-  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMaxMs;
+  return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMs.max;
 }
 
 /** A failure that may pass by itself. A known status outweighs how its body ended. */

@@ -4,7 +4,7 @@ import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import { Method, type Route } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 
-const { attempts, backoffMs, timeoutMs } = LIMITS;
+const { retryAttempts: attempts, retryBackoffMs: backoffMs, timeoutMs } = LIMITS;
 
 export const RetryOptions = Type.Object(
   {
@@ -28,7 +28,7 @@ export const WebhookRequest = Type.Object(
     url: Type.String({
       format: 'uri',
       pattern: '^[hH][tT][tT][pP][sS]://',
-      maxLength: LIMITS.urlMaxLength,
+      maxLength: LIMITS.urlLength.max,
       description: 'Absolute HTTPS URL to call.',
     }),
     method: Type.Optional(Type.Union(Method.anyOf, { default: 'POST' })),
@@ -39,7 +39,7 @@ export const WebhookRequest = Type.Object(
     ),
     body: Type.Optional(Type.Unknown({ description: 'Any JSON; forwarded to the target as the JSON body.' })),
     idempotencyKey: Type.Optional(
-      Type.String({ minLength: LIMITS.idempotencyKeyMinLength, maxLength: LIMITS.idempotencyKeyMaxLength }),
+      Type.String({ minLength: LIMITS.idempotencyKeyLength.min, maxLength: LIMITS.idempotencyKeyLength.max }),
     ),
     retry: Type.Optional(RetryOptions),
     timeoutMs: Type.Optional(

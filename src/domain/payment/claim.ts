@@ -1,6 +1,6 @@
 // An idempotency key's claim: which job a key of a payer stands for, and when it is free again.
 import type { ClaimEvent, EventOf } from '../events.ts';
-import { LIMITS } from '../limits.ts';
+import { TIMES } from '../limits.ts';
 import type { IdempotencyKeyClaimed } from './events.ts';
 
 export type Claim =
@@ -52,5 +52,5 @@ export function releaseKey(
 
 /** A key frees 7 days after its job's completion. `completedAt`: RFC 3339; `nowMs`: Unix ms. */
 export function retentionOver(completedAt: string, nowMs: number): boolean {
-  return nowMs >= Date.parse(completedAt) + LIMITS.idempotencyRetentionMs;
+  return nowMs >= Date.parse(completedAt) + TIMES.idempotencyRetentionMs;
 }

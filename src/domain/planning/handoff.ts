@@ -1,14 +1,14 @@
-// The browser handoff: steps for a browser agent elsewhere, for one judged target. It says which steps can be told and
-// what a package holds; whether the target may be called is the target policy's, carrying the steps out is nobody's here.
+// The browser handoff: which steps a package for an external browser agent can hold, and the package. The target policy
+// decides whether the target may be called; no step is executed by this service.
 import { type Static, Type } from '@sinclair/typebox';
+import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-
-const { actions, textMaxLength, selectorMaxLength } = LIMITS.handoff;
+import { Closed, Instant, Nullable } from '#src/domain/schema-parts.ts';
 
 export type HandoffMember = 'description' | 'text' | 'selector';
 
-/** By type of action, what it cannot do without: of each list one member at least. */
+/** The members that each type of action requires: at least one of each list. */
 export const HANDOFF_ACTIONS = {
   instruction: [['description', 'text']],
   navigate: [],
@@ -23,7 +23,7 @@ export const HANDOFF_ACTIONS = {
 } as const satisfies Readonly<Record<string, readonly (readonly HandoffMember[])[]>>;
 
 const Text = (description: string) =>
-  Type.Optional(Type.String({ minLength: 1, maxLength: textMaxLength, description }));
+  Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.handoffTextLength.max, description }));
 
 export const HandoffAction = Type.Object(
   {
@@ -42,7 +42,11 @@ export const HandoffAction = Type.Object(
     description: Text('What to do, in words.'),
     text: Text('What to type, choose, find or wait for.'),
     selector: Type.Optional(
-      Type.String({ minLength: 1, maxLength: selectorMaxLength, description: 'Where on the page.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: LIMITS.handoffSelectorLength.max,
+        description: 'Where on the page.',
+      }),
     ),
   },
   {
@@ -52,7 +56,10 @@ export const HandoffAction = Type.Object(
 );
 export type HandoffAction = Static<typeof HandoffAction>;
 
-export const HandoffActions = Type.Array(HandoffAction, { minItems: actions.min, maxItems: actions.max });
+export const HandoffActions = Type.Array(HandoffAction, {
+  minItems: LIMITS.handoffActions.min,
+  maxItems: LIMITS.handoffActions.max,
+});
 
 const { url, idempotencyKey } = WebhookRequest.properties;
 
@@ -69,7 +76,7 @@ export const HandoffRequest = Type.Object(
 );
 export type HandoffRequest = Static<typeof HandoffRequest>;
 
-/** What no schema of one shape can say: that an action has what its type needs. `path`: JSON pointer into `actions`. */
+/** Returns the required members that actions lack, which the schema cannot express. `path`: JSON pointer into `actions`. */
 export function missingMembers(given: readonly HandoffAction[]): { path: string; message: string }[] {
   return given.flatMap((action, index) =>
     needsOf(action)
@@ -83,25 +90,27 @@ export function missingMembers(given: readonly HandoffAction[]): { path: string;
 
 const needsOf = ({ type }: HandoffAction): readonly (readonly HandoffMember[])[] => HANDOFF_ACTIONS[type];
 
-export type HandoffPackage = {
-  readonly id: string;
-  readonly status: 'ready_for_external_browser_agent';
-  readonly executionModel: 'handoff-only';
-  readonly paid: false;
-  /** RFC 3339, UTC. */
-  readonly createdAt: string;
-  readonly expiresAt: string;
-  readonly target: {
-    /** Normalised, with its fragment: a browser needs that, though no server gets it. */
-    readonly url: string;
-    readonly origin: string;
-    readonly hostname: string;
-    readonly pathname: string;
-  };
-  readonly actions: readonly (HandoffAction & { readonly step: number })[];
-  readonly returnUrl: string | null;
-  readonly idempotencyKey: string | null;
-};
+export const HandoffPackage = Closed({
+  id: Type.String({ pattern: ID_PATTERN.handoff }),
+  status: Type.Literal('ready_for_external_browser_agent'),
+  executionModel: Type.Literal('handoff-only'),
+  paid: Type.Literal(false),
+  createdAt: Instant,
+  expiresAt: Instant,
+  target: Closed({
+    // A browser needs the fragment, though no server gets it.
+    url: Type.String({ description: 'Normalised, with its fragment.' }),
+    origin: Type.String(),
+    hostname: Type.String(),
+    pathname: Type.String(),
+  }),
+  actions: Type.Array(
+    Closed({ step: Type.Integer({ minimum: 1 }), ...HandoffAction.properties }, 'In the order of the steps.'),
+  ),
+  returnUrl: Nullable(Type.String()),
+  idempotencyKey: Nullable(Type.String()),
+});
+export type HandoffPackage = Static<typeof HandoffPackage>;
 
 export function makePackage(
   facts: Pick<HandoffPackage, 'id' | 'createdAt' | 'expiresAt' | 'target' | 'returnUrl' | 'idempotencyKey'>,

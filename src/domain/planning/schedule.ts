@@ -1,16 +1,15 @@
-// Schedules, as they are previewed: which shapes there are, and when the next runs would be. It reads no clock and knows
-// no time zone: the calendar is an argument. It leaves the target to the target policy; nothing is ever scheduled.
+// Schedules and their preview: the shapes that are accepted, and the next runs. Time and calendar are arguments; the
+// target policy decides on the target. Nothing is ever scheduled.
 import { type Static, Type } from '@sinclair/typebox';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-
-const { nextRuns, timezoneMaxLength, runAtMaxLength } = LIMITS.schedule;
+import { Closed } from '#src/domain/schema-parts.ts';
 
 export const OnceSchedule = Type.Object(
   {
     type: Type.Literal('once'),
     runAt: Type.String({
-      maxLength: runAtMaxLength,
+      maxLength: LIMITS.scheduleRunAtLength.max,
       description: 'Instant in the future, ISO 8601 with an offset: `2030-01-31T09:00:00+01:00`.',
     }),
   },
@@ -26,7 +25,7 @@ export const DailySchedule = Type.Object(
     }),
     timezone: Type.String({
       minLength: 1,
-      maxLength: timezoneMaxLength,
+      maxLength: LIMITS.scheduleTimezoneLength.max,
       description: 'IANA time zone, in any case: `Europe/Berlin`.',
     }),
   },
@@ -41,6 +40,19 @@ export const SchedulePreviewRequest = Type.Object(
   { additionalProperties: false },
 );
 export type SchedulePreviewRequest = Static<typeof SchedulePreviewRequest>;
+
+export const PaymentPolicy = Closed({
+  previewCharged: Type.Literal(false),
+  futurePaidSchedulingActive: Type.Literal(false),
+  recommendedChargeModel: Type.Literal('per-executed-run'),
+});
+
+/** The same in every preview. */
+export const SCHEDULE_CHARGE: Static<typeof PaymentPolicy> = {
+  previewCharged: false,
+  futurePaidSchedulingActive: false,
+  recommendedChargeModel: 'per-executed-run',
+};
 
 /** What is asked of a calendar: see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
 export type ReadsCalendar = {
@@ -104,7 +116,7 @@ function dailyRuns(
   const [hour, minute] = timeOfDay.split(':').map(Number);
   const minuteOfDay = (hour ?? 0) * 60 + (minute ?? 0);
   const runs: number[] = [];
-  for (let day = calendar.dayOf(nowMs, timezone) - 1; runs.length < nextRuns; day++) {
+  for (let day = calendar.dayOf(nowMs, timezone) - 1; runs.length < LIMITS.scheduleNextRuns.max; day++) {
     const run = calendar.instantOf(day, minuteOfDay, timezone);
     if (run > (runs.at(-1) ?? nowMs)) runs.push(run);
   }

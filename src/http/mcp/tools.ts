@@ -1,18 +1,18 @@
 // The tools as tools/list shows them: words from the one table, schemas from those that the routes enforce and fit.
 import type { Tool, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js';
 import { type TSchema, Type } from '@sinclair/typebox';
+import { pricing } from '#src/discovery/documents/pricing.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { MCP_TOOLS, type ToolFacts, type ToolName, toolDescription } from '#src/discovery/mcp-tools.ts';
 import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { Closed, Count } from '#src/domain/schema-parts.ts';
 import { ErrorBody } from '#src/http/response/errors.ts';
 import { ExecutionResponse, GuidedResponse } from '#src/http/response/execution-response.ts';
 import { DecideRequest, DecisionResponse } from '#src/http/routes/decisions.ts';
-import { PricingDocument } from '#src/http/routes/document-schemas-rules.ts';
 import { JobResponse, ReceiptResponse } from '#src/http/routes/jobs.ts';
 import { PolicyCheckResponse } from '#src/http/routes/policy.ts';
-import { Closed, Count } from '#src/http/routes/schema-parts.ts';
 import { VerificationResponse } from '#src/http/routes/verify.ts';
 
 type Forms = {
@@ -65,7 +65,7 @@ export const TOOL_FORMS: Readonly<Record<ToolName, Forms>> = {
     output: VerificationResponse,
     annotations: READS,
   },
-  get_pricing: { input: Closed({}), output: PricingDocument, annotations: READS },
+  get_pricing: { input: Closed({}), output: pricing.schema, annotations: READS },
 };
 
 export const ToolError = Closed(

@@ -1,8 +1,11 @@
-// How an operation describes itself: the same schemas that its route enforces and its answers fit.
-// It leaves putting the document together to openapi.ts.
+// How an operation is described: by the route table, and by the schemas that its route enforces and its answers fit.
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { DocumentDecoration } from 'elysia';
-import type { RouteFacts } from '#src/discovery/route-facts.ts';
+import { JSON_TYPE } from '#src/discovery/document.ts';
+import { HANDOFF_EXAMPLE } from '#src/discovery/documents/handoff-capabilities.ts';
+import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/schedule-capabilities.ts';
+import { ACTION, PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { OPERATIONS, type ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { IntegerParameter } from '#src/http/request/validation.ts';
 import { ChallengeBody, ErrorBody } from '#src/http/response/errors.ts';
 
@@ -17,28 +20,49 @@ export type Operation = {
   readonly paidUsd?: string;
   /** Further statuses that answer with the error body. */
   readonly errors?: Readonly<Record<number, string>>;
+  /** Statuses of `errors` that a browser gets as a page. */
+  readonly pageErrors?: readonly number[];
 };
+
+/** By operation id, one request for each operation that takes a body. */
+const EXAMPLES: Partial<Readonly<Record<string, unknown>>> = {
+  execute: PAID_ROUTES['execute/webhook'].inputExample,
+  executeGuided: PAID_ROUTES['execute/guided-webhook'].inputExample,
+  decide: { action: ACTION, buyerPolicy: { maxPriceUsd: '0.01', requireReceipt: true } },
+  checkPolicy: ACTION,
+  handoff: HANDOFF_EXAMPLE,
+  schedulePreview: SCHEDULE_EXAMPLES[0]?.request,
+  mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+} satisfies Partial<Record<keyof typeof ROUTES, unknown>>;
 
 /** Elysia's `detail`. Typed for OpenAPI 3.0, whose schema type knows no JSON Schema of 3.1: hence the one cast. */
 export function describe(route: RouteFacts, operation: Operation): { detail: DocumentDecoration } {
   const { summary, description, tag } = route;
-  const { body, answers, paidUsd, errors = {} } = operation;
+  const { body, answers, paidUsd, errors = {}, pageErrors = [] } = operation;
   const failures = { ...errors, 500: 'The service failed.' };
+  const isSame = (other: RouteFacts) => other.method === route.method && other.path === route.path;
+  const [operationId = ''] = OPERATIONS.find(([, listed]) => isSame(listed)) ?? [];
   const detail = {
+    operationId,
     summary,
     description,
     tags: [tag],
     security: [],
     ...(paidUsd === undefined ? {} : { 'x-payment-info': paymentInfo(paidUsd) }),
     parameters: parametersOf(operation),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: contentOf(body, EXAMPLES[operationId]) } }),
     responses: {
       ...Object.fromEntries(
         Object.entries(answers).map(([status, [text, of]]) => [status, response(text, of)]),
       ),
       ...(paidUsd === undefined ? {} : { 402: challenge }),
       ...Object.fromEntries(
-        Object.entries(failures).map(([status, text]) => [status, response(text, ErrorBody)]),
+        Object.entries(failures).map(([status, text]) => {
+          const page = pageErrors.includes(Number(status)) ? contentOf('text/html') : {};
+          return [status, { description: text, content: { ...contentOf(ErrorBody), ...page } }];
+        }),
       ),
     },
   };
@@ -75,7 +99,7 @@ function response(description: string, body: TSchema | string | null) {
   return { description, ...(body === null ? {} : { content: contentOf(body) }) };
 }
 
-function contentOf(body: TSchema | string) {
+function contentOf(body: TSchema | string, example?: unknown) {
   if (typeof body === 'string') return { [body]: { schema: Type.String() } };
-  return { 'application/json': { schema: body } };
+  return { [JSON_TYPE]: { schema: body, ...(example === undefined ? {} : { example }) } };
 }

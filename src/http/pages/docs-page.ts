@@ -1,15 +1,17 @@
-// The interface description as a page: made of the very document that the service serves, once.
+// The interface description as a page, built from the very document that the service publishes: operations by tag, with
+// prices, parameters, bodies and answers, and each JSON Schema as an indented list.
 import { Elysia } from 'elysia';
+import { HTML_TYPE } from '#src/discovery/document.ts';
+import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
-import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
-import { anchorOf, type DescribedOperation, operationSection } from './docs-operation.ts';
+import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
-import { HTML, pagePolicy, pageText } from './page.ts';
+import { pagePolicy, pageText } from './page.ts';
 
-/** As openapi.ts makes it, so far as the page shows it. */
+/** The OpenAPI document, as far as the page shows it. */
 type InterfaceDocument = {
   readonly openapi: string;
   readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>;
@@ -17,27 +19,18 @@ type InterfaceDocument = {
 
 type Operation = { readonly method: string; readonly path: string; readonly is: DescribedOperation };
 
-/** `document`: the interface description as it is served. */
-export function docsPageRoutes(deps: DocumentDeps, document: () => Promise<string>) {
-  const facts = documentFacts(deps);
-  const serve = publisher(facts)(HTML, async () =>
+/** `description`: the interface description as it is served. */
+export function docsPageRoutes(facts: Facts, description: () => string) {
+  const text = () =>
     pageText(facts.baseUrl, {
       title: `${SERVICE.name}: interface`,
       description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
       path: ROUTES.docsPage.path,
       wide: true,
-      content: contentOf(JSON.parse(await document()), facts.mode === 'demo'),
-    }),
-  );
-  return new Elysia().get(
-    ROUTES.docsPage.path,
-    async ({ request }) => {
-      const answer = await serve({ request });
-      for (const [name, value] of Object.entries(await pagePolicy())) answer.headers.set(name, value);
-      return answer;
-    },
-    unlisted,
-  );
+      content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
+    });
+  const headers = async () => ({ ...CACHE_SHORTLY, ...(await pagePolicy()) });
+  return new Elysia().get(ROUTES.docsPage.path, publisher(facts)(HTML_TYPE, text, headers), unlisted);
 }
 
 function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Markup {
@@ -83,3 +76,186 @@ function section(tag: string, operations: readonly Operation[], isDemo: boolean)
 const errors = markup`<section><h2 id="errors">Errors</h2>
 <p>Whatever is refused or fails answers with this body. <code>code</code> is for programs and stays as it is; <code>message</code> is for people and may change; <code>details</code> is there where it helps.</p>
 <pre tabindex="0" role="region" aria-label="Body of an error"><code>${JSON.stringify({ error: { code: 'invalid_request', message: 'What is wrong.', details: {} } }, null, 2)}</code></pre></section>`;
+
+type Content = Readonly<Record<string, { readonly schema: DescribedSchema; readonly example?: unknown }>>;
+
+type Answer = { readonly description: string; readonly content?: Content };
+
+/** An operation object of OpenAPI 3.1, so far as the page shows it. */
+type DescribedOperation = {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, Answer>>;
+  readonly 'x-payment-info'?: { readonly price: { readonly amount: string; readonly currency: string } };
+};
+
+type Parameter = {
+  readonly in: string;
+  readonly name: string;
+  readonly required?: boolean;
+  readonly schema: DescribedSchema;
+  readonly description?: string;
+};
+
+const anchorOf = ({ operationId }: DescribedOperation) => `op-${operationId}`;
+
+function operationSection(
+  method: string,
+  path: string,
+  operation: DescribedOperation,
+  isDemo: boolean,
+): Markup {
+  const { summary, description, parameters = [], requestBody } = operation;
+  return markup`<article class="operation"><h3 id="${anchorOf(operation)}">${summary}</h3>
+<p class="address"><span class="method">${method}</span> <code>${path}</code> ${price(operation, isDemo)}</p>
+<p>${description}</p>${parameterList(parameters)}${request(requestBody?.content)}${answers(operation)}</article>`;
+}
+
+function price({ 'x-payment-info': paid }: DescribedOperation, isDemo: boolean): Markup {
+  if (paid === undefined) return markup``;
+  const { amount, currency } = paid.price;
+  return markup`<span class="pill warn">${amount} ${currency}</span>${isDemo ? ' not charged in demo mode' : ''}`;
+}
+
+function parameterList(parameters: readonly Parameter[]): Markup {
+  if (parameters.length === 0) return markup``;
+  const items = parameters.map(
+    ({ in: place, name, required = false, schema, description = '' }) =>
+      markup`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}, in the ${place}${required ? ', required' : ''}${limitsOf(schema)}</span> ${description}</li>`,
+  );
+  return markup`<h4>Parameters</h4><ul class="schema">${items}</ul>`;
+}
+
+function request(content: Content | undefined): Markup {
+  const entries = Object.entries(content ?? {});
+  if (entries.length === 0) return markup``;
+  const bodies = entries.map(
+    ([mediaType, { schema, example = schema.examples?.[0] }]) =>
+      markup`${mediaType === 'application/json' ? '' : markup`<p><code>${mediaType}</code></p>`}${schemaList(schema)}${jsonExample(example)}`,
+  );
+  return markup`<h4>Request</h4>${bodies}`;
+}
+
+function answers({ responses }: DescribedOperation): Markup {
+  const failure = bodyText(responses['500']);
+  const entries = Object.entries(responses).map(([status, answer]) => {
+    const { description, content = {} } = answer;
+    const words = markup`<code>${status}</code> ${description}`;
+    return bodyText(answer) === failure || Object.keys(content).length === 0
+      ? markup`<li>${words}</li>`
+      : markup`<li>${words}${Object.entries(content).map(answerBody)}</li>`;
+  });
+  return markup`<h4>Answers</h4><ul class="answers">${entries}</ul>`;
+}
+
+/** What the errors have in common. */
+const bodyText = (answer: Answer | undefined) => JSON.stringify(answer?.content);
+
+function answerBody([mediaType, { schema, example = schema.examples?.[0] }]: [
+  string,
+  Content[string],
+]): Markup {
+  const members = schemaList(schema);
+  if (members.markup === '') return markup` <span class="type">${mediaType}</span>`;
+  return markup`<details><summary>Body</summary>${members}${jsonExample(example)}</details>`;
+}
+
+/** JSON Schema 2020-12, so far as the service's own schemas use it. */
+type DescribedSchema = {
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly DescribedSchema[];
+  readonly oneOf?: readonly DescribedSchema[];
+  readonly properties?: Readonly<Record<string, DescribedSchema>>;
+  readonly required?: readonly string[];
+  readonly patternProperties?: Readonly<Record<string, DescribedSchema>>;
+  readonly additionalProperties?: boolean | DescribedSchema;
+  readonly items?: DescribedSchema;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly examples?: readonly unknown[];
+};
+
+/** The members of an object, or of the objects within it; empty where there are none. */
+export function schemaList(schema: DescribedSchema): Markup {
+  const { properties = {}, required = [] } = schema;
+  const names = Object.keys(properties);
+  if (names.length > 0) {
+    const items = Object.entries(properties).map(([name, member]) =>
+      memberItem(name, member, required.includes(name)),
+    );
+    return markup`<ul class="schema">${items}</ul>`;
+  }
+  const within = [...alternatives(schema), ...valuesOf(schema)].filter(({ type }) => type !== 'null');
+  return markup`${within.map(schemaList)}`;
+}
+
+function memberItem(name: string, schema: DescribedSchema, isRequired: boolean): Markup {
+  const { description = '' } = schema;
+  return markup`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}${isRequired ? ', required' : ''}${limitsOf(schema)}</span> ${description}${schemaList(schema)}</li>`;
+}
+
+const alternatives = ({ anyOf, oneOf }: DescribedSchema) => anyOf ?? oneOf ?? [];
+
+/** Schemas of what an array or a map holds. */
+function valuesOf({ items, patternProperties = {}, additionalProperties }: DescribedSchema) {
+  const further = typeof additionalProperties === 'object' ? [additionalProperties] : [];
+  return [...(items === undefined ? [] : [items]), ...Object.values(patternProperties), ...further];
+}
+
+/** In words: `string`, `"POST" or "PUT"`, `array of string`, `number or null`. */
+export function typeOf(schema: DescribedSchema): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum !== undefined) return orList(schema.enum.map((value) => JSON.stringify(value)));
+  const options = alternatives(schema);
+  if (options.length > 0) return orList([...new Set(options.map(typeOf))]);
+  const [value] = valuesOf(schema);
+  if (schema.type === 'array') return value === undefined ? 'array' : `array of ${typeOf(value)}`;
+  if (schema.type === 'object') return value === undefined ? 'object' : `object of ${typeOf(value)}`;
+  if (schema.type === undefined) return 'any JSON';
+  return typeof schema.type === 'string' ? schema.type : orList(schema.type);
+}
+
+function orList(words: readonly string[]): string {
+  const last = words.at(-1) ?? '';
+  return words.length < 2 ? last : `${words.slice(0, -1).join(', ')} or ${last}`;
+}
+
+/** Each begins with a comma: they follow the type. */
+export function limitsOf(schema: DescribedSchema): string {
+  const { format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems } = schema;
+  const limits = [
+    span(minimum, maximum, ''),
+    span(minLength, maxLength, ' characters'),
+    span(minItems, maxItems, ' items'),
+    format,
+    pattern === undefined ? undefined : `matches ${pattern}`,
+    schema.default === undefined ? undefined : `default ${JSON.stringify(schema.default)}`,
+  ];
+  return limits.map((limit) => (limit === undefined ? '' : `, ${limit}`)).join('');
+}
+
+function span(least: number | undefined, most: number | undefined, unit: string): string | undefined {
+  if (least === undefined && most === undefined) return undefined;
+  if (most === undefined) return `at least ${least}${unit}`;
+  return least === undefined ? `at most ${most}${unit}` : `${least} to ${most}${unit}`;
+}
+
+/** Nothing where there is no example. */
+function jsonExample(example: unknown): Markup {
+  if (example === undefined) return markup``;
+  return markup`<p class="note">Example</p><pre class="wrap"><code>${JSON.stringify(example, null, 2)}</code></pre>`;
+}

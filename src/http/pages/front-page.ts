@@ -1,55 +1,140 @@
-// The front page: what this is, what it costs, what it did last. All but the list of proofs is made once.
+// The front page: what the service is, what it costs, how to try it, and the newest proofs.
 import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { type Snippet, snippet } from '#src/discovery/documents/snippets.ts';
+import { type Facts, networkName } from '#src/discovery/facts.ts';
+import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { LIMITS, METHODS, SERVICE } from '#src/domain/limits.ts';
 import type { ReadsOf } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog } from '#src/http/response/errors.ts';
-import { type DocumentDeps, documentFacts } from '#src/http/routes/document-facts.ts';
+import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { frontPageWords } from './front-page-text.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom, RECENT_PROOFS } from './page.ts';
 
-/** Its list is live: who looks again soon sees what came since. */
+/** The list is live: a reload after a few seconds shows what came since. */
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 
-type FrontPageDeps = DocumentDeps & ReadsOf<'proof'> & { readonly logger: Logger };
+export type FrontPageDeps = ReadsOf<'proof'> & {
+  readonly facts: Facts;
+  readonly logger: Logger;
+  readonly clock: Clock;
+};
 
-export function frontPageRoutes(deps: FrontPageDeps) {
-  const page = pagesFrom(deps.settings.baseUrl);
-  const words = frontPageWords(documentFacts(deps));
-  const tell = failureLog(deps, 'front page without proofs');
+export function frontPageRoutes({ facts, reads, logger, clock }: FrontPageDeps) {
+  const page = pagesFrom(facts.baseUrl);
+  const logFailure = failureLog({ logger, clock }, 'front page without proofs');
+  const opening = openingOf(facts);
+  const closing = markup`${tryIt(facts)}${readers}`;
   return new Elysia().get(
     ROUTES.frontPage.path,
-    async ({ request }) =>
-      page(
+    async ({ request }) => {
+      // The rest of the page does not need the read models.
+      const proofs = await reads.proof.recent(LIMITS.recentProofs.default).catch((cause: unknown) => {
+        logFailure(contextOf(request).id, cause);
+        return null;
+      });
+      const content = markup`${opening}${recentProofs(proofs)}${closing}`;
+      const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
+      return page(
         200,
-        {
-          title: `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`,
-          description: words.description,
-          path: ROUTES.frontPage.path,
-          content: markup`${words.opening}${recentProofs(await newest(deps, (cause) => tell(contextOf(request).id, cause)))}${words.closing}`,
-        },
+        { title, description: DESCRIPTION, path: ROUTES.frontPage.path, content },
         CACHE_BRIEFLY,
-      ),
+      );
+    },
     unlisted,
   );
 }
 
-/** null: the read models are away, which the rest of the page does not need. */
-async function newest(
-  { reads }: ReadsOf<'proof'>,
-  tell: (cause: unknown) => void,
-): Promise<readonly ProofRecord[] | null> {
-  try {
-    return await reads.proof.recent(LIMITS.proofs.default);
-  } catch (cause) {
-    tell(cause);
-    return null;
-  }
+const DESCRIPTION =
+  'A relay that makes one HTTPS request for an AI agent and hands back a signed receipt of what was sent and how it ended.';
+
+const openingOf = (facts: Facts): Markup => markup`<h1>One HTTPS call, with a receipt anyone can verify</h1>
+<p class="lead">${SERVICE.name} makes one HTTPS request for an AI agent and hands back a signed receipt: what was sent, when, and how it ended. There is no account; ${priceInShort(facts)}</p>
+${steps(facts)}${cost(facts)}`;
+
+const isDemo = ({ mode }: Facts) => mode === 'demo';
+
+function priceInShort(facts: Facts): string {
+  return isDemo(facts)
+    ? 'this deployment runs in demo mode, and nobody is charged.'
+    : `a call costs ${facts.offer.price}.`;
+}
+
+function steps(facts: Facts): Markup {
+  const { offer } = facts;
+  return markup`<h2>How a call goes</h2><ol class="cards steps">
+<li class="card"><h3>Ask first, for free</h3><p>${route(ROUTES.decide)} judges the target and your own policy, records the reasons and recommends whether to pay.</p></li>
+<li class="card"><h3>${isDemo(facts) ? 'Order the call' : 'Pay for one call'}</h3><p>${route(ROUTES.execute)} ${
+    isDemo(facts)
+      ? 'takes the request. In demo mode no payment is asked for.'
+      : `answers 402 with the terms. The agent signs a payment of ${offer.price} (x402) and sends the request again.`
+  }</p></li>
+<li class="card"><h3>The relay calls</h3><p>One ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1) ?? ''} request, ${LIMITS.retryAttempts.min} to ${LIMITS.retryAttempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
+<li class="card"><h3>Keep the receipt</h3><p>It verifies offline with the published keys, without us. Address and content stand in it only as commitments that the payer can open.</p></li>
+</ol>`;
+}
+
+function cost(facts: Facts): Markup {
+  const { offer } = facts;
+  const network = networkName(offer.network);
+  const asked = isDemo(facts)
+    ? markup`<p><strong>Nothing here: this deployment runs in demo mode and charges nobody.</strong> Where payment is enforced a call costs ${offer.price}, by x402 on ${network}.</p>`
+    : markup`<p><strong>${offer.price} a call</strong>, by x402 (scheme ${offer.scheme}) on ${network}, settled before the call.</p>`;
+  return markup`<h2>What it costs</h2>${asked}
+<div class="cards"><div class="card"><h3>Charged once${isDemo(facts) ? ', where payment is enforced' : ''}</h3><ul>
+<li><code>200</code>: the target answered 2xx</li>
+<li><code>502</code>: the target was called and failed; that too has its receipt</li></ul></div>
+<div class="card"><h3>Never charged</h3><ul>
+<li>refusals: whatever is answered with a <code>4xx</code> or <code>508</code></li>
+<li>replays, <code>200</code> and <code>502</code> too: the same request with the same <code>idempotencyKey</code> or payment is answered from the record, nothing is sent</li>
+<li>decisions, policy checks, reading and verifying</li></ul></div></div>
+<p class="note">After <code>503 payment_unconfirmed</code> repeat with the same payment: it is charged at most once. All rules: <a href="${ROUTES.pricing.path}">pricing</a>.</p>`;
+}
+
+function tryIt(facts: Facts): Markup {
+  return markup`<h2>Try it</h2>${code(snippet(facts, 'curl-decide'))}${code(snippet(facts, 'curl-execute'))}
+<p>More, in TypeScript, Python and for MCP clients: <a href="${ROUTES.snippets.path}">snippets</a>. The whole interface: <a href="${ROUTES.docsPage.path}">docs</a>.</p>`;
+}
+
+const code = ({ title, description, code }: Snippet) =>
+  markup`<h3>${title}</h3><p>${description}</p><pre tabindex="0" role="region" aria-label="${title}"><code>${code}</code></pre>`;
+
+const readers = markup`<h2>Where to go from here</h2><div class="cards three">
+${card('For agents', [
+  ['Guide for language models', ROUTES.llms],
+  ['Quickstart', ROUTES.quickstart],
+  ['Catalog of actions', ROUTES.catalog],
+  ['OpenAPI description', ROUTES.openapi],
+  ['MCP server', ROUTES.mcpManifest],
+])}
+${card('For auditors', [
+  ['Public keys', ROUTES.jwks],
+  ['Recent proofs', ROUTES.recentProofs],
+  ['Recent decisions', ROUTES.recentDecisions],
+  ['How to verify a receipt', ROUTES.docsPage, 'tag-verification'],
+])}
+${card('For operators', [
+  ['Status', ROUTES.statusPage],
+  ['Health', ROUTES.health],
+  ['Monitoring', ROUTES.monitoring],
+  ['Trust summary', ROUTES.trust],
+])}</div>`;
+
+type Target = readonly [text: string, route: RouteFacts, anchor?: string];
+
+function card(title: string, targets: readonly Target[]): Markup {
+  const items = targets.map(
+    ([text, { path }, anchor]) =>
+      markup`<li><a href="${path}${anchor === undefined ? '' : `#${anchor}`}">${text}</a></li>`,
+  );
+  return markup`<section class="card"><h3>${title}</h3><ul>${items}</ul></section>`;
+}
+
+function route({ method, path }: RouteFacts): Markup {
+  return markup`<code>${method} ${pathTemplate(path)}</code>`;
 }
 
 function recentProofs(proofs: readonly ProofRecord[] | null): Markup {

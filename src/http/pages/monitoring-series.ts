@@ -1,7 +1,7 @@
 // Into which buckets a window of monitoring is cut, and how they look on the wire.
 import { Type } from '@sinclair/typebox';
 import type { ExecutionSeries } from '#projections/monitoring/query.ts';
-import { Closed, Count, Instant, Nullable } from '#src/http/routes/schema-parts.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -1,7 +1,7 @@
 // A page for people: HTML and one style sheet inside it, nothing from anywhere else, readable without a script. The
 // shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer.
 //
-// A page's content starts with its one `h1`. What it may use of the style sheet (page-style.ts):
+// A page's content starts with its one `h1`. What it may use of the style sheet (page.css):
 // - text: `p.lead` (opening sentence), `.muted`, `p.note` (small print), `pre > code`, `pre.wrap` (lines that break)
 // - `dl.facts` (name and value), `dl.tiles > div > dt + dd` (figures at a glance), `.cards > .card` (h3, text, list)
 // - tables as they are, `.num` for figures; a wide one in `div.scroll` with role="region", tabindex="0", aria-label
@@ -13,12 +13,13 @@
 // - `details > summary`; fields: `label`, `textarea`, `input`, `fieldset > legend`, `button`; `div.drop` around one that takes
 //   files
 // A `style` attribute or element does not pass the page's policy.
-import { linkHeader } from '#src/discovery/link-header.ts';
-import type { RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+
+import { HTML_TYPE } from '#src/discovery/document.ts';
+import { textFile } from '#src/discovery/release-file.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { linkHeader } from '#src/discovery/service-links.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { type Markup, markup } from './markup.ts';
-import { STYLE } from './page-style.ts';
 
 export type Page = {
   readonly title: string;
@@ -52,12 +53,10 @@ export function pagesFrom(baseUrl: string, script = ''): PageAnswer {
     const runs = integrity === null ? null : { integrity, url: `${base}${ROUTES.verifyScript.path}` };
     return new Response(pageText(base, page, integrity), {
       status,
-      headers: { 'content-type': HTML, link, ...(await pagePolicy(runs)), ...headers },
+      headers: { 'content-type': HTML_TYPE, link, ...(await pagePolicy(runs)), ...headers },
     });
   };
 }
-
-export const HTML = 'text/html; charset=utf-8';
 
 /** The whole document. `base`: without a slash at its end. `integrity`: of the script, where the page runs it. */
 export function pageText(
@@ -70,7 +69,7 @@ export function pageText(
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${title}</title><meta name="description" content="${description}">
 <meta name="color-scheme" content="light dark">${canonical}<link rel="icon" type="image/svg+xml" href="${ROUTES.favicon.path}">
-<style>${{ markup: STYLE }}</style>${integrity === null ? '' : scriptOf(integrity)}</head>
+<style>${{ markup: style() }}</style>${integrity === null ? '' : scriptOf(integrity)}</head>
 <body class="${wide ? 'wide' : ''}"><a class="skip" href="#main">Skip to content</a>
 <header><div class="bar"><a class="brand" href="${ROUTES.frontPage.path}">${MARK}${SERVICE.name}</a>
 <nav aria-label="Pages"><ul>${NAVIGATION.map((entry) => navigationLink(entry, path))}</ul></nav></div></header>
@@ -98,7 +97,7 @@ export async function pagePolicy(
       ? ''
       : ` script-src '${runs.integrity}' ${runs.url}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none';`;
   return {
-    'content-security-policy': `default-src 'none'; style-src '${await styleHash}';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'content-security-policy': `default-src 'none'; style-src '${await styleHash()}';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
     'referrer-policy': 'no-referrer',
   };
 }
@@ -108,7 +107,26 @@ async function hashOf(text: string): Promise<string> {
   return `sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}`;
 }
 
-const styleHash = hashOf(STYLE);
+const sheet = textFile(new URL('page.css', import.meta.url));
+
+/** Without comments and white space that has no meaning. */
+const style = once(() =>
+  sheet()
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/\s+/g, ' ')
+    .replace(/ ?([{};,>]) ?/g, '$1')
+    .replace(/: /g, ':')
+    .trim(),
+);
+const styleHash = once(() => hashOf(style()));
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
 
 type Entry = readonly [text: string, route: RouteFacts, anchor?: string];
 

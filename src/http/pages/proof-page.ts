@@ -1,35 +1,45 @@
-// The proof page: what the API's report says, readable by people and without JavaScript.
+// The proof page: the verification report, readable by people and without JavaScript; and what a receipt proves.
 
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { STATUS } from '#src/http/response/errors.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
+import { failureLog, STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
 import { type Standing, type StandingDeps, standingOf } from '#src/http/routes/verify.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, RECENT_PROOFS } from './page.ts';
-import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
+import { type PageAnswer, pagesFrom, RECENT_PROOFS } from './page.ts';
 
 type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
     readonly verifyScript: string;
     readonly transparency: Pick<Transparency, 'latest'>;
+    readonly logger: Logger;
+    readonly clock: Clock;
   };
 
 export function proofPageRoutes(deps: ProofPageDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const logFailure = failureLog(deps, 'proof page without records');
   return new Elysia().get(
     ROUTES.proofPage.path,
-    async ({ params }) => {
-      const standing = await standingOf(deps, params.jobOrReceiptId);
+    async ({ params, request }) => {
+      const standing = await standingOf(deps, params.jobOrReceiptId).catch((thrown: unknown) => {
+        if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
+        logFailure(contextOf(request).id, thrown);
+        return thrown;
+      });
+      if (standing instanceof Fault) return unavailable(page, standing);
       if (isRefused(standing)) {
         const text = markup`<h1>No proof here</h1><p class="lead">${standing.message}</p>
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
@@ -49,6 +59,18 @@ export function proofPageRoutes(deps: ProofPageDeps) {
     },
     describe(ROUTES.proofPage, operation),
   );
+}
+
+/** Programs get the error body that every route has. */
+const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
+
+function unavailable(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
+  const content = markup`<h1>The records are unavailable</h1>
+<p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
+<p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
+  const title = 'The records are unavailable';
+  const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
+  return page(STATUS[code], { title, description: title, content }, headers);
 }
 
 /** `logged`: this relay keeps a transparency log. */
@@ -136,6 +158,70 @@ function addresses({ job, report }: Standing, links: Links, logged: boolean): st
 
 const operation = {
   id: { name: 'jobOrReceiptId', description: 'Identifier of the job or of the receipt.' },
-  answers: { 200: ['The page.', 'text/html'], 404: ['A page that says so.', 'text/html'] } as const,
+  answers: {
+    200: ['The page.', 'text/html'],
+    404: ['A page that says so.', 'text/html'],
+  } as const,
   errors: { 503: 'The read models or the event log are unavailable.' },
+  pageErrors: [503],
 };
+
+type Claim = readonly [claim: string, why: string];
+
+const PROVES: readonly Claim[] = [
+  [
+    'The relay said this, and not one letter was changed since',
+    'the signature covers every byte of the receipt.',
+  ],
+  [
+    'One request, one outcome, one payment',
+    'salted hashes bind it to the target, headers, bodies and key; whoever holds those values can show that they are the ones.',
+  ],
+  [
+    'The recorded history of the job',
+    'the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.',
+  ],
+  [
+    'That it stands in the transparency log, with a proof',
+    'a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.',
+  ],
+];
+
+const DOES_NOT: readonly Claim[] = [
+  [
+    'That it is true',
+    'a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.',
+  ],
+  [
+    'That everybody is shown the same log',
+    'the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.',
+  ],
+  [
+    'When it was issued',
+    'the time in it is the relay\u2019s own word; only the timestamp of a witness would catch backdating.',
+  ],
+  [
+    'Whose keys these are',
+    'keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.',
+  ],
+];
+
+const list = (claims: readonly Claim[]) =>
+  markup`<ul>${claims.map(([claim, why]) => markup`<li><strong>${claim}</strong>: ${why}</li>`)}</ul>`;
+
+/** Two headings of the second level. */
+export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2>${list(PROVES)}
+<h2>What it does not prove</h2>${list(DOES_NOT)}`;
+
+/**
+ * How to verify without this page. `keys`, `proof`: addresses of the key set and of the receipt's proof file; null:
+ * there is no transparency log.
+ */
+export const commandLine = (keys: string, proof: string | null): Markup =>
+  proof === null
+    ? markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+relay verify receipt.json --keys jwks.json</code></pre>`
+    : markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+curl -sf ${proof} &gt; receipt.tlog-proof
+relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof</code></pre>
+<p class="note">A receipt is in the transparency log some seconds after its issue: before, <code>curl</code> fails, and there is no proof to give yet.</p>`;

@@ -1,8 +1,9 @@
-// The status page: the monitoring summary, drawn. The same figures as the endpoint's, readable without any script.
+// The status page: the monitoring summary, drawn, with the same figures as the endpoint. Readable without a script.
 import { Elysia } from 'elysia';
+import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-rules.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { Settings } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { readInteger } from '#src/http/request/validation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
@@ -11,15 +12,23 @@ import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/rou
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
 import { type PageAnswer, pagesFrom } from './page.ts';
-import { count, duration, percent, REASONS, timeText, WINDOWS, windowName } from './status-text.ts';
-import { windowPlots } from './status-window-plots.ts';
+import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
 const DESCRIPTION = 'How this relay does: executions, failures, durations and lag, drawn.';
+const REASONS: Readonly<Record<AttentionReason, string>> = {
+  failure_rate: `More than ${percent(ATTENTION.failureRate)} of the executions that finished in this window failed.`,
+  overdue_job: 'An execution has been running for longer than it may.',
+  unverified_receipt: 'A stored receipt does not verify.',
+  projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: what stands here may be old.`,
+};
+
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export function statusPageRoutes(deps: Moment & Settings<'baseUrl'>, summaries: Summaries) {
+export type StatusPageDeps = Moment & { readonly facts: Facts };
+
+export function statusPageRoutes(deps: StatusPageDeps, summaries: Summaries) {
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
     return {
@@ -27,7 +36,7 @@ export function statusPageRoutes(deps: Moment & Settings<'baseUrl'>, summaries: 
       content: statusOf(summary),
     };
   });
-  const page = pagesFrom(deps.settings.baseUrl);
+  const page = pagesFrom(deps.facts.baseUrl);
   return new Elysia().get(
     path,
     async ({ request }) => {

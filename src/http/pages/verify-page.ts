@@ -1,24 +1,28 @@
 // The page where anyone verifies a receipt in their own browser, and the script that it and the proof page run.
 import { Elysia } from 'elysia';
-import { pathTemplate } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import type { Settings } from '#src/http/deps.ts';
+import type { Facts } from '#src/discovery/facts.ts';
+import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { taggedAnswer } from '#src/http/response/conditional-get.ts';
+import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom } from './page.ts';
-import { commandLine, WHAT_IT_PROVES } from './proof-page-text.ts';
+import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
-type VerifyPageDeps = Settings<'baseUrl'> & {
-  readonly verifyScript: string;
+export type VerifyPageDeps = {
+  readonly facts: Facts;
   readonly transparency: Pick<Transparency, 'latest'>;
+  readonly verifyScript: string;
 };
 
-export function verifyPageRoutes(deps: VerifyPageDeps) {
-  const { transparency } = deps;
-  const base = deps.settings.baseUrl.replace(/\/+$/, '');
-  const page = pagesFrom(base, deps.verifyScript);
+export function verifyPageRoutes({ facts, transparency, verifyScript }: VerifyPageDeps) {
+  const page = pagesFrom(facts.baseUrl, verifyScript);
+  // A page accepts only its own release's script: caches ask again each time, which costs a few bytes.
+  const script = publisher(facts)(
+    SCRIPT_TYPE,
+    () => verifyScript,
+    () => ({ 'cache-control': 'no-cache' }),
+  );
   return new Elysia()
     .get(
       ROUTES.verifyPage.path,
@@ -28,17 +32,12 @@ export function verifyPageRoutes(deps: VerifyPageDeps) {
           description:
             'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
           path: ROUTES.verifyPage.path,
-          content: content(base, transparency.latest() !== null),
+          content: content(facts.baseUrl, transparency.latest() !== null),
           verifies: true,
         }),
       unlisted,
     )
-    .get(
-      ROUTES.verifyScript.path,
-      // Asked again each time, which costs a few bytes: a page takes no other script than its own release's.
-      ({ request }) => taggedAnswer(request, deps.verifyScript, SCRIPT_TYPE, { 'cache-control': 'no-cache' }),
-      unlisted,
-    );
+    .get(ROUTES.verifyScript.path, script, unlisted);
 }
 
 const SCRIPT_TYPE = 'text/javascript; charset=utf-8';

@@ -16,7 +16,7 @@ export type BodyRules<S extends TSchema> = {
   /** Every one of them has to admit the request. */
   readonly rates: readonly QuotaRule[];
   readonly check: SchemaCheck<S>;
-  /** Of the body; default: LIMITS.requestBodyBytes. */
+  /** Of the body; default: LIMITS.requestBodyBytes.max. */
   readonly maxBytes?: number;
 };
 
@@ -61,12 +61,12 @@ export async function parsePaidRequest<S extends TSchema>(
 async function readBytes(
   deps: ParseDeps,
   request: Request,
-  { rates, maxBytes = LIMITS.requestBodyBytes }: Pick<BodyRules<TSchema>, 'rates' | 'maxBytes'>,
+  { rates, maxBytes = LIMITS.requestBodyBytes.max }: Pick<BodyRules<TSchema>, 'rates' | 'maxBytes'>,
 ): Promise<Uint8Array | Refused> {
   const context = contextOf(request);
   const limited = await limitRate(deps.quota, rates, context);
   if (limited !== null) return limited;
-  return readBody(request, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs });
+  return readBody(request, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs.max });
 }
 
 /** From the schema alone. An empty body counts as an empty object: the hints name what a request needs. */

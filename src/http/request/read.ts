@@ -30,7 +30,7 @@ export async function linksWork(
   { position }: { readonly position: string },
 ): Promise<void> {
   try {
-    await progress.caughtUp(position, LIMITS.caughtUpWaitMs);
+    await progress.caughtUp(position, LIMITS.answerWaitMs.max);
   } catch (cause) {
     logger.warn('read models not caught up at the answer', { cause });
   }

@@ -13,7 +13,7 @@ export type StrictJson =
  * One scan without allocation bounds the nesting (the runtime's parser recurses) and finds what the runtime's parser
  * accepts but I-JSON does not; only a text with such a part is read a second time, member by member.
  */
-export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDepth): StrictJson {
+export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDepth.max): StrictJson {
   const { tooDeep, names, isSuspect } = scan(text, maxDepth);
   if (tooDeep) {
     const message = `Nested deeper than ${maxDepth} levels`;

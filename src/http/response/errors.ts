@@ -2,7 +2,7 @@
 // refused, and why, is decided by the domain and the use cases.
 import { Type } from '@sinclair/typebox';
 import { Fault, type FaultCode, type RefusalCode, type Refused, refused } from '#src/domain/refusal.ts';
-import { Closed } from '#src/http/routes/schema-parts.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { json } from './json.ts';

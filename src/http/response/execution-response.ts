@@ -5,7 +5,7 @@ import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/http/routes/schema-parts.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Guided } from '#src/usecases/decisions/decided.ts';
 import type { Execution } from '#src/usecases/execution/execution.ts';
 import type { Links } from './links.ts';

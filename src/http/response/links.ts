@@ -1,8 +1,7 @@
 // Addresses of what an answer speaks of: absolute, from PUBLIC_BASE_URL alone, never from the request's Host.
 import { Type } from '@sinclair/typebox';
-import type { RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { Closed, Link, Nullable } from '#src/http/routes/schema-parts.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { Closed, Link, Nullable } from '#src/domain/schema-parts.ts';
 
 export type Links = ReturnType<typeof linksFrom>;
 

@@ -4,7 +4,8 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
-import { LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import {
@@ -17,7 +18,6 @@ import {
 import { contextOf } from '#src/http/request/request-context.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 const CanaryEcho = Closed({
   ok: Type.Literal(true),
@@ -44,8 +44,8 @@ const CanaryEcho = Closed({
 });
 
 export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>) {
-  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * LIMITS.generousRateFactor)];
-  const limits = { maxBytes: LIMITS.requestBodyBytes, arrivalMs: LIMITS.requestBodyArrivalMs };
+  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * FACTORS.generousRate)];
+  const limits = { maxBytes: LIMITS.requestBodyBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
   const echo =
     (method: 'GET' | 'POST') =>
     async ({ request }: { readonly request: Request }) => {

@@ -12,6 +12,7 @@ import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
@@ -23,7 +24,6 @@ import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Decided, DecideInput } from '#src/usecases/decisions/decided.ts';
 import { RedactionPolicy } from './proofs.ts';
-import { Closed, HttpStatus, Instant, Link, Nullable } from './schema-parts.ts';
 
 export const DecideRequest = Closed({
   action: WebhookRequest,
@@ -33,10 +33,10 @@ export const DecideRequest = Closed({
 const RULES = {
   check: schemaCheck(DecideRequest),
   rates: [
-    rateRule('decide', LIMITS.decidesPerMinute),
-    rateRule('decide-daily', LIMITS.decidesPerDay, 86_400_000),
+    rateRule('decide', LIMITS.decisionsPerMinute.max),
+    rateRule('decide-daily', LIMITS.decisionsPerDay.max, 86_400_000),
   ],
-  maxBytes: LIMITS.decideBodyBytes,
+  maxBytes: LIMITS.decideBodyBytes.max,
 };
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
@@ -124,7 +124,7 @@ const DECISION_ID = new RegExp(ID_PATTERN.decision);
 
 const limit: IntegerParameter = {
   name: 'limit',
-  ...LIMITS.decisions,
+  ...LIMITS.recentDecisions,
   description: 'How many, newest first.',
 };
 

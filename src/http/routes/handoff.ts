@@ -1,59 +1,55 @@
-// The browser handoff on the wire: always 200 for a well-formed task, with a package where the target may be called.
-// Nothing of a package is kept or logged.
+// The browser handoff on the wire: 200 for every well-formed task, with a package if the target may be called. Nothing of
+// a package is stored or logged.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { handoffCapabilities } from '#src/discovery/documents/handoff-capabilities.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { HandoffActions, HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { Closed, Link, Nullable } from '#src/domain/schema-parts.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
 import { type Invalid, invalid, schemaCheck } from '#src/http/request/validation.ts';
-import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
-import { type DocumentDeps, documentFacts } from './document-facts.ts';
-import { HandoffCapabilities, HandoffResponse } from './handoff-schemas.ts';
-import { policyOf, verdictShown } from './policy.ts';
-import { Closed } from './schema-parts.ts';
+import { PolicyShown, policyOf, Verdict, verdictShown, Warnings } from './policy.ts';
 
-/** The actions apart, as their faults have a code of their own. */
+const HandoffResponse = Closed({
+  ...Verdict,
+  handoff: Nullable(HandoffPackage),
+  policy: PolicyShown,
+  warnings: Warnings,
+  next: Closed({ capabilities: Link, secretsPolicy: Link, decide: Link }),
+});
+
+/** The actions are checked apart: their faults have a code of their own. */
 const check = schemaCheck(Closed({ ...HandoffRequest.properties, actions: Type.Optional(Type.Unknown()) }));
 const actionsCheck = schemaCheck(HandoffActions);
 
 export type HandoffDeps = ParseDeps &
-  DocumentDeps & {
+  Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'> & {
     handOffBrowser(
       request: HandoffRequest,
     ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
   };
 
 export function handoffRoutes(deps: HandoffDeps) {
-  const { settings } = deps;
-  const rates = [rateRule('handoff', settings.rateLimitPerMinute)];
-  const facts = documentFacts(deps);
-  const capabilities = publisher(facts)('application/json', () => JSON.stringify(handoffCapabilities(facts)));
-  return new Elysia()
-    .post(
-      ROUTES.handoff.path,
-      async ({ request }) => {
-        const taken = await parseRequest(deps, request, { rates, check });
-        if (isRefused(taken)) return refusalAnswer(taken);
-        const actions = readActions(taken.body.actions);
-        if ('refused' in actions) return refusalAnswer(actions);
-        const handedOff = await deps.handOffBrowser({ ...taken.body, actions });
-        if (isRefused(handedOff)) return refusalAnswer(handedOff);
-        return json(200, responseOf(handedOff, settings));
-      },
-      { parse: 'none', ...describe(ROUTES.handoff, operation) },
-    )
-    .get(
-      ROUTES.handoffCapabilities.path,
-      capabilities,
-      describe(ROUTES.handoffCapabilities, capabilitiesOperation),
-    );
+  const rates = [rateRule('handoff', deps.settings.rateLimitPerMinute)];
+  return new Elysia().post(
+    ROUTES.handoff.path,
+    async ({ request }) => {
+      const taken = await parseRequest(deps, request, { rates, check });
+      if (isRefused(taken)) return refusalAnswer(taken);
+      const actions = readActions(taken.body.actions);
+      if ('refused' in actions) return refusalAnswer(actions);
+      const handedOff = await deps.handOffBrowser({ ...taken.body, actions });
+      if (isRefused(handedOff)) return refusalAnswer(handedOff);
+      return json(200, responseOf(handedOff, deps.settings));
+    },
+    { parse: 'none', ...describe(ROUTES.handoff, operation) },
+  );
 }
 
 function readActions(given: unknown): HandoffRequest['actions'] | Invalid<'invalid_handoff_actions'> {
@@ -64,14 +60,12 @@ function readActions(given: unknown): HandoffRequest['actions'] | Invalid<'inval
 
 function responseOf(
   { verdict, warnings }: Handoff,
-  settings: DocumentDeps['settings'],
+  settings: HandoffDeps['settings'],
 ): typeof HandoffResponse.static {
   const links = linksFrom(settings.baseUrl);
   return {
     ...verdictShown(verdict),
-    handoff: verdict.allowed
-      ? { ...verdict.handoff, actions: verdict.handoff.actions.map((action) => ({ ...action })) }
-      : null,
+    handoff: verdict.allowed ? verdict.handoff : null,
     policy: policyOf(settings),
     warnings: [...warnings],
     next: {
@@ -90,8 +84,4 @@ const operation = {
     400: 'The request is malformed, or an action is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },
-};
-
-const capabilitiesOperation = {
-  answers: documentAnswers('The capabilities.', HandoffCapabilities),
 };

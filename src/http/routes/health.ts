@@ -5,13 +5,13 @@ import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { describe, unlisted } from '#src/http/openapi/operation.ts';
 import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import type { Exposition } from '#src/ports/telemetry.ts';
-import { Closed, Nullable } from './schema-parts.ts';
 
 const Part = Closed({ ok: Type.Boolean() });
 

@@ -8,13 +8,13 @@ import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/e
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
+import { Closed, Commitment, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, ReceiptFound, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { JobLinks, jobLinks, type Links, linksFrom } from '#src/http/response/links.ts';
-import { Closed, Commitment, HttpStatus, Instant, Nullable } from './schema-parts.ts';
 
 export const JobStatus = Type.Union([
   Type.Literal('running'),

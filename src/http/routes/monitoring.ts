@@ -6,6 +6,7 @@ import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { ProcessFigures, type ProcessMeter } from '#src/http/instrumentation.ts';
 import { describe } from '#src/http/openapi/operation.ts';
@@ -17,7 +18,6 @@ import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
 
@@ -123,7 +123,7 @@ async function countedOf(deps: SummaryDeps, links: Links, windowMs: number): Pro
   const [{ attention, ...measured }, counted, failures] = await Promise.all([
     measure(deps, windowMs, nowMs),
     deps.reads.monitoring.series(since, bucketStarts(since, nowMs, bucketMs(windowMs))),
-    deps.reads.proof.recentFailures(since, LIMITS.recentFailures),
+    deps.reads.proof.recentFailures(since, LIMITS.recentFailures.max),
   ]);
   return {
     ok: measured.status === 'ok',

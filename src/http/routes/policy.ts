@@ -5,6 +5,7 @@ import { policyPreset } from '#src/discovery/documents/policy-modes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
@@ -13,7 +14,6 @@ import { ErrorBody, refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
-import { Closed, Count, Link, Nullable } from './schema-parts.ts';
 
 const EXECUTE_PATH = ROUTES.execute.path;
 

@@ -6,6 +6,7 @@ import type { ProofRecord } from '#projections/proof/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { Closed, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
@@ -13,7 +14,6 @@ import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from '#src/http/response/links.ts';
 import { JobStatus } from './jobs.ts';
-import { Closed, HttpStatus, Instant, Nullable } from './schema-parts.ts';
 
 export const ProofSummary = Closed({
   jobId: Type.String(),
@@ -58,7 +58,7 @@ export const RecentProofs = Closed({
 
 const limit: IntegerParameter = {
   name: 'limit',
-  ...LIMITS.proofs,
+  ...LIMITS.recentProofs,
   description: 'How many, newest first.',
 };
 

@@ -1,16 +1,20 @@
-// The schedule preview on the wire: always 200 for a well-formed schedule of a well-formed webhook, whatever the verdict
-// on the target. Nothing is scheduled, kept or logged.
+// The schedule preview on the wire: 200 for every well-formed schedule of a well-formed webhook, whatever the verdict on
+// the target. Nothing is scheduled, stored or logged.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
-import { SCHEDULE_CHARGE, scheduleCapabilities } from '#src/discovery/documents/schedule-capabilities.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import {
   DailySchedule,
   OnceSchedule,
-  type Schedule,
+  PaymentPolicy,
+  SCHEDULE_CHARGE,
+  Schedule,
   SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
 import {
@@ -20,17 +24,38 @@ import {
   MAX_FAULTS,
   schemaCheck,
 } from '#src/http/request/validation.ts';
-import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
-import { type DocumentDeps, documentFacts } from './document-facts.ts';
-import { requestShown, verdictShown } from './policy.ts';
-import { ScheduleCapabilities, SchedulePreviewResponse } from './schedule-schemas.ts';
-import { Closed } from './schema-parts.ts';
+import { PolicyCheckResponse, requestShown, Verdict, verdictShown, Warnings } from './policy.ts';
 
-/** The schedule apart, as its faults have a code of their own; where the rest has faults, they are listed with them. */
+const SchedulePreviewResponse = Closed({
+  ...Verdict,
+  status: Type.Literal('preview-only'),
+  paid: Type.Literal(false),
+  willExecute: Type.Literal(false),
+  preview: Closed({
+    schedule: Schedule,
+    nextRuns: Type.Array(Instant, {
+      minItems: 1,
+      maxItems: LIMITS.scheduleNextRuns.max,
+      description: `In order. The next ${LIMITS.scheduleNextRuns.max} of a daily schedule, the one of a schedule that runs once.`,
+    }),
+    localTimes: Type.Array(Type.String({ description: 'RFC 3339 with an offset.' }), {
+      minItems: 1,
+      maxItems: LIMITS.scheduleNextRuns.max,
+      description: 'The same instants as clocks in the time zone of the schedule show them.',
+    }),
+    webhook: PolicyCheckResponse.properties.normalized,
+    target: PolicyCheckResponse.properties.target,
+  }),
+  paymentPolicy: PaymentPolicy,
+  warnings: Warnings,
+  next: Closed({ capabilities: Link, decide: Link, execute: Link }),
+});
+
+/** The schedule is checked apart: its faults have a code of their own, and are listed with those of the rest if there are any. */
 const rest = schemaCheck(
   Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
 );
@@ -46,38 +71,27 @@ const onceCheck = schemaCheck(OnceSchedule);
 const dailyCheck = schemaCheck(DailySchedule);
 
 export type ScheduleDeps = ParseDeps &
-  DocumentDeps & {
+  Settings<'baseUrl' | 'rateLimitPerMinute'> & {
     previewSchedule(
       request: SchedulePreviewRequest,
     ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
   };
 
 export function scheduleRoutes(deps: ScheduleDeps) {
-  const { settings } = deps;
-  const rates = [rateRule('schedule-preview', settings.rateLimitPerMinute)];
-  const facts = documentFacts(deps);
-  const capabilities = publisher(facts)('application/json', () =>
-    JSON.stringify(scheduleCapabilities(facts)),
+  const rates = [rateRule('schedule-preview', deps.settings.rateLimitPerMinute)];
+  return new Elysia().post(
+    ROUTES.schedulePreview.path,
+    async ({ request }) => {
+      const taken = await parseRequest(deps, request, { rates, check });
+      if (isRefused(taken)) return refusalAnswer(taken);
+      const schedule = readSchedule(taken.body.schedule);
+      if ('refused' in schedule) return refusalAnswer(schedule);
+      const preview = await deps.previewSchedule({ webhook: taken.body.webhook, schedule });
+      if (isRefused(preview)) return refusalAnswer(preview);
+      return json(200, responseOf(preview, deps.settings));
+    },
+    { parse: 'none', ...describe(ROUTES.schedulePreview, operation) },
   );
-  return new Elysia()
-    .post(
-      ROUTES.schedulePreview.path,
-      async ({ request }) => {
-        const taken = await parseRequest(deps, request, { rates, check });
-        if (isRefused(taken)) return refusalAnswer(taken);
-        const schedule = readSchedule(taken.body.schedule);
-        if ('refused' in schedule) return refusalAnswer(schedule);
-        const preview = await deps.previewSchedule({ webhook: taken.body.webhook, schedule });
-        if (isRefused(preview)) return refusalAnswer(preview);
-        return json(200, responseOf(preview, settings));
-      },
-      { parse: 'none', ...describe(ROUTES.schedulePreview, operation) },
-    )
-    .get(
-      ROUTES.scheduleCapabilities.path,
-      capabilities,
-      describe(ROUTES.scheduleCapabilities, capabilitiesOperation),
-    );
 }
 
 /** By its type first: of a union a caller learns only that it fits none. */
@@ -105,7 +119,7 @@ function faultsOf(given: unknown): InputFault[] {
 
 function responseOf(
   { schedule, nextRuns, localTimes, webhook, warnings }: SchedulePreview,
-  settings: DocumentDeps['settings'],
+  settings: ScheduleDeps['settings'],
 ): typeof SchedulePreviewResponse.static {
   const links = linksFrom(settings.baseUrl);
   const { target, normalized } = requestShown(webhook);
@@ -139,8 +153,4 @@ const operation = {
     400: 'The request is malformed, or the schedule is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },
-};
-
-const capabilitiesOperation = {
-  answers: documentAnswers('The capabilities.', ScheduleCapabilities),
 };

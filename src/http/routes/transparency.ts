@@ -1,6 +1,6 @@
 // The transparency log, for everyone: checkpoint, key, tiles and proofs (C2SP tlog-tiles, tlog-checkpoint, tlog-proof).
 import { Elysia } from 'elysia';
-import { JSON_TYPE, TEXT_TYPE, TILE_TYPE } from '#src/discovery/documents/discovery-index.ts';
+import { JSON_TYPE, TEXT_TYPE, TILE_TYPE } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';

@@ -11,12 +11,12 @@ import {
   trustScore,
   trustSignals,
 } from '#src/domain/monitoring/trust.ts';
+import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { JobStats, type MeasureDeps, measure, Status } from './monitoring.ts';
-import { Closed, Count, Instant, Nullable } from './schema-parts.ts';
 
 export const TrustResponse = Closed({
   ok: Type.Literal(true),

@@ -2,17 +2,17 @@
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
-import { DONE_WHEN } from '#src/discovery/completion.ts';
+import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { isJobId, isReceiptId, type JobDeps, jobMissing, loadJob, receiptMissing } from './jobs.ts';
-import { Closed, Nullable } from './schema-parts.ts';
 
 export const VerificationResponse = Closed({
   ok: Type.Boolean({ description: 'Every check is ok.' }),

@@ -5,7 +5,7 @@ import { actionHash, policyHash } from '#src/domain/decision/hashes.ts';
 import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
@@ -58,7 +58,7 @@ export async function decideWebhook(
     buyerPolicy: policy,
     facts,
     createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + LIMITS.decisionValidMs).toISOString(),
+    expiresAt: new Date(now + TIMES.decisionValidMs).toISOString(),
   };
   return { decision, position: await record(deps, decision) };
 }

@@ -16,7 +16,7 @@ import {
   normaliseRequest,
   type WebhookRequest,
 } from '#src/domain/job/webhook-request.ts';
-import { LIMITS } from '#src/domain/limits.ts';
+import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
@@ -93,7 +93,7 @@ export async function judgePlace(
 ): Promise<TargetRefused | null> {
   const refusal = judgeTarget(target, readers.describe, rules);
   if (refusal !== null || target.literal) return refusal;
-  const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs);
+  const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs.max);
   if (answer.outcome === 'busy') return tooManyInFlight();
   const dial = judgeAnswer(target, answer, readers.describe, rules);
   return 'refused' in dial ? dial : null;
@@ -121,7 +121,7 @@ export function targetQuota(deps: Pick<JudgeDeps, 'rules' | 'targetQuotaPerMinut
 function quotas(deps: JudgeDeps, target: Target, payer: string | null): [QuotaRule, string][] {
   const perPayer = targetQuota(deps);
   if (perPayer === null) return [];
-  const maxRequests = perPayer.maxRequests * LIMITS.targetQuotaAllPayersFactor;
+  const maxRequests = perPayer.maxRequests * FACTORS.targetQuotaOfAllPayers;
   const overall = { ...perPayer, name: 'target', maxRequests };
   const all: [QuotaRule, string] = [overall, target.hostname];
   return payer === null ? [all] : [[perPayer, `${payer} ${target.hostname}`], all];

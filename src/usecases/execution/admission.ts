@@ -33,7 +33,7 @@ export async function paceContract(deps: AdmissionDeps, call: Call): Promise<Ref
   if (call.presented?.signer !== 'contract' || paymentStream === null) return null;
   const { state } = await loadPayment(deps.log, paymentStream);
   if (isBound(state) && isCopy(call.lookup, state.reserved)) return null;
-  const maxRequests = LIMITS.contractWalletPerMinute;
+  const maxRequests = LIMITS.contractWalletPerMinute.max;
   return pace(deps, { name: 'contract-wallet', windowMs: MINUTE_MS, maxRequests }, call.payer);
 }
 
@@ -74,7 +74,7 @@ export async function admit(deps: AdmissionDeps, call: Call, known: Known): Prom
   if (paymentStream === null) return deps.slots.take(account, null);
   const slot = await takePaidSlot(deps, account, paymentStream, known);
   if (typeof slot !== 'function') return slot;
-  const rule = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.jobsPerMinutePerPayer };
+  const rule = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.perMinutePerPayer.max };
   const tooFast = await pace(deps, rule, account).catch((cause: unknown) => {
     slot();
     throw cause;

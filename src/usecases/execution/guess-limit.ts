@@ -1,6 +1,6 @@
 // A payment header can be rebuilt from what stands on chain: it must not tell its holder, guess by guess, what request
 // it paid for. This counts wrong guesses; what is a guess, and of which payments, its caller decides.
-import { LIMITS } from '#src/domain/limits.ts';
+import { LIMITS, TIMES } from '#src/domain/limits.ts';
 import type { Clock } from '#src/ports/clock.ts';
 
 export type MismatchGuard = {
@@ -18,7 +18,7 @@ export function mismatchGuard(clock: Pick<Clock, 'monotonic'>, limit = 10_000): 
   const isClosed = (stream: string) => {
     const closedAt = guesses.get(stream)?.closedAt ?? null;
     if (closedAt === null) return false;
-    if (clock.monotonic() - closedAt < LIMITS.mismatches.closedMs) return true;
+    if (clock.monotonic() - closedAt < TIMES.mismatchBlockMs) return true;
     guesses.delete(stream);
     return false;
   };
@@ -28,7 +28,10 @@ export function mismatchGuard(clock: Pick<Clock, 'monotonic'>, limit = 10_000): 
       if (isClosed(stream)) return;
       const count = (guesses.get(stream)?.count ?? 0) + 1;
       guesses.delete(stream);
-      guesses.set(stream, { count, closedAt: count < LIMITS.mismatches.max ? null : clock.monotonic() });
+      guesses.set(stream, {
+        count,
+        closedAt: count < LIMITS.mismatchesPerPayment.max ? null : clock.monotonic(),
+      });
       if (guesses.size > limit) for (const oldest of guesses.keys()) return void guesses.delete(oldest);
     },
   };

@@ -31,7 +31,7 @@ export async function takePaidSlot(
 ): Promise<Slot | Refused<'too_many_in_flight'>> {
   const { slots, unknowns } = deps;
   const open = () => (known.kind === 'new' ? unknowns.waiting(account, stream) : []);
-  const take = (waiting: number) => slots.take(account, LIMITS.jobsInFlightPerPayer - waiting);
+  const take = (waiting: number) => slots.take(account, LIMITS.inFlightPerPayer.max - waiting);
   if (known.kind === 'resume' && known.streams.payment?.state.status === 'unknown') {
     unknowns.add(account, stream);
   }

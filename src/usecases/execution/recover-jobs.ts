@@ -1,5 +1,5 @@
 // Jobs whose process is gone: closed once, with a receipt, and never sent again. Leases are watched, not compared.
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
@@ -68,7 +68,7 @@ async function closeIfOrphaned(
   const { leaseMs, owner } = view.state.started;
   const unchanged = watch.unchangedFor(view.stream, String(view.expected));
   const orphaned = exclusive && owner !== deps.owner;
-  if (!orphaned && unchanged < leaseMs + LIMITS.recoveryGraceMs) return false;
+  if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return false;
   if ((await closeUnsent(deps, view, 'interrupted_unknown', appendOnce)) === null) return false;
   deps.logger.warn('interrupted job closed', { jobId });
   return true;

@@ -1,5 +1,5 @@
 // How long a caller waits for an answer while the work behind it goes on, whatever happens to the connection.
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
@@ -43,7 +43,7 @@ export function startPatience(clock: Clock): Patience {
     return () => timer.abort();
   };
   const begin = () => loseAfter(APPEND_PATIENCE_MS, 'an append takes too long');
-  loseAfter(LIMITS.answerBudgetMs, 'the answer budget is over');
+  loseAfter(TIMES.responseDeadlineMs, 'the answer budget is over');
   return {
     over,
     begin,

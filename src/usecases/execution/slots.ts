@@ -32,7 +32,7 @@ export function inFlightSlots(max: number): Slots {
       });
     },
     takeVerify() {
-      if (verifies >= LIMITS.verifiesInFlight) return tooManyInFlight();
+      if (verifies >= LIMITS.verifiesInFlight.max) return tooManyInFlight();
       verifies += 1;
       return once(() => {
         verifies -= 1;

@@ -62,7 +62,7 @@ export async function handOffBrowser(
   const facts = {
     id: makeId('hnd', deps.entropy.bytes(16)),
     createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + LIMITS.handoff.validMs).toISOString(),
+    expiresAt: new Date(now + LIMITS.handoffValidMs.max).toISOString(),
     target: { url, origin, hostname, pathname },
     returnUrl: back === null ? null : back.url,
     idempotencyKey,

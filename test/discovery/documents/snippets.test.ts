@@ -8,7 +8,7 @@ import process from 'node:process';
 import { test } from 'node:test';
 import { type Snippet, snippet, snippetGroups } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { documentFacts } from '#src/http/routes/documents.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 import { snippetFolder } from '#test/support/run-snippet.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { claimKey, releaseKey, retentionOver } from '#src/domain/payment/claim.ts';
 import { givenClaim } from '#test/support/given.ts';
 import { at, JOB_ID, keyClaimed, keyReleased, OTHER_JOB_ID, T0 } from '#test/support/given-events.ts';
@@ -64,7 +64,7 @@ test('a release names the job and the reason', () => {
 
 test('a key frees 7 days after completion, not a millisecond earlier', () => {
   const end = T0 + 7 * 86_400_000;
-  assert.equal(LIMITS.idempotencyRetentionMs, 7 * 86_400_000);
+  assert.equal(TIMES.idempotencyRetentionMs, 7 * 86_400_000);
   assert.equal(retentionOver(at(0), end - 1), false);
   assert.equal(retentionOver(at(0), end), true);
 });

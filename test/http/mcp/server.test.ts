@@ -215,8 +215,8 @@ test('the arguments reach the use case as over HTTP, whatever their names and de
   const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   const bodies = [
     '{"__proto__":{"a":1},"constructor":2,"größe":"12,50 €","n":[-0,1e3,0.1]}',
-    nested(LIMITS.jsonDepth - 1),
-    JSON.stringify('x'.repeat(LIMITS.requestBodyBytes - 60)),
+    nested(LIMITS.jsonDepth.max - 1),
+    JSON.stringify('x'.repeat(LIMITS.requestBodyBytes.max - 60)),
   ];
   for (const body of bodies) {
     const text = `{"url":"https://a.example/","body":${body}}`;
@@ -229,9 +229,9 @@ test('the arguments reach the use case as over HTTP, whatever their names and de
   }
   assert.equal(world.executed.length, 2 * bodies.length);
   for (const [args, code] of [
-    [`{"url":"https://a.example/","body":${nested(LIMITS.jsonDepth)}}`, 'invalid_request'],
+    [`{"url":"https://a.example/","body":${nested(LIMITS.jsonDepth.max)}}`, 'invalid_request'],
     ['{"url":"https://a.example/","__proto__":1}', 'invalid_request'],
-    [JSON.stringify({ ...REQUEST, body: 'x'.repeat(LIMITS.requestBodyBytes) }), 'body_too_large'],
+    [JSON.stringify({ ...REQUEST, body: 'x'.repeat(LIMITS.requestBodyBytes.max) }), 'body_too_large'],
   ] as const) {
     const over = await http.post('/api/execute/webhook', args);
     assert.equal(codeOf((await over.json()) as Record<string, unknown>), code);

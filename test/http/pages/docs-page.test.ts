@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { limitsOf, schemaList, typeOf } from '#src/http/pages/docs-schema.ts';
+import { limitsOf, schemaList, typeOf } from '#src/http/pages/docs-page.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 

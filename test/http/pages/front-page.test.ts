@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pricingDocument } from '#src/discovery/documents/pricing.ts';
+import { pricing } from '#src/discovery/documents/pricing.ts';
 import type { AppDeps } from '#src/http/app.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { documentFacts } from '#src/http/routes/documents.ts';
 import { type Client, clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, proofRecord } from '#test/support/http-deps.ts';
 
@@ -96,7 +96,7 @@ test('the statuses it calls charged and never charged are those of the pricing',
   const [, once = '', never = ''] = text.split(/Charged once|Never charged/);
   const codes = (part: string) => [...part.matchAll(/<code>(\d..)<\/code>/g)].map(([, code = '']) => code);
   const refusals = codes(never.split('</li>')[0] ?? '').map((code) => code.replace('xx', ''));
-  const { charges } = pricingDocument(documentFacts(fakeWorld()));
+  const { charges } = pricing.build(documentFacts(fakeWorld()));
   // 503 depends on the error's code: a note of its own.
   const of = (kind: string) =>
     charges

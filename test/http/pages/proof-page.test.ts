@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refused } from '#src/domain/refusal.ts';
-import { clientOf } from '#test/support/http-client.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
+import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, job, RECEIPT, report, running } from '#test/support/http-deps.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 
@@ -145,6 +145,22 @@ test('an unknown id is a page of its own with 404', async () => {
     assert.match(text, /No proof here/);
     assert.doesNotMatch(text, /<b>/);
   }
+});
+
+test('records that are unavailable are a page with 503 for a browser, and an error body for a program', async () => {
+  const unavailable = () =>
+    Promise.reject(new Fault('read_models_unavailable', 'not available', { retryAfterSeconds: 7 }));
+  const client = clientOf(fakeWorld({ reads: { job: { find: unavailable } } }));
+  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const page = await client.call(`/proof/${JOB}`, { headers: { accept } });
+  assert.equal(page.status, 503);
+  assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
+  assert.deepEqual([page.headers.get('retry-after'), page.headers.get('cache-control')], ['7', 'no-store']);
+  const text = await page.text();
+  assert.match(text, /<h1>The records are unavailable<\/h1>/);
+  assert.doesNotMatch(text, /not available|undefined/);
+  const body = await client.call(`/proof/${JOB}`, { headers: { accept: 'application/json' } });
+  assert.deepEqual([body.status, (await errorOf(body)).code], [503, 'read_models_unavailable']);
 });
 
 test('a running job has a page and no report yet; a receipt outlives its job', async () => {

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { AppDeps } from '#src/http/app.ts';
-import { duration, percent } from '#src/http/pages/status-text.ts';
+import { duration, percent } from '#src/http/pages/status-plots.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, noDurations, proofRecord, stats } from '#test/support/http-deps.ts';
 

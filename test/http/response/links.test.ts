@@ -1,8 +1,7 @@
 // 0 broken links: everything that can be read is read, and every address in it leads where it says.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pathTemplate, type RouteFacts } from '#src/discovery/route-facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { AppDeps } from '#src/http/app.ts';
 import { createApp } from '#src/http/app.ts';
 import { lab } from '#test/adapters/payments/lab.ts';

@@ -31,6 +31,20 @@ test('every listed document answers with the media type it is listed with', asyn
   assert.equal(new Set(all.map(({ address }) => address)).size, all.length);
 });
 
+test('an address that takes parameters is listed as a template (RFC 6570)', async () => {
+  const { transparencyLog } = await bodyOf(demo(), ROUTES.discovery.path);
+  assert.deepEqual(
+    transparencyLog.map(({ address }: Listed) => address.slice(BASE.length)),
+    [
+      '/log/checkpoint',
+      '/log/key',
+      '/log/tile/{+path}',
+      '/log/proof/{receiptId}',
+      '/log/consistency{?from,to}',
+    ],
+  );
+});
+
 test('every document, well-known file and page of the route table is listed, but those that are the same', async () => {
   const { documents, wellKnown, pages } = await bodyOf(demo(), ROUTES.discovery.path);
   const listed = new Set([...documents, ...wellKnown, ...pages].map(({ address }: Listed) => address));

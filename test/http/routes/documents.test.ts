@@ -6,7 +6,7 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { serviceLinks } from '#src/discovery/service-links.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { STATUS } from '#src/http/response/errors.ts';
-import { documentFacts } from '#src/http/routes/document-facts.ts';
+import { documentFacts } from '#src/http/routes/documents.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { clientOf, type OpenApi } from '#test/support/http-client.ts';
 import { BASE, fakeWorld, JOB, RECEIPT } from '#test/support/http-deps.ts';
@@ -222,7 +222,7 @@ test('a document that could not be made is made when it is asked for again', asy
     return 'made';
   });
   const request = new Request('https://relay.example/x');
-  await assert.rejects(serve({ request }), /not yet/);
+  await assert.rejects(async () => serve({ request }), /not yet/);
   assert.equal(await (await serve({ request })).text(), 'made');
   assert.equal(await (await serve({ request })).text(), 'made');
   assert.equal(asked, 2);

@@ -222,15 +222,14 @@ test('every address of the log that the documents tell of answers, with the medi
       .replace('{?from,to}', '?from=1&to=2');
   const told = transparencyLog.map(({ address }) => address);
   for (const { address, mediaType } of transparencyLog) {
-    const query = address.endsWith('/consistency') ? '{?from,to}' : '';
-    const { status, headers } = await client.call(filled(address + query));
+    const { status, headers } = await client.call(filled(address));
     assert.deepEqual([status, headers.get('content-type')], [200, mediaType], address);
   }
   const { body: capabilities } = await client.get('/api/capabilities');
   const { transparencyLog: terms } = capabilities as { transparencyLog: Record<string, string> };
   for (const name of ['checkpoint', 'key', 'tiles', 'proof', 'consistency']) {
     const address = terms[name] ?? '';
-    assert.ok(told.includes(address.replace('{?from,to}', '')), name);
+    assert.ok(told.includes(address), name);
     assert.equal((await client.call(filled(address))).status, 200, name);
   }
   assert.deepEqual([told.length, terms.witnessing], [5, 'unwitnessed']);

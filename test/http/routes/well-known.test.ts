@@ -34,6 +34,12 @@ test('llms.txt is in the form of llmstxt.org: a title, a summary, sections of li
   }
 });
 
+test('llms.txt names the call of every route that it takes to buy, with or without a decision', async () => {
+  const text = await textOf(await paid(), ROUTES.llms.path);
+  for (const { method, path } of [ROUTES.decide, ROUTES.executeGuided, ROUTES.execute, ROUTES.canaryPost])
+    assert.ok(text.includes(`${method} ${path}`), path);
+});
+
 test('llms.txt says what is charged now', async () => {
   const text = await textOf(await paid(), ROUTES.llms.path);
   assert.match(text, /both are charged, once/);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
@@ -91,7 +91,7 @@ async function keysOfPayers(it: Record): Promise<void> {
   // two at once for one key: one of them gives its payment up
   await Promise.all([it.paid({ key: 'both' }), it.paid({ key: 'both' }, it.process())]);
   await it.checkpoint();
-  it.clock.advance(LIMITS.idempotencyRetentionMs);
+  it.clock.advance(TIMES.idempotencyRetentionMs);
   await it.paid({ key: 'both' });
 }
 

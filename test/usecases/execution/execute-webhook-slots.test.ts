@@ -21,7 +21,7 @@ const payment = (i: number, payer = presentedPayment().payer) => ({ ...otherPaym
 test('too_many_in_flight: a payer has 4 calls in flight; the fifth is refused before verify, another payer is not', async () => {
   const it = world();
   const open = hanging(it);
-  const calls = Array.from({ length: LIMITS.jobsInFlightPerPayer }, (_, i) =>
+  const calls = Array.from({ length: LIMITS.inFlightPerPayer.max }, (_, i) =>
     execute(it, paidWith(payment(i), { key: null })),
   );
   await quiet();
@@ -69,7 +69,7 @@ test('too_many_in_flight: 16 payments are verified at once, a seventeenth is ref
 
 test('rate_limited: 30 calls a minute per payer, with the seconds until its window ends', async () => {
   const it = world();
-  for (let i = 0; i < LIMITS.jobsPerMinutePerPayer; i++) {
+  for (let i = 0; i < LIMITS.perMinutePerPayer.max; i++) {
     assert.equal(outcomeOf(await execute(it, paidWith(payment(i), { key: null }))), 'ran');
   }
   const answer = await execute(it, paidWith(payment(99), { key: null }));
@@ -113,7 +113,7 @@ for (const [why, spoil, end] of [
     if (typeof end === 'string') assert.equal(outcomeOf(await execute(it)), end);
     else await assert.rejects(letPass(it.clock, execute(it)), end);
     assert.equal(it.slots.inFlight(), 0);
-    const rest = Array.from({ length: LIMITS.verifiesInFlight }, () => it.slots.takeVerify());
+    const rest = Array.from({ length: LIMITS.verifiesInFlight.max }, () => it.slots.takeVerify());
     assert.deepEqual(new Set(rest.map((slot) => typeof slot)), new Set(['function']));
   });
 }

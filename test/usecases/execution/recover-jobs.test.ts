@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { leaseMs } from '#src/domain/job/commands.ts';
-import { LIMITS } from '#src/domain/limits.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { runJob } from '#src/usecases/execution/run-job.ts';
@@ -21,7 +21,7 @@ import { attemptRetried, JOB_ID, jobStarted, OTHER_JOB_ID } from '#test/support/
 
 const STREAM = `job-${JOB_ID}`;
 const LEASE = leaseMs(1, 12_000);
-const WATCH = LEASE + LIMITS.recoveryGraceMs;
+const WATCH = LEASE + TIMES.recoveryGraceMs;
 const CLOSING = ['AttemptMade', 'JobCompleted', 'ReceiptSigned'];
 
 function recoverer(common: Shared, candidates: readonly string[] = [JOB_ID]) {
@@ -163,7 +163,7 @@ test('a late original loses: it answers the stored receipt and sends nothing mor
   await quiet();
   const other = recoverer(common);
   await other.recovery.sweep();
-  other.clock.advance(leaseMs(3, 12_000) + LIMITS.recoveryGraceMs);
+  other.clock.advance(leaseMs(3, 12_000) + TIMES.recoveryGraceMs);
   assert.deepEqual(await other.recovery.sweep(), [JOB_ID]);
   answer();
   const ran = await letPass(original.clock, running);

@@ -1,0 +1,123 @@
+// The well-known files for crawlers: agent manifest, API catalog, x402 resources, robots.txt.
+import { addressOf, chargeInWords, endpoint, JSON_TYPE, paymentTerms } from '#src/discovery/document.ts';
+import type { Facts } from '#src/discovery/facts.ts';
+import { PURPOSE } from '#src/discovery/guidance.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import type { Route } from '#src/domain/event-fields.ts';
+import { SERVICE } from '#src/domain/limits.ts';
+import type { AskedFor } from '#src/domain/payment/requirements.ts';
+
+/**
+ * `/.well-known/agent.json`: a plain manifest for agents that look there first. It is not an A2A agent card and not
+ * shaped like one: the service does not implement A2A.
+ */
+export function agentManifest(facts: Facts) {
+  const at = (route: RouteFacts) => addressOf(facts, route);
+  const action = (id: string, route: RouteFacts) => ({
+    id,
+    ...endpoint(route),
+    address: at(route),
+    description: route.description,
+  });
+  return {
+    name: SERVICE.name,
+    version: SERVICE.version,
+    description: PURPOSE,
+    url: at(ROUTES.frontPage),
+    protocols: ['http', 'mcp', 'x402'],
+    actions: [
+      action('execute.webhook', ROUTES.execute),
+      action('execute.guided_webhook', ROUTES.executeGuided),
+      action('decide.webhook', ROUTES.decide),
+      action('policy.check', ROUTES.checkPolicy),
+      action('receipt.verify', ROUTES.verifyReceipt),
+    ],
+    payment: paymentTerms(facts),
+    interfaces: {
+      openapi: at(ROUTES.openapi),
+      mcp: { endpoint: at(ROUTES.mcp), transport: 'streamable-http', manifest: at(ROUTES.mcpManifest) },
+      x402: at(ROUTES.x402Items),
+    },
+    documents: { guide: at(ROUTES.llms), quickstart: at(ROUTES.quickstart), all: at(ROUTES.discovery) },
+    verification: { keys: at(ROUTES.jwks), did: at(ROUTES.did), trust: at(ROUTES.trust) },
+    updated: facts.generatedAt,
+  };
+}
+
+/** `/.well-known/api-catalog` (RFC 9727): a link set (RFC 9264) with the relations of RFC 8631, for HTTP and MCP. */
+export function apiCatalog(facts: Facts) {
+  const at = (route: RouteFacts) => addressOf(facts, route);
+  const to = (route: RouteFacts, type: string = JSON_TYPE) => ({ href: at(route), type });
+  const shared = {
+    'service-doc': [to(ROUTES.docsPage, 'text/html'), to(ROUTES.llms, 'text/plain')],
+    status: [to(ROUTES.health), to(ROUTES.statusPage, 'text/html')],
+  };
+  return {
+    linkset: [
+      { anchor: at(ROUTES.apiCatalog), item: [{ href: at(ROUTES.index) }, { href: at(ROUTES.mcp) }] },
+      {
+        anchor: at(ROUTES.index),
+        'service-desc': [to(ROUTES.openapi)],
+        'service-meta': [to(ROUTES.discovery), to(ROUTES.x402Items)],
+        ...shared,
+      },
+      { anchor: at(ROUTES.mcp), 'service-desc': [to(ROUTES.mcpManifest)], ...shared },
+    ],
+  };
+}
+
+const X402_VERSION = 2;
+
+/** `/.well-known/x402`: the addresses for sale, for crawlers. In demo mode nothing is for sale: the list is empty. */
+export function x402Manifest(facts: Facts) {
+  return {
+    x402Version: X402_VERSION,
+    kind: 'resource-server',
+    name: SERVICE.name,
+    description: `${PURPOSE} ${chargeInWords(facts)}`,
+    resources: forSale(facts).map(([, { resource }]) => resource),
+    docs: addressOf(facts, ROUTES.docsPage),
+    updated: facts.generatedAt,
+  };
+}
+
+/** `/.well-known/x402.json`: the same as a page of a facilitator's /discovery/resources. */
+export function x402Items(facts: Facts) {
+  const items = forSale(facts).map(([route, { resource, accepts, extensions }]) => ({
+    resource,
+    type: 'http',
+    x402Version: X402_VERSION,
+    accepts,
+    lastUpdated: facts.generatedAt,
+    description: PAID_ROUTES[route].description,
+    mimeType: 'application/json',
+    serviceName: SERVICE.name,
+    iconUrl: addressOf(facts, ROUTES.favicon),
+    extensions,
+  }));
+  return {
+    x402Version: X402_VERSION,
+    lastUpdated: facts.generatedAt,
+    items,
+    pagination: { limit: items.length, offset: 0, total: items.length },
+  };
+}
+
+function forSale({ askedFor }: Facts): readonly (readonly [Route, AskedFor])[] {
+  if (askedFor === null) return [];
+  const routes = ['execute/webhook', 'execute/guided-webhook'] as const;
+  return routes.map((route) => [route, askedFor[route]]);
+}
+
+/**
+ * `/robots.txt` (RFC 9309). Nothing is closed to crawlers, records neither: agents read with fetchers that obey this file,
+ * and a receipt they may not read proves nothing to them. Records show nothing private.
+ */
+export const robotsText = (
+  facts: Facts,
+): string => `# Guide for language models: ${addressOf(facts, ROUTES.llms)}
+# All documents: ${addressOf(facts, ROUTES.discovery)}
+User-agent: *
+Allow: /
+`;

@@ -1,0 +1,11 @@
+curl -sS --fail-with-body https://relay.example/api/decide/webhook \
+  -H 'content-type: application/json' \
+  -d '{
+  "action": {
+    "url": "https://example.com/hook",
+    "method": "POST",
+    "body": {"event": "order.paid", "order": 17},
+    "idempotencyKey": "order-17"
+  },
+  "buyerPolicy": {"maxPriceUsd": "0.003", "allowedNetworks": ["eip155:8453"]}
+}'

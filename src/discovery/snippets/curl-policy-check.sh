@@ -1,0 +1,8 @@
+curl -sS --fail-with-body https://relay.example/api/policy/check \
+  -H 'content-type: application/json' \
+  -d '{
+  "url": "https://example.com/hook",
+  "method": "POST",
+  "body": {"event": "order.paid", "order": 17},
+  "idempotencyKey": "order-17"
+}'

@@ -1,0 +1,15 @@
+curl -sS --fail-with-body https://relay.example/api/schedules/preview \
+  -H 'content-type: application/json' \
+  -d '{
+  "webhook": {
+    "url": "https://example.com/hook",
+    "method": "POST",
+    "body": {"event": "order.paid", "order": 17},
+    "idempotencyKey": "order-17"
+  },
+  "schedule": {
+    "type": "daily",
+    "timeOfDay": "09:00",
+    "timezone": "Europe/Berlin"
+  }
+}'

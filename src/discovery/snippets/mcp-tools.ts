@@ -1,0 +1,22 @@
+// npm install @modelcontextprotocol/sdk
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+
+const mcp = new Client({ name: 'my-agent', version: '1.0.0' });
+await mcp.connect(new StreamableHTTPClientTransport(new URL('https://relay.example/mcp')));
+
+const { tools } = await mcp.listTools();
+for (const { name, description } of tools) console.log(name + ': ' + description);
+
+const checked = await mcp.callTool({
+  name: 'check_policy',
+  arguments: {
+    url: 'https://example.com/hook',
+    method: 'POST',
+    body: { event: 'order.paid', order: 17 },
+    idempotencyKey: 'order-17',
+  },
+});
+console.log(JSON.stringify(checked.structuredContent));
+await mcp.close();
+if (checked.isError) throw new Error(JSON.stringify(checked.content));

@@ -1,0 +1,39 @@
+// npm install jose
+import process from 'node:process';
+import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
+
+async function get<T>(url: string): Promise<T> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(response.status + ' ' + (await response.text()));
+  return (await response.json()) as T;
+}
+
+const newest = async () => {
+  const { proofs } = await get<{ proofs: { receiptId: string | null }[] }>(
+    'https://relay.example/api/proofs/recent',
+  );
+  return proofs.find(({ receiptId }) => receiptId !== null)?.receiptId;
+};
+const receiptId = process.argv[2] ?? (await newest());
+if (!receiptId) throw new Error('nothing was executed yet');
+
+const { jws } = await get<{ jws: string }>('https://relay.example/api/receipts/' + receiptId);
+const keys = await get<JSONWebKeySet>('https://relay.example/.well-known/jwks.json');
+
+// From here on nothing is asked of the service.
+const { payload } = await compactVerify(jws, createLocalJWKSet(keys), { algorithms: ['EdDSA'] });
+const receipt = JSON.parse(new TextDecoder().decode(payload)) as {
+  receiptId: string;
+  jobId: string;
+  outcome: { status: string; responseStatus: number | null };
+};
+if (receipt.receiptId !== receiptId) throw new Error('a receipt of something else');
+console.log(
+  'verified',
+  receipt.receiptId,
+  receipt.jobId,
+  receipt.outcome.status,
+  receipt.outcome.responseStatus,
+);
+// A failed job has a genuine receipt, too.
+if (receipt.outcome.status !== 'succeeded') process.exitCode = 1;

@@ -1,0 +1,187 @@
+// The plots of the status page: executions, failure rate and duration over the window, each with its figures as a table.
+import type { MonitoringResponse } from '#src/http/routes/monitoring.ts';
+import { type Markup, markup } from './markup.ts';
+import { bucketMs } from './monitoring-series.ts';
+import { bars, type Colour, curve, type Plot, plot } from './plot.ts';
+
+type Buckets = MonitoringResponse['series'];
+
+type Window = {
+  readonly series: Buckets;
+  readonly finished: Buckets;
+  readonly size: number;
+  readonly span: { readonly from: number; readonly to: number };
+  /** The size of a bucket, and all of them, in words. */
+  readonly each: string;
+  readonly over: string;
+  readonly nothing: string | null;
+  readonly mid: (at: string) => number;
+};
+
+export function windowPlots(summary: MonitoringResponse): readonly Markup[] {
+  const window = windowOf(summary);
+  return [executions(window), failureRate(window), durations(window)];
+}
+
+function windowOf({ windowMs, series }: MonitoringResponse): Window {
+  const size = bucketMs(windowMs);
+  const each = duration(size);
+  const times = series.map(({ at }) => Date.parse(at));
+  const finished = series.filter(({ succeeded, failed }) => succeeded + failed > 0);
+  return {
+    series,
+    finished,
+    size,
+    span: { from: times[0] ?? 0, to: (times.at(-1) ?? 0) + size },
+    each,
+    over: `in ${count(series.length, 'bucket')} of ${each} over the last ${windowName(windowMs)}`,
+    nothing: finished.length === 0 ? 'No execution finished in this window.' : null,
+    mid: (at) => Date.parse(at) + size / 2,
+  };
+}
+
+function executions({ series, finished, size, span, each, over, nothing }: Window): Markup {
+  const succeeded = sum(series.map((bucket) => bucket.succeeded));
+  const failed = sum(series.map((bucket) => bucket.failed));
+  const most = Math.max(0, ...series.map((bucket) => bucket.succeeded + bucket.failed));
+  return figure({
+    ...span,
+    id: 'executions',
+    title: `Executions finished, per ${each}`,
+    description: `${succeeded} succeeded and ${failed} failed ${over}; at most ${most} in one.`,
+    keys: [
+      ['accent', 'succeeded'],
+      ['bad', 'failed'],
+    ],
+    max: most,
+    unit: String,
+    whole: true,
+    nothing,
+    marks: (scales) => {
+      const counted = series.map(({ at, succeeded, failed }) => ({
+        at: Date.parse(at),
+        values: [succeeded, failed],
+      }));
+      return bars(scales, counted, size, ['accent', 'bad']);
+    },
+    columns: ['Succeeded', 'Failed'],
+    rows: finished.map((bucket) => [bucket.at, String(bucket.succeeded), String(bucket.failed)]),
+  });
+}
+
+function failureRate({ series, finished, span, each, over, nothing, mid }: Window): Markup {
+  return figure({
+    ...span,
+    id: 'failure-rate',
+    title: `Failure rate, per ${each}`,
+    description: `The share of finished executions that failed, ${over}; none where nothing finished.`,
+    keys: [['bad', 'failed of all finished']],
+    max: 1,
+    unit: percent,
+    nothing,
+    marks: (scales) => {
+      const rates = series.map((bucket) => ({ at: mid(bucket.at), value: rateOf(bucket) }));
+      return curve(scales, rates, 'bad');
+    },
+    columns: ['Failure rate'],
+    rows: finished.map((bucket) => [bucket.at, percent(rateOf(bucket) ?? 0)]),
+  });
+}
+
+function durations({ series, span, each, over, mid }: Window): Markup {
+  const timed = series.flatMap(({ at, durationMs }) => (durationMs === null ? [] : [{ at, ...durationMs }]));
+  const slowest = Math.max(0, ...timed.map(({ p95 }) => p95));
+  return figure({
+    ...span,
+    id: 'durations',
+    title: `Duration, per ${each}`,
+    description: `Median and 95th percentile ${over}; the highest is ${duration(slowest)}. Estimates from counted classes.`,
+    keys: [
+      ['accent', 'median'],
+      ['warn', '95th percentile (dashed)'],
+    ],
+    max: axisEnd(slowest),
+    unit: duration,
+    nothing: timed.length === 0 ? 'No duration is known in this window.' : null,
+    marks: (scales) => {
+      const points = (percentile: 'p50' | 'p95') =>
+        series.map(({ at, durationMs }) => ({ at: mid(at), value: durationMs?.[percentile] ?? null }));
+      return markup`${curve(scales, points('p50'), 'accent')}${curve(scales, points('p95'), 'warn', true)}`;
+    },
+    columns: ['Median', '95th percentile'],
+    rows: timed.map(({ at, p50, p95 }) => [at, duration(p50), duration(p95)]),
+  });
+}
+
+function rateOf({ succeeded, failed }: Buckets[number]): number | null {
+  return succeeded + failed === 0 ? null : failed / (succeeded + failed);
+}
+
+type Key = readonly [colour: Colour, words: string];
+
+type Figure = Plot & {
+  readonly keys: readonly Key[];
+  readonly columns: readonly string[];
+  /** Under `columns`, after the time. */
+  readonly rows: readonly (readonly [at: string, ...figures: readonly string[]])[];
+};
+
+/** Where an axis of times ends: at no less than its ticks can tell apart. */
+const axisEnd = (ms: number) => (ms === 0 ? 1000 : Math.max(1, ms));
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((before, number) => before + number, 0);
+
+function figure({ keys, columns, rows, ...drawn }: Figure): Markup {
+  const key = keys.map(([colour, words]) => markup`<span class="key ${colour}"></span>${words}&ensp; `);
+  return markup`<figure class="plot"><h3>${drawn.title}</h3>${plot(drawn)}<figcaption>${key}</figcaption>
+<details><summary>Figures as a table</summary>${table(drawn.title, columns, rows)}</details></figure>`;
+}
+
+function table(title: string, columns: readonly string[], rows: Figure['rows']): Markup {
+  if (rows.length === 0) return markup`<p class="muted">There are no figures yet.</p>`;
+  const cells = (figures: readonly string[]) => figures.map((text) => markup`<td class="num">${text}</td>`);
+  return markup`<table><caption>${title}. Times are UTC; what is not listed had none.</caption>
+<thead><tr><th scope="col">From</th>${columns.map((name) => markup`<th scope="col" class="num">${name}</th>`)}</tr></thead>
+<tbody>${rows.map(([at, ...figures]) => markup`<tr><th scope="row"><time datetime="${at}">${timeText(at)}</time></th>${cells(figures)}</tr>`)}</tbody></table>`;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Windows that the page links to. */
+export const WINDOWS: readonly (readonly [name: string, windowMs: number])[] = [
+  ['1 hour', HOUR_MS],
+  ['24 hours', DAY_MS],
+  ['7 days', 7 * DAY_MS],
+  ['30 days', 30 * DAY_MS],
+];
+
+export function windowName(windowMs: number): string {
+  return WINDOWS.find(([, known]) => known === windowMs)?.[0] ?? duration(windowMs);
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 1000) / 10} %`;
+}
+
+/** With the units that matter at its size: `250 ms`, `1.25 s`, `3 min 20 s`, `2 d 4 h`. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms * 10) / 10} ms`;
+  if (ms < MINUTE_MS) return `${Math.round(ms / 10) / 100} s`;
+  const [large, small, largeMs, smallMs] = unitsOf(ms);
+  const rest = Math.floor((ms % largeMs) / smallMs);
+  return `${Math.floor(ms / largeMs)} ${large}${rest === 0 ? '' : ` ${rest} ${small}`}`;
+}
+
+function unitsOf(ms: number): readonly [string, string, number, number] {
+  if (ms < HOUR_MS) return ['min', 's', MINUTE_MS, 1000];
+  return ms < DAY_MS ? ['h', 'min', HOUR_MS, MINUTE_MS] : ['d', 'h', DAY_MS, HOUR_MS];
+}
+
+export function count(value: number, one: string, many = `${one}s`): string {
+  return `${value} ${value === 1 ? one : many}`;
+}
+
+/** `2026-11-22 01:45`. */
+export const timeText = (at: string): string => at.slice(0, 16).replace('T', ' ');
