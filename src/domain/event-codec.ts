@@ -1,6 +1,7 @@
-// From a stored event to a domain event: known type, known version, right shape, or null. Upcasters live here.
+// From a stored event to a domain event: known type, known version, right shape, upcast to the latest version.
+import type { TObject } from '@sinclair/typebox';
 import { hasLoneSurrogate, type JsonObject } from './canonical-json.ts';
-import { type DomainEvent, EVENT_SCHEMAS, type EventType } from './events.ts';
+import { type DomainEvent, EVENT_TYPES, EVENTS } from './events.ts';
 import { shapeCheck } from './shape-check.ts';
 
 /** An event as the log returns it. */
@@ -19,15 +20,35 @@ export type RecordedEvent = {
   readonly created: string;
 };
 
-const checks = new Map(
-  Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type as EventType, shapeCheck(schema)]),
+type Version = {
+  readonly fits: (value: unknown) => boolean;
+  /** null: the latest version. */
+  readonly upcast: ((recorded: never) => unknown) | null;
+};
+
+const versions: ReadonlyMap<string, ReadonlyMap<unknown, Version>> = new Map(
+  EVENT_TYPES.map((type) => {
+    const { versions, upcast = {} }: Declaration = EVENTS[type];
+    const read = Object.entries(versions).map(
+      ([v, schema]) => [Number(v), { fits: shapeCheck(schema), upcast: upcast[Number(v)] ?? null }] as const,
+    );
+    return [type, new Map(read)];
+  }),
 );
 
-/** The domain event that a recorded one holds, or null for an unknown type, version or shape. */
-export function decodeEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
-  const fits = checks.get(recorded.type as EventType);
-  if (fits?.(recorded.data) !== true) return null;
-  return { type: recorded.type, data: recorded.data } as unknown as DomainEvent;
+type Declaration = {
+  readonly versions: Readonly<Record<number, TObject>>;
+  readonly upcast?: Readonly<Record<number, (recorded: never) => unknown>>;
+};
+
+/**
+ * The domain event of a recorded one, in its latest version; null for an unknown type, version or shape. Hash chains,
+ * leaves and hashes are of the recorded event, never of this one.
+ */
+export function decodeEvent({ type, data }: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
+  const version = versions.get(type)?.get(data?.v);
+  if (version?.fits(data) !== true) return null;
+  return { type, data: version.upcast === null ? data : version.upcast(data as never) } as DomainEvent;
 }
 
 /**

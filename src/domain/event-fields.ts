@@ -1,5 +1,38 @@
-// The fields that events share: forms of values, and the words of the domain. A released word is never taken back.
-import { type Static, Type } from '@sinclair/typebox';
+// What an event type consists of, and the field schemas that events share. A released value is never removed.
+import { type Static, type TObject, Type } from '@sinclair/typebox';
+
+/** The kinds of streams; `events.ts` names them. */
+export type StreamKind = 'job' | 'decision' | 'payment' | 'claim' | 'keys' | 'receiptLog';
+
+type Versions = Readonly<Record<number, TObject>>;
+type Latest<V> = 3 extends keyof V ? 3 : 2 extends keyof V ? 2 : 1;
+type DataOf<V, N> = N extends keyof V ? (V[N] extends TObject ? Static<V[N]> : never) : never;
+
+/** The data of an event type in its latest version: what the domain works with. */
+export type EventData<D extends { readonly versions: Versions }> = DataOf<
+  D['versions'],
+  Latest<D['versions']>
+>;
+
+/** One event type. */
+export function declareEvent<
+  const V extends Versions,
+  const S extends StreamKind,
+  const T extends keyof DataOf<V, Latest<V>> & string,
+>(declaration: {
+  /** The kind of stream that events of this type are stored in. */
+  readonly stream: S;
+  /** The member with the time at which the relay says that it happened. */
+  readonly time: T;
+  /** The schema of each version. A released one never changes: a new member, optional or not, is a new version. */
+  readonly versions: V;
+  /** From each older version to the latest one. */
+  readonly upcast?: {
+    readonly [N in Exclude<keyof V, Latest<V>>]: (recorded: DataOf<V, N>) => DataOf<V, Latest<V>>;
+  };
+}) {
+  return declaration;
+}
 
 export const strict = { additionalProperties: false };
 export const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>

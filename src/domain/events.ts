@@ -1,8 +1,7 @@
-// The catalogue: every event that this service ever writes, by type, and the names of their streams.
-// A released version is frozen (test/fixtures keeps one of each); a new shape is a new `v` with an upcaster.
-import type { Static, TObject } from '@sinclair/typebox';
-import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from '#src/domain/signing-keys/events.ts';
+// The catalogue: every event type that this service writes, and how its streams are named. Each type is declared once,
+// with its versions, its stream, its claimed time and its upcasters; test/fixtures keeps one event of each version.
 import { DecisionRecorded } from './decision/events.ts';
+import type { EventData, StreamKind } from './event-fields.ts';
 import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './job/events.ts';
 import {
   IdempotencyKeyClaimed,
@@ -14,8 +13,9 @@ import {
   SettlementRetried,
   SettlementUnknown,
 } from './payment/events.ts';
+import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from './signing-keys/events.ts';
 
-export const EVENT_SCHEMAS = {
+export const EVENTS = {
   JobStarted,
   AttemptMade,
   JobCompleted,
@@ -32,27 +32,36 @@ export const EVENT_SCHEMAS = {
   SigningKeyActivated,
   SigningKeyRetired,
   CheckpointSigned,
-} satisfies Record<string, TObject>;
+} as const;
 
-export type EventType = keyof typeof EVENT_SCHEMAS;
+type Catalogue = typeof EVENTS;
+export type EventType = keyof Catalogue;
+/** An event in its latest version. */
 export type EventOf<T extends EventType> = {
-  readonly [K in T]: { readonly type: K; readonly data: Static<(typeof EVENT_SCHEMAS)[K]> };
+  readonly [K in T]: { readonly type: K; readonly data: EventData<Catalogue[K]> };
 }[T];
 export type DomainEvent = EventOf<EventType>;
-export type JobEvent = EventOf<'JobStarted' | 'AttemptMade' | 'JobCompleted' | 'ReceiptSigned'>;
-export const PAYMENT_TYPES = [
-  'PaymentReserved',
-  'PaymentSettled',
-  'PaymentRejected',
-  'PaymentReleased',
-  'SettlementUnknown',
-  'SettlementRetried',
-] as const satisfies readonly EventType[];
-export type PaymentEvent = EventOf<(typeof PAYMENT_TYPES)[number]>;
-export type ClaimEvent = EventOf<'IdempotencyKeyClaimed' | 'IdempotencyKeyReleased'>;
+
+type InStream<S extends StreamKind> = EventOf<
+  { [T in EventType]: Catalogue[T]['stream'] extends S ? T : never }[EventType]
+>;
+export type JobEvent = InStream<'job'>;
+export type PaymentEvent = InStream<'payment'>;
+export type ClaimEvent = InStream<'claim'>;
+export type KeyEvent = InStream<'keys'>;
+
+export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[];
+export const typesIn = (stream: StreamKind): readonly EventType[] =>
+  EVENT_TYPES.filter((type) => EVENTS[type].stream === stream);
+
 export const isPaymentEvent = (event: DomainEvent): event is PaymentEvent =>
-  PAYMENT_TYPES.some((type) => type === event.type);
-export type KeyEvent = EventOf<'SigningKeyActivated' | 'SigningKeyRetired'>;
+  EVENTS[event.type].stream === 'payment';
+
+/** When the relay says that it happened: RFC 3339, UTC. The event log's own time of storage proves nothing. */
+export function claimedTime({ type, data }: DomainEvent): string {
+  const members: Readonly<Record<string, unknown>> = data;
+  return String(members[EVENTS[type].time]);
+}
 
 export const STREAM = {
   job: (jobId: string) => `job-${jobId}`,
@@ -62,4 +71,4 @@ export const STREAM = {
   claim: (hash: string) => `claim-${hash}`,
   keys: 'keys-relay',
   receiptLog: 'log-receipts',
-} as const;
+} as const satisfies Record<StreamKind, unknown>;

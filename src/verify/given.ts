@@ -1,7 +1,7 @@
 // What a caller of the verifier hands over, as the domain takes it. A caller's own mistake is thrown, not reported.
 
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { parsedJson } from '../domain/parsed-json.ts';
+import { parsedJson } from '../domain/canonical-json.ts';
 import {
   disclosuresOf,
   type NoDocument,

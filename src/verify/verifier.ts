@@ -1,7 +1,7 @@
 // The verifier to import: one receipt, or one proof, checked with a key set at hand. It asks nobody: no network, no
 // storage, no package. The checks are the domain's, the same that the service, the command line and the pages make.
 import { toBase64 } from '#src/domain/encoding.ts';
-import { payloadOf } from '../domain/receipt/payload.ts';
+import { logOf, payloadOf } from '../domain/receipt/payload.ts';
 import { type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
 import { receiptLeafData } from '../domain/transparency/leaves.ts';
 import { type ProofProblem, verifyTlogProof } from '../domain/transparency/tlog-proof.ts';
@@ -74,8 +74,9 @@ export async function verifyProof(
   const text = proofText(proof);
   const document = documentOf(options.receipt);
   if (document.kind === null) return { ok: false, problem: 'receipt' };
+  const payload = payloadOf(document.jws);
   const leafData = receiptLeafData(document.jws);
-  const origin = payloadOf(document.jws)?.log?.origin ?? null;
+  const origin = payload === null ? null : (logOf(payload)?.origin ?? null);
   const verdict = await verifyTlogProof(text, { leafData, origin }, keys, webPrimitives);
   if (!verdict.ok) return verdict;
   const { size, origin: name, root, keyId } = verdict.checkpoint;

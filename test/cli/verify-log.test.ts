@@ -16,6 +16,7 @@ after(remove);
 const url = disclose(new Uint8Array(16), 'target_url', 'https://target.example/hook?s=1');
 const payload: ReceiptPayload = {
   ...base,
+  v: 2,
   request: { ...base.request, _sd: [url.commitment, 'b', 'c', 'd'].map((one) => one.padEnd(43, 'x')) },
   log: { origin: ORIGIN, mmdSeconds: 3600 },
 };

@@ -5,11 +5,12 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { compactVerify, importJWK } from 'jose';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { decisionHash as hashOfDecision } from '#src/domain/decision/hashes.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { EVENT_SCHEMAS, type JobEvent } from '#src/domain/events.ts';
+import { EVENT_TYPES, EVENTS, type JobEvent } from '#src/domain/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { eventChain } from '#src/domain/receipt/chain.ts';
-import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
@@ -18,14 +19,16 @@ import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
-  'events-v1.json': '39b063fdf8e820d4767de06a132a0fff1db189ee4e9587c2b20adfa513b5bba4',
-  'logged-receipt-v1.json': 'f51a79cb3ba224d167335a59025154cd829884163ae6f55bfa6ec3d2974b6da8',
+  'events-v1.json': '160780b2e538a71af6fb556ebb15d69c51d1b48e4a346ad5086e6706d4c2df5b',
+  'events-v2.json': '1d64593f42dce18548a536e724e284b7fb5fd486d5c8ab7a37ae21b7627975b7',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
+  'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',
 };
 const bytesOf = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url));
 
 type Line = Omit<RecordedEvent, 'revision'> & { readonly revision: string };
-const { events } = JSON.parse(bytesOf('events-v1.json').toString()) as { events: readonly Line[] };
+const eventsOf = (version: number) =>
+  (JSON.parse(bytesOf(`events-v${version}.json`).toString()) as { events: readonly Line[] }).events;
 type ReceiptFixture = {
   readonly receiptId: string;
   readonly jobId: string;
@@ -35,11 +38,10 @@ type ReceiptFixture = {
   readonly events: readonly Line[];
 };
 const receipt = JSON.parse(bytesOf('receipts-v1.json').toString()) as ReceiptFixture;
-const logged = JSON.parse(bytesOf('logged-receipt-v1.json').toString()) as ReceiptFixture & {
+const logged = JSON.parse(bytesOf('receipts-v2.json').toString()) as ReceiptFixture & {
   readonly proof: string;
   readonly consistency: { readonly checkpoint: string; readonly proof: readonly string[] };
 };
-const recorded = receipt.events.map((line) => ({ ...line, revision: BigInt(line.revision) }));
 
 for (const [name, digest] of Object.entries(FROZEN)) {
   test(`${name} is frozen`, () => {
@@ -47,61 +49,91 @@ for (const [name, digest] of Object.entries(FROZEN)) {
   });
 }
 
-test('version 1: one event of every type, and no type is missing', () => {
-  assert.deepEqual(
-    events.map(({ type }) => type),
-    Object.keys(EVENT_SCHEMAS),
-  );
+test('there is one event of every version of every type', () => {
+  const declared = (version: number) => EVENT_TYPES.filter((type) => version in EVENTS[type].versions);
+  for (const version of [1, 2])
+    assert.deepEqual(
+      eventsOf(version).map(({ type }) => type),
+      declared(version),
+    );
+  assert.deepEqual(declared(3), []);
 });
 
-for (const event of events) {
-  test(`version 1 of ${event.type} is read as it was written`, () => {
+for (const event of [...eventsOf(1), ...eventsOf(2)]) {
+  if (event.type === 'DecisionRecorded' && event.data.v === 1) continue;
+  test(`version ${event.data.v} of ${event.type} is read as it was written`, () => {
     assert.deepEqual(decodeEvent(event), { type: event.type, data: event.data });
   });
 }
 
-test('a receipt of version 1 verifies in every check', async () => {
-  const keys = fromJwkSet(receipt.jwks);
-  assert.ok(keys !== null && keys.length === 1);
-  const decoded = recorded.map((event) => decodeEvent(event)) as JobEvent[];
-  const job = decoded.reduce(evolveJob, absentJob);
-  assert.ok(job.status === 'completed');
-  const { jws, receiptId, jobId } = receipt;
-  const { started, completed } = job;
-  assert.equal(job.receipt?.jws, jws);
-  const facts = {
-    jobId: started.jobId,
-    receiptId: job.receipt?.receiptId ?? null,
-    status: completed.status,
-    responseStatus: completed.responseStatus,
-    method: started.method,
-    attempts: completed.attempts,
-    decisionId: started.decisionId,
-    targetCommitment: started.commitments.target_url,
-    payment: started.payment,
-    events: recorded.filter(({ type }) => type !== 'ReceiptSigned'),
-  };
-  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts, log: null }, primitives);
-  assert.deepEqual(
-    report.checks.filter(({ ok }) => !ok),
-    [],
-  );
-  assert.equal(report.checks.length, 17);
-  assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
+test('version 1 of DecisionRecorded is upcast: it was made on measured facts; its hash is of what was recorded', () => {
+  const recorded = eventsOf(1).find(({ type }) => type === 'DecisionRecorded');
+  assert.ok(recorded !== undefined);
+  const { facts, ...data } = recorded.data as { facts: object };
+  const frozen = structuredClone(recorded);
+  assert.deepEqual(decodeEvent(recorded), {
+    type: 'DecisionRecorded',
+    data: { ...data, v: 2, facts: { ...facts, measured: true } },
+  });
+  assert.deepEqual(recorded, frozen);
+  const payload = parseJws(receipt.jws)?.payload as ReceiptPayload;
+  assert.equal(hashOfDecision(recorded.data), payload.decisionHash);
 });
 
-test('a receipt that names the transparency log verifies by its proof of version 1', async () => {
-  const keys = fromJwkSet(logged.jwks);
-  assert.ok(keys !== null && keys.length === 2);
-  const { jws, receiptId, jobId, proof } = logged;
-  const log = { proof, now: 0 };
-  const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log }, primitives);
-  assert.equal(report.ok, true);
-  assert.deepEqual(report.checks.at(-1), {
-    name: 'receipt_logged',
-    ok: true,
-    details: { pending: false, origin: 'relay.example/receipts', index: 258, size: 300 },
+const recordedOf = ({ events }: ReceiptFixture) =>
+  events.map((line) => ({ ...line, revision: BigInt(line.revision) }));
+
+for (const [version, fixture, checks] of [
+  [1, receipt, 17],
+  [2, logged, 18],
+] as const) {
+  test(`a receipt of version ${version} verifies in every check`, async () => {
+    const keys = fromJwkSet(fixture.jwks) ?? [];
+    const recorded = recordedOf(fixture);
+    const decoded = recorded.map((event) => decodeEvent(event)) as JobEvent[];
+    const job = decoded.reduce(evolveJob, absentJob);
+    assert.ok(job.status === 'completed');
+    const { jws, receiptId, jobId } = fixture;
+    const { started, completed } = job;
+    assert.equal(job.receipt?.jws, jws);
+    const facts = {
+      jobId: started.jobId,
+      receiptId: job.receipt?.receiptId ?? null,
+      status: completed.status,
+      responseStatus: completed.responseStatus,
+      method: started.method,
+      attempts: completed.attempts,
+      decisionId: started.decisionId,
+      targetCommitment: started.commitments.target_url,
+      payment: started.payment,
+      events: recorded.filter(({ type }) => type !== 'ReceiptSigned'),
+    };
+    const log = 'proof' in fixture ? { proof: fixture.proof, now: 0 } : null;
+    const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts, log }, primitives);
+    const failed = report.checks.filter(({ ok }) => !ok);
+    assert.deepEqual([failed, report.checks.length], [[], checks]);
+    assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
+    assert.deepEqual(report.checks.find(({ name }) => name === 'payload_version_supported')?.details, {
+      supported: [1, 2],
+      receipt: version,
+    });
+    if (log === null) return;
+    const details = { pending: false, origin: 'relay.example/receipts', index: 258, size: 300 };
+    assert.deepEqual(report.checks.at(-1), { name: 'receipt_logged', ok: true, details });
   });
+}
+
+test('version 1 names no transparency log, version 2 always does, and there is no version 3', () => {
+  const v1 = parseJws(receipt.jws)?.payload as ReceiptPayload;
+  const v2 = parseJws(logged.jws)?.payload as ReceiptPayload & { readonly v: 2 };
+  assert.deepEqual([v1, v2].map(isReceiptPayload), [true, true]);
+  const others = [
+    { ...v1, log: v2.log },
+    { ...v1, v: 2 },
+    { ...v2, v: 1 },
+    { ...v2, v: 3 },
+  ];
+  assert.deepEqual(others.map(isReceiptPayload), [false, false, false, false]);
 });
 
 test('a checkpoint of version 1 that a buyer kept is consistent with a later one', async () => {
@@ -125,7 +157,7 @@ test('a receipt of version 1 verifies with jose, and its payload is canonical', 
 
 test('the events of version 1 chain to what the receipt says', async () => {
   const payload = parseJws(receipt.jws)?.payload as ReceiptPayload;
-  const upTo = recorded.filter(({ type }) => type !== 'ReceiptSigned');
+  const upTo = recordedOf(receipt).filter(({ type }) => type !== 'ReceiptSigned');
   assert.deepEqual(payload.stream, {
     id: `job-${receipt.jobId}`,
     revision: String(upTo.length - 1),

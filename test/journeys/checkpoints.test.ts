@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { logOf } from '#src/domain/receipt/payload.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { primitives } from '#test/support/primitives.ts';
@@ -52,7 +53,7 @@ describe('the transparency log', () => {
 
   test('every execution response carries the newest checkpoint: fresh, failed and replayed', async () => {
     const fresh = await call('one');
-    assert.deepEqual(payloadOf(fresh.receipt.jws).log, { origin, mmdSeconds: 3600 });
+    assert.deepEqual(logOf(payloadOf(fresh.receipt.jws)), { origin, mmdSeconds: 3600 });
     const failed = await call('two', '/gone');
     assert.equal(failed.job.status, 'failed');
     for (const { checkpoint } of [fresh, failed, await call('one')])
@@ -84,7 +85,7 @@ describe('the transparency log', () => {
     service = await world.start({ PUBLIC_BASE_URL: 'https://later.example' });
     const next = await call('five');
     assert.equal((await verified(next.checkpoint)).origin, origin);
-    assert.equal(payloadOf(next.receipt.jws).log?.origin, origin);
+    assert.equal(logOf(payloadOf(next.receipt.jws))?.origin, origin);
     assert.equal((await verified((await logged(next)).checkpoint)).size, 7);
     const told = logLines(service.stdout()).filter(({ named }) => named !== undefined);
     assert.deepEqual(

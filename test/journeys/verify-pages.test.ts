@@ -384,7 +384,8 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
     '**/log/proof/*': () => proof,
   };
   // A relay that keeps a log and leaves it out of the receipt has promised as much as any.
-  const { log: _, ...unpromised } = payload;
+  const { log: _, ...rest } = { log: null, ...payload };
+  const unpromised = { ...rest, v: 1 as const };
   const silent = await signed(unpromised, given.key);
   const unlogged = () => JSON.stringify({ ...given.receiptAnswer(), payload: unpromised, jws: silent });
   cases.push([

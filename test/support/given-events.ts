@@ -203,7 +203,7 @@ export const keyRetired = sample('SigningKeyRetired', {
 });
 
 export const decisionRecorded = sample('DecisionRecorded', {
-  v,
+  v: 2,
   decisionId: 'dec_0000000000000000000000000d',
   recommendation: 'pay_and_execute',
   confidence: 'high',
@@ -231,6 +231,7 @@ export const decisionRecorded = sample('DecisionRecorded', {
     method: 'POST',
     idempotencyKeyPresent: true,
     strippedHeaders: 0,
+    measured: true,
   },
   createdAt: at(0),
   expiresAt: at(86_400_000),

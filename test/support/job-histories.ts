@@ -118,7 +118,7 @@ export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): Pl
   const recommendation = RECOMMENDATIONS[seed % 3] ?? 'pay_and_execute';
   const reason = { code: `because_${recommendation}`, message: 'So it is.' };
   const data: DecisionRecorded = {
-    v: 1,
+    v: 2,
     decisionId: decisionIdOf(seed),
     recommendation,
     confidence: recommendation === 'manual_review' ? 'medium' : 'high',
@@ -146,6 +146,7 @@ export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): Pl
       method: 'POST',
       idempotencyKeyPresent: true,
       strippedHeaders: 1,
+      measured: true,
     },
     createdAt: instant(createdAtMs),
     expiresAt: instant(createdAtMs + 86_400_000),

@@ -26,6 +26,7 @@ export const foreignDisclosures = [other.text];
 const base = await payloadOf();
 export const payload: ReceiptPayload = {
   ...base,
+  v: 2,
   request: { ...base.request, _sd: [...base.request._sd.slice(1), opened.commitment].sort() },
   log: { origin: ORIGIN, mmdSeconds: 3600 },
 };

@@ -2,9 +2,8 @@
 // A line has one spelling, the one that is written here: what is spelled otherwise is no line of an export.
 import { Type } from '@sinclair/typebox';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { Json } from '../canonical-json.ts';
+import { type Json, parsedJson } from '../canonical-json.ts';
 import { Instant, Nullable, strict } from '../event-fields.ts';
-import { parsedJson } from '../parsed-json.ts';
 import { shapeCheck } from '../shape-check.ts';
 
 export const EXPORT_FORMAT = 'relay-export/1';

@@ -7,7 +7,7 @@ import type { Json } from '../canonical-json.ts';
 import type { ReceiptSigned } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
 import type { ChainedEvent } from '../receipt/chain.ts';
-import { payloadOf, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
+import { logOf, payloadOf, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
 import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
 import { JOB_SLACK_MS } from './clock-tolerance.ts';
 import type { Fault } from './event-location.ts';
@@ -104,7 +104,8 @@ function isInTime({ iat }: ReceiptPayload, completedAt: string): boolean {
 }
 
 function isPayloadOf(job: Omit<CompletedJob, 'receipt'>, payload: ReceiptPayload): boolean {
-  const { receiptId, iat, stream, log = null } = payload;
+  const { receiptId, iat, stream } = payload;
+  const log = logOf(payload);
   const expected: { readonly [name: string]: Json } = receiptPayload(job, { receiptId, iat, stream, log });
   return same(expected, payload);
 }

@@ -99,7 +99,11 @@ const headers: Check = ({ strippedHeaders }) => {
   return { weight: 'warning', code: 'headers_stripped', message };
 };
 
-const trust: Check = ({ trustScore }, { minTrustScore }) => {
+const trust: Check = ({ trustScore, measured }, { minTrustScore }) => {
+  if (!measured) {
+    const message = 'The trust score and recent failures are unknown: the read models do not answer.';
+    return { weight: 'warning', code: 'trust_unknown', message };
+  }
   if (trustScore === null) {
     const message = 'There is no trust score yet: nothing was measured that it could rest on.';
     return { weight: 'note', code: 'trust_score_unknown', message };
@@ -112,7 +116,8 @@ const trust: Check = ({ trustScore }, { minTrustScore }) => {
   return { weight: 'good', code: 'trust_score_sufficient', message };
 };
 
-const recentFailures: Check = ({ recentFailureRate, recentFinishedJobs }) => {
+const recentFailures: Check = ({ recentFailureRate, recentFinishedJobs, measured }) => {
+  if (!measured) return null;
   if (recentFinishedJobs < RECENT_FAILURES.minFinished) {
     const message = `Too few jobs finished recently to judge by their failures: ${recentFinishedJobs}.`;
     return { weight: 'note', code: 'recent_jobs_few', message };

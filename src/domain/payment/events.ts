@@ -1,94 +1,133 @@
 // Events of a payment's stream, `payment-<sha256(network:asset:from:nonce)>`, and of a key's claim,
 // `claim-<HMAC(secret, payer, key)>`.
-import { type Static, Type } from '@sinclair/typebox';
-import { Hex, Instant, Nullable, strict, Text, V1 } from '../event-fields.ts';
+import { Type } from '@sinclair/typebox';
+import { declareEvent, type EventData, Hex, Instant, Nullable, strict, Text, V1 } from '../event-fields.ts';
 
-export const PaymentReserved = Type.Object(
-  {
-    v: V1,
-    jobId: Text,
-    fingerprint: Hex,
-    scheme: Text,
-    network: Text,
-    asset: Text,
-    amount: Type.String({ pattern: '^\\d+$' }),
-    payTo: Text,
-    payer: Text,
-    nonce: Text,
-    /** Unix seconds, decimal. */
-    validBefore: Type.String({ pattern: '^\\d+$' }),
-    payloadHash: Hex,
-    /** The protocol version of the header that brought it first. */
-    x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
-    owner: Text,
-    reservedAt: Instant,
+export const PaymentReserved = declareEvent({
+  stream: 'payment',
+  time: 'reservedAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        jobId: Text,
+        fingerprint: Hex,
+        scheme: Text,
+        network: Text,
+        asset: Text,
+        amount: Type.String({ pattern: '^\\d+$' }),
+        payTo: Text,
+        payer: Text,
+        nonce: Text,
+        /** Unix seconds, decimal. */
+        validBefore: Type.String({ pattern: '^\\d+$' }),
+        payloadHash: Hex,
+        /** The protocol version of the header that brought it first. */
+        x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+        owner: Text,
+        reservedAt: Instant,
+      },
+      strict,
+    ),
   },
-  strict,
-);
-export type PaymentReserved = Static<typeof PaymentReserved>;
+});
+export type PaymentReserved = EventData<typeof PaymentReserved>;
 
-export const PaymentSettled = Type.Object(
-  {
-    v: V1,
-    jobId: Text,
-    transaction: Nullable(Text),
-    evidence: Type.Union([
-      Type.Literal('facilitator'),
-      Type.Literal('nonce_consumed'),
-      Type.Literal('chain'),
-      Type.Literal('operator'),
-    ]),
-    settledAt: Instant,
+export const PaymentSettled = declareEvent({
+  stream: 'payment',
+  time: 'settledAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        jobId: Text,
+        transaction: Nullable(Text),
+        evidence: Type.Union([
+          Type.Literal('facilitator'),
+          Type.Literal('nonce_consumed'),
+          Type.Literal('chain'),
+          Type.Literal('operator'),
+        ]),
+        settledAt: Instant,
+      },
+      strict,
+    ),
   },
-  strict,
-);
-export type PaymentSettled = Static<typeof PaymentSettled>;
+});
+export type PaymentSettled = EventData<typeof PaymentSettled>;
 
 /** The payment ended without money moving. `reason`: the facilitator's code or `unused_after_expiry`. */
-export const PaymentRejected = Type.Object(
-  {
-    v: V1,
-    jobId: Text,
-    reason: Text,
-    evidence: Type.Union([Type.Literal('facilitator'), Type.Literal('chain'), Type.Literal('operator')]),
-    rejectedAt: Instant,
+export const PaymentRejected = declareEvent({
+  stream: 'payment',
+  time: 'rejectedAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        jobId: Text,
+        reason: Text,
+        evidence: Type.Union([Type.Literal('facilitator'), Type.Literal('chain'), Type.Literal('operator')]),
+        rejectedAt: Instant,
+      },
+      strict,
+    ),
   },
-  strict,
-);
-export type PaymentRejected = Static<typeof PaymentRejected>;
+});
+export type PaymentRejected = EventData<typeof PaymentRejected>;
 
 /** Given up before settlement because another job holds the key. */
-export const PaymentReleased = Type.Object(
-  { v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant },
-  strict,
-);
-export type PaymentReleased = Static<typeof PaymentReleased>;
+export const PaymentReleased = declareEvent({
+  stream: 'payment',
+  time: 'releasedAt',
+  versions: { 1: Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict) },
+});
+export type PaymentReleased = EventData<typeof PaymentReleased>;
 
 /** A settle call whose answer says neither yes nor no. `cause`: a code, never a text of the facilitator. */
-export const SettlementUnknown = Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict);
-export type SettlementUnknown = Static<typeof SettlementUnknown>;
+export const SettlementUnknown = declareEvent({
+  stream: 'payment',
+  time: 'unknownAt',
+  versions: { 1: Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict) },
+});
+export type SettlementUnknown = EventData<typeof SettlementUnknown>;
 
 /** A retry's claim, appended before it acts. */
-export const SettlementRetried = Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict);
-export type SettlementRetried = Static<typeof SettlementRetried>;
+export const SettlementRetried = declareEvent({
+  stream: 'payment',
+  time: 'retriedAt',
+  versions: { 1: Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict) },
+});
+export type SettlementRetried = EventData<typeof SettlementRetried>;
 
-export const IdempotencyKeyClaimed = Type.Object(
-  { v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant },
-  strict,
-);
-export type IdempotencyKeyClaimed = Static<typeof IdempotencyKeyClaimed>;
-
-export const IdempotencyKeyReleased = Type.Object(
-  {
-    v: V1,
-    jobId: Text,
-    reason: Type.Union([
-      Type.Literal('payment_rejected'),
-      Type.Literal('payment_released'),
-      Type.Literal('retention_over'),
-    ]),
-    releasedAt: Instant,
+export const IdempotencyKeyClaimed = declareEvent({
+  stream: 'claim',
+  time: 'claimedAt',
+  versions: {
+    1: Type.Object(
+      { v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant },
+      strict,
+    ),
   },
-  strict,
-);
-export type IdempotencyKeyReleased = Static<typeof IdempotencyKeyReleased>;
+});
+export type IdempotencyKeyClaimed = EventData<typeof IdempotencyKeyClaimed>;
+
+export const IdempotencyKeyReleased = declareEvent({
+  stream: 'claim',
+  time: 'releasedAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        jobId: Text,
+        reason: Type.Union([
+          Type.Literal('payment_rejected'),
+          Type.Literal('payment_released'),
+          Type.Literal('retention_over'),
+        ]),
+        releasedAt: Instant,
+      },
+      strict,
+    ),
+  },
+});
+export type IdempotencyKeyReleased = EventData<typeof IdempotencyKeyReleased>;

@@ -1,5 +1,5 @@
 // What an operator has to look after: payments that bought nothing yet, or that nobody could confirm.
-import type { EventOf, PaymentEvent } from '../events.ts';
+import { claimedTime, type EventOf, type PaymentEvent } from '../events.ts';
 import { absentPayment, type BoundPayment, evolvePayment, isBound } from './state.ts';
 
 /** One payment that is not over, and how far its job has come. */
@@ -30,7 +30,7 @@ export function evolveEntry(entry: LedgerEntry | null, event: LedgerEvent): Ledg
     default: {
       const payment = evolvePayment(entry?.payment ?? absentPayment, event);
       if (entry !== null && payment === entry.payment) return entry;
-      return isBound(payment) ? { payment, job: 'absent', since: instantOf(event) } : null;
+      return isBound(payment) ? { payment, job: 'absent', since: claimedTime(event) } : null;
     }
   }
 }
@@ -45,32 +45,13 @@ export function reopenedEntry(history: readonly PaymentEvent[]): LedgerEntry | n
   const before = history.slice(0, -1).reduce(evolvePayment, absentPayment);
   const payment = evolvePayment(before, settlement);
   if (payment === before || !isBound(payment)) return null;
-  return { payment, job: 'absent', since: instantOf(settlement) };
+  return { payment, job: 'absent', since: claimedTime(settlement) };
 }
 
 const isJobOf = (
   entry: LedgerEntry | null,
   { data }: EventOf<'JobStarted' | 'JobCompleted'>,
 ): entry is LedgerEntry => entry !== null && entry.payment.reserved.jobId === data.jobId;
-
-function instantOf({ type, data }: PaymentEvent): string {
-  switch (type) {
-    case 'PaymentReserved':
-      return data.reservedAt;
-    case 'PaymentSettled':
-      return data.settledAt;
-    case 'PaymentRejected':
-      return data.rejectedAt;
-    case 'PaymentReleased':
-      return data.releasedAt;
-    case 'SettlementUnknown':
-      return data.unknownAt;
-    case 'SettlementRetried':
-      return data.retriedAt;
-    default:
-      return type satisfies never;
-  }
-}
 
 /**
  * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its

@@ -1,7 +1,6 @@
 // What a text with a receipt holds: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response.
 // It finds the JWS, and tells where the readable words around it say something else than what was signed.
-import { canonicalJson, type Json } from '../canonical-json.ts';
-import { parsedJson } from '../parsed-json.ts';
+import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
 import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { parseJws, payloadIn, type ReceiptPayload, shownSignature } from './payload.ts';
 

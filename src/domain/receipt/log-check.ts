@@ -4,7 +4,7 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY } from '../limits.ts';
 import { receiptLeafData } from '../transparency/leaves.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
-import type { ReceiptPayload } from './payload.ts';
+import { logOf, type ReceiptPayload } from './payload.ts';
 import type { Check, Primitives } from './verify.ts';
 
 export type LogFacts = {
@@ -35,7 +35,7 @@ export async function logCheck(
   const name = 'receipt_logged';
   if (payload === null) return { name, ok: false };
   if (log.proof === null) {
-    const { mmdSeconds } = payload.log ?? TRANSPARENCY;
+    const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
     const dueBy = payload.iat + Math.min(mmdSeconds, PATIENCE_SECONDS);
     if (payload.iat > log.now + PATIENCE_SECONDS)
       return { name, ok: false, details: { pending: false, dueBy, problem: 'future' } };
@@ -43,7 +43,7 @@ export async function logCheck(
     return { name, ok: pending, details: { pending, dueBy } };
   }
   const leafData = receiptLeafData(jws);
-  const expected = { leafData, origin: payload.log?.origin ?? null };
+  const expected = { leafData, origin: logOf(payload)?.origin ?? null };
   const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
   if (!verdict.ok) return { name, ok: false, details: { pending: false, problem: verdict.problem } };
   const { origin, size } = verdict.checkpoint;

@@ -1,7 +1,7 @@
 // Disclosures, opened: which of the receipt's commitments a text opens, and to what. What a payer hands to a third party
 // proves itself; nobody is asked.
 import { fromBase64url, fromUtf8, sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
-import { parsedJson } from '../parsed-json.ts';
+import { parsedJson } from '../canonical-json.ts';
 import type { ReceiptPayload } from './payload.ts';
 
 export type OpenedDisclosure =

@@ -1,7 +1,7 @@
 // What a receipt's signature covers: one payload schema for each version, and how a job becomes one.
 import { type Static, Type } from '@sinclair/typebox';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
-import { canonicalJson, type Json } from '../canonical-json.ts';
+import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
 import {
   Commitment,
   ErrorCategory,
@@ -15,78 +15,83 @@ import {
 } from '../event-fields.ts';
 import type { AttemptMade } from '../job/events.ts';
 import type { CompletedJob } from '../job/state.ts';
-import { parsedJson } from '../parsed-json.ts';
 import { shapeCheck } from '../shape-check.ts';
 
 const Commitments = Type.Array(Commitment);
 const Outcome = Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]);
 const HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 
-export const ReceiptPayload = Type.Object(
-  {
-    v: Type.Literal(1),
-    receiptId: Type.String(),
-    jobId: Type.String(),
-    decisionId: Nullable(Type.String()),
-    decisionHash: Nullable(Type.String()),
-    /** Seconds since the Unix epoch (RFC 7519 NumericDate). */
-    iat: Type.Integer({ minimum: 0 }),
-    mode: Mode,
-    payment: Nullable(PaymentFacts),
-    request: Type.Object({ method: Method, _sd: Commitments }, strict),
-    attempts: Type.Array(
-      Type.Object(
-        {
-          n: Type.Integer({ minimum: 1, maximum: 3 }),
-          startedAt: Type.String(),
-          endedAt: Type.String(),
-          phase: Phase,
-          sent: Sent,
-          outcome: Outcome,
-          status: HttpStatus,
-          errorCategory: Nullable(ErrorCategory),
-          tlsVersion: Nullable(Type.String()),
-          /** Present and true where EGRESS_ALLOW_CIDRS let a non-public address through. */
-          exempted: Type.Optional(Type.Literal(true)),
-          _sd: Commitments,
-        },
-        strict,
-      ),
-    ),
-    outcome: Type.Object(
+const members = {
+  receiptId: Type.String(),
+  jobId: Type.String(),
+  decisionId: Nullable(Type.String()),
+  decisionHash: Nullable(Type.String()),
+  /** Seconds since the Unix epoch (RFC 7519 NumericDate). */
+  iat: Type.Integer({ minimum: 0 }),
+  mode: Mode,
+  payment: Nullable(PaymentFacts),
+  request: Type.Object({ method: Method, _sd: Commitments }, strict),
+  attempts: Type.Array(
+    Type.Object(
       {
-        status: Outcome,
-        responseStatus: HttpStatus,
+        n: Type.Integer({ minimum: 1, maximum: 3 }),
+        startedAt: Type.String(),
+        endedAt: Type.String(),
+        phase: Phase,
+        sent: Sent,
+        outcome: Outcome,
+        status: HttpStatus,
         errorCategory: Nullable(ErrorCategory),
-        responseBytes: Nullable(Type.Integer({ minimum: 0 })),
-        truncated: Type.Boolean(),
+        tlsVersion: Nullable(Type.String()),
+        /** Present and true where EGRESS_ALLOW_CIDRS let a non-public address through. */
+        exempted: Type.Optional(Type.Literal(true)),
         _sd: Commitments,
       },
       strict,
     ),
-    stream: Type.Object(
-      {
-        id: Type.String(),
-        /** Revision of JobCompleted, decimal. */
-        revision: Type.String({ pattern: '^\\d+$' }),
-        /** base64url of 32 bytes, see chain.ts. */
-        chain: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
-      },
-      strict,
-    ),
-    /** The transparency log that the receipt will be in, and how soon; absent in receipts of before there was one. */
-    log: Type.Optional(
-      Type.Object(
-        { origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) },
-        strict,
-      ),
-    ),
-  },
+  ),
+  outcome: Type.Object(
+    {
+      status: Outcome,
+      responseStatus: HttpStatus,
+      errorCategory: Nullable(ErrorCategory),
+      responseBytes: Nullable(Type.Integer({ minimum: 0 })),
+      truncated: Type.Boolean(),
+      _sd: Commitments,
+    },
+    strict,
+  ),
+  stream: Type.Object(
+    {
+      id: Type.String(),
+      /** Revision of JobCompleted, decimal. */
+      revision: Type.String({ pattern: '^\\d+$' }),
+      /** base64url of 32 bytes, see chain.ts. */
+      chain: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+    },
+    strict,
+  ),
+};
+
+/** The transparency log that the receipt will be in, and within how many seconds of `iat`. */
+export const ReceiptLog = Type.Object(
+  { origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) },
   strict,
 );
+export type ReceiptLog = Static<typeof ReceiptLog>;
+
+/** Version 1 names no transparency log; version 2 always does. A released version never changes. */
+export const ReceiptPayload = Type.Union([
+  Type.Object({ v: Type.Literal(1), ...members }, strict),
+  Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict),
+]);
 export type ReceiptPayload = Static<typeof ReceiptPayload>;
+export const RECEIPT_VERSIONS = [1, 2] as const;
 
 export const isReceiptPayload = shapeCheck(ReceiptPayload);
+
+/** The transparency log that the receipt names; null if it names none. */
+export const logOf = (payload: ReceiptPayload): ReceiptLog | null => (payload.v === 2 ? payload.log : null);
 
 export type ReceiptFacts = {
   readonly receiptId: string;
@@ -95,16 +100,12 @@ export type ReceiptFacts = {
   readonly log: ReceiptLog | null;
 };
 
-/** What a receipt says of the transparency log: its origin, and within how many seconds of `iat` it is in it. */
-export type ReceiptLog = NonNullable<ReceiptPayload['log']>;
-
 export function receiptPayload(
   job: Pick<CompletedJob, 'started' | 'attempts' | 'completed'>,
   facts: ReceiptFacts,
 ): ReceiptPayload {
   const { started, attempts, completed } = job;
-  return {
-    v: 1,
+  const payload = {
     receiptId: facts.receiptId,
     jobId: started.jobId,
     decisionId: started.decisionId,
@@ -123,8 +124,8 @@ export function receiptPayload(
       _sd: present([completed.responseCommitment]),
     },
     stream: facts.stream,
-    ...(facts.log === null ? {} : { log: facts.log }),
   };
+  return facts.log === null ? { v: 1, ...payload } : { v: 2, ...payload, log: facts.log };
 }
 
 /** What the receipt says of one attempt; the verifier compares with the same projection of the recorded event. */

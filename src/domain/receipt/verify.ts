@@ -13,6 +13,7 @@ import {
   parseJws,
   payloadIn,
   RECEIPT_TYPE,
+  RECEIPT_VERSIONS,
   type ReceiptPayload,
   receiptAttempt,
 } from './payload.ts';
@@ -169,7 +170,7 @@ function versionCheck(jws: ParsedJws | null, payload: ReceiptPayload | null): Ch
   return {
     name: 'payload_version_supported',
     ok: payload !== null,
-    details: { supported: [1], receipt: shown },
+    details: { supported: RECEIPT_VERSIONS, receipt: shown },
   };
 }
 

@@ -1,55 +1,83 @@
 // Events of the signing keys, `keys-relay`, and of the transparency log, `log-receipts`.
 import { type Static, Type } from '@sinclair/typebox';
-import { Commitment, Hex, Instant, Nullable, strict, Text, V1 } from '#src/domain/event-fields.ts';
+import {
+  Commitment,
+  declareEvent,
+  type EventData,
+  Hex,
+  Instant,
+  Nullable,
+  strict,
+  Text,
+  V1,
+} from '#src/domain/event-fields.ts';
 
 export const KeyPurpose = Type.Union([Type.Literal('receipt'), Type.Literal('checkpoint')]);
 export type KeyPurpose = Static<typeof KeyPurpose>;
 
-export const SigningKeyActivated = Type.Object(
-  {
-    v: V1,
-    /** RFC 7638 thumbprint. */
-    keyId: Commitment,
-    purpose: KeyPurpose,
-    alg: Type.Literal('EdDSA'),
-    /** The public key: 32 bytes, base64url (RFC 8037). */
-    x: Commitment,
-    /** HMAC of a constant under the HMAC secret: a process with another secret refuses to start. */
-    secretCheck: Hex,
-    activatedAt: Instant,
+export const SigningKeyActivated = declareEvent({
+  stream: 'keys',
+  time: 'activatedAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        /** RFC 7638 thumbprint. */
+        keyId: Commitment,
+        purpose: KeyPurpose,
+        alg: Type.Literal('EdDSA'),
+        /** The public key: 32 bytes, base64url (RFC 8037). */
+        x: Commitment,
+        /** HMAC of a constant under the HMAC secret: a process with another secret refuses to start. */
+        secretCheck: Hex,
+        activatedAt: Instant,
+      },
+      strict,
+    ),
   },
-  strict,
-);
-export type SigningKeyActivated = Static<typeof SigningKeyActivated>;
+});
+export type SigningKeyActivated = EventData<typeof SigningKeyActivated>;
 
-export const SigningKeyRetired = Type.Object(
-  {
-    v: V1,
-    keyId: Commitment,
-    reason: Type.Union([Type.Literal('rotated'), Type.Literal('retired'), Type.Literal('compromised')]),
-    /** No receipt issued later verifies. */
-    effectiveAt: Instant,
-    /** From when on nothing signed by it is trusted; null unless compromised. */
-    compromisedAt: Nullable(Instant),
-    retiredAt: Instant,
+export const SigningKeyRetired = declareEvent({
+  stream: 'keys',
+  time: 'retiredAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        keyId: Commitment,
+        reason: Type.Union([Type.Literal('rotated'), Type.Literal('retired'), Type.Literal('compromised')]),
+        /** No receipt issued later verifies. */
+        effectiveAt: Instant,
+        /** From when on nothing signed by it is trusted; null unless compromised. */
+        compromisedAt: Nullable(Instant),
+        retiredAt: Instant,
+      },
+      strict,
+    ),
   },
-  strict,
-);
-export type SigningKeyRetired = Static<typeof SigningKeyRetired>;
+});
+export type SigningKeyRetired = EventData<typeof SigningKeyRetired>;
 
 /** A signed note over the transparency log's tree head (C2SP tlog-checkpoint). */
-export const CheckpointSigned = Type.Object(
-  {
-    v: V1,
-    origin: Text,
-    /** Leaves, decimal. */
-    size: Type.String({ pattern: '^\\d+$' }),
-    /** RFC 6962 root, base64. */
-    root: Text,
-    keyId: Commitment,
-    note: Text,
-    signedAt: Instant,
+export const CheckpointSigned = declareEvent({
+  stream: 'receiptLog',
+  time: 'signedAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        origin: Text,
+        /** Leaves, decimal. */
+        size: Type.String({ pattern: '^\\d+$' }),
+        /** RFC 6962 root, base64. */
+        root: Text,
+        keyId: Commitment,
+        note: Text,
+        signedAt: Instant,
+      },
+      strict,
+    ),
   },
-  strict,
-);
-export type CheckpointSigned = Static<typeof CheckpointSigned>;
+});
+export type CheckpointSigned = EventData<typeof CheckpointSigned>;

@@ -56,7 +56,7 @@ export const ExecutionResponse = Closed({
 });
 type ExecutionResponse = typeof ExecutionResponse.static;
 
-const { recommendation, confidence } = DecisionRecorded.properties;
+const { recommendation, confidence } = DecisionRecorded.versions[2].properties;
 
 export const GuidedResponse = Closed({
   ...ExecutionResponse.properties,

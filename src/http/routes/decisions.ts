@@ -40,7 +40,7 @@ const RULES = {
 };
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
-  DecisionRecorded.properties;
+  DecisionRecorded.versions[2].properties;
 const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = facts.properties;
 
 const shared = {

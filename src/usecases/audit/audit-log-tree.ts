@@ -4,7 +4,7 @@ import type { Fault, Place } from '#src/domain/audit/event-location.ts';
 import { fitFault, judgeCheckpoint, unseemlyFaults } from '#src/domain/audit/judge-checkpoint.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
-import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
@@ -63,8 +63,9 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     }
   }
 
-  function promiseFaults({ iat, log }: ReceiptPayload): readonly Fault[] {
-    const promised = log?.origin ?? null;
+  function promiseFaults(payload: ReceiptPayload): readonly Fault[] {
+    const { iat } = payload;
+    const promised = logOf(payload)?.origin ?? null;
     if (promised === origin) return [];
     if (promised === null) {
       // Whoever signs learns within seconds that there is a log, unless it is of an older version that is on its way out.
@@ -98,7 +99,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     async leaf(place, event, payload) {
       const data = leafData(event);
       if (data === null) return [];
-      const promise = payload?.log ?? null;
+      const promise = payload && logOf(payload);
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
       leaves.put(String(tree.size), { ...place, due });
       await tree.append(data);

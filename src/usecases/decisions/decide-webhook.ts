@@ -50,7 +50,7 @@ export async function decideWebhook(
   const facts = factsOf(deps, read, verdict, market);
   const now = deps.clock.now();
   const decision: DecisionRecorded = {
-    v: 1,
+    v: 2,
     decisionId: makeId('dec', deps.entropy.bytes(16)),
     ...recommend(facts, policy),
     actionHash: actionHash(read.request, deps.keyedHash),
@@ -85,6 +85,7 @@ function factsOf(
     method: request.method,
     idempotencyKeyPresent: request.idempotencyKey !== null,
     strippedHeaders: headers.stripped.length,
+    measured: true,
   };
 }
 

@@ -1,7 +1,7 @@
 // Which payments an operator has to look after, from the log alone, read once from its beginning.
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, PAYMENT_TYPES, type PaymentEvent } from '#src/domain/events.ts';
+import { type DomainEvent, type PaymentEvent, typesIn } from '#src/domain/events.ts';
 import {
   evolveEntry,
   type LedgerEntry,
@@ -28,11 +28,7 @@ export type OpenPayment = {
   readonly since: string;
 };
 
-const TYPES = [
-  ...PAYMENT_TYPES,
-  'JobStarted',
-  'JobCompleted',
-] as const satisfies readonly LedgerEvent['type'][];
+const TYPES = [...typesIn('payment'), 'JobStarted', 'JobCompleted'];
 
 const PAGE = 512;
 

@@ -413,11 +413,21 @@ function hasLoneSurrogate(text) {
     return false;
   return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text);
 }
+function parsedJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return;
+  }
+}
 function isArray(value) {
   return Array.isArray(value);
 }
 
 // src/domain/event-fields.ts
+function declareEvent(declaration) {
+  return declaration;
+}
 var strict = { additionalProperties: false };
 var Nullable = (schema) => Type.Union([schema, Type.Null()]);
 var V1 = Type.Literal(1);
@@ -478,21 +488,11 @@ var RequestCommitments = Type.Object({
   idempotency_key: Nullable(Commitment)
 }, strict);
 
-// src/domain/parsed-json.ts
-function parsedJson(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return;
-  }
-}
-
 // src/domain/receipt/payload.ts
 var Commitments = Type.Array(Commitment);
 var Outcome = Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]);
 var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
-var ReceiptPayload = Type.Object({
-  v: Type.Literal(1),
+var members = {
   receiptId: Type.String(),
   jobId: Type.String(),
   decisionId: Nullable(Type.String()),
@@ -526,10 +526,16 @@ var ReceiptPayload = Type.Object({
     id: Type.String(),
     revision: Type.String({ pattern: "^\\d+$" }),
     chain: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" })
-  }, strict),
-  log: Type.Optional(Type.Object({ origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) }, strict))
-}, strict);
+  }, strict)
+};
+var ReceiptLog = Type.Object({ origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) }, strict);
+var ReceiptPayload = Type.Union([
+  Type.Object({ v: Type.Literal(1), ...members }, strict),
+  Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict)
+]);
+var RECEIPT_VERSIONS = [1, 2];
 var isReceiptPayload = shapeCheck(ReceiptPayload);
+var logOf = (payload) => payload.v === 2 ? payload.log : null;
 function receiptAttempt(attempt) {
   return {
     n: attempt.number,
@@ -864,39 +870,22 @@ function readDisclosure(text) {
   return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
 }
 
-// src/domain/signing-keys/events.ts
-var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
-var SigningKeyActivated = Type.Object({
-  v: V1,
-  keyId: Commitment,
-  purpose: KeyPurpose,
-  alg: Type.Literal("EdDSA"),
-  x: Commitment,
-  secretCheck: Hex,
-  activatedAt: Instant
-}, strict);
-var SigningKeyRetired = Type.Object({
-  v: V1,
-  keyId: Commitment,
-  reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
-  effectiveAt: Instant,
-  compromisedAt: Nullable(Instant),
-  retiredAt: Instant
-}, strict);
-var CheckpointSigned = Type.Object({
-  v: V1,
-  origin: Text,
-  size: Type.String({ pattern: "^\\d+$" }),
-  root: Text,
-  keyId: Commitment,
-  note: Text,
-  signedAt: Instant
-}, strict);
-
 // src/domain/decision/events.ts
 var Reason = Type.Object({ code: Text, message: Text }, strict);
-var DecisionRecorded = Type.Object({
-  v: V1,
+var facts = {
+  price: Text,
+  network: Text,
+  payTo: Nullable(Text),
+  trustScore: Nullable(Type.Number()),
+  recentFailureRate: Type.Number(),
+  recentFinishedJobs: Count,
+  policyVerdict: Text,
+  method: Method,
+  idempotencyKeyPresent: Type.Boolean(),
+  strippedHeaders: Count
+};
+var decision = (v, of) => Type.Object({
+  v,
   decisionId: Text,
   recommendation: Type.Union([
     Type.Literal("pay_and_execute"),
@@ -917,141 +906,260 @@ var DecisionRecorded = Type.Object({
     minTrustScore: Type.Number(),
     allowedNetworks: Nullable(Type.Array(Text))
   }, strict),
-  facts: Type.Object({
-    price: Text,
-    network: Text,
-    payTo: Nullable(Text),
-    trustScore: Nullable(Type.Number()),
-    recentFailureRate: Type.Number(),
-    recentFinishedJobs: Count,
-    policyVerdict: Text,
-    method: Method,
-    idempotencyKeyPresent: Type.Boolean(),
-    strippedHeaders: Count
-  }, strict),
+  facts: of,
   createdAt: Instant,
   expiresAt: Instant
 }, strict);
+var version1 = decision(V1, Type.Object(facts, strict));
+var version2 = decision(Type.Literal(2), Type.Object({
+  ...facts,
+  measured: Type.Boolean()
+}, strict));
+var DecisionRecorded = declareEvent({
+  stream: "decision",
+  time: "createdAt",
+  versions: { 1: version1, 2: version2 },
+  upcast: {
+    1: (data) => ({
+      ...data,
+      v: 2,
+      facts: { ...data.facts, measured: true }
+    })
+  }
+});
 
 // src/domain/job/events.ts
-var JobStarted = Type.Object({
-  v: V1,
-  jobId: Text,
-  mode: Mode,
-  route: Route,
-  method: Method,
-  fingerprint: Hex,
-  payment: Nullable(PaymentFacts),
-  paymentStream: Nullable(Text),
-  claimStream: Nullable(Text),
-  decisionId: Nullable(Text),
-  decisionHash: Nullable(Hex),
-  attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
-  backoffMs: Count,
-  timeoutMs: Count,
-  leaseMs: Count,
-  owner: Text,
-  commitments: RequestCommitments,
-  startedAt: Instant
-}, strict);
-var AttemptMade = Type.Object({
-  v: V1,
-  jobId: Text,
-  number: Type.Integer({ minimum: 1, maximum: 3 }),
-  startedAt: Instant,
-  endedAt: Instant,
-  phase: Phase,
-  sent: Sent,
-  outcome: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
-  status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-  errorCategory: Nullable(ErrorCategory),
-  timings: Timings,
-  tlsVersion: Nullable(Text),
-  exempted: Type.Boolean(),
-  leafCommitment: Nullable(Commitment),
-  addressCommitment: Nullable(Commitment),
-  retryAfterMs: Nullable(Count),
-  willRetry: Type.Boolean(),
-  waitMs: Nullable(Count)
-}, strict);
-var JobCompleted = Type.Object({
-  v: V1,
-  jobId: Text,
-  decisionId: Nullable(Text),
-  status: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
-  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
-  responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-  errorCategory: Nullable(ErrorCategory),
-  responseBytes: Nullable(Count),
-  truncated: Type.Boolean(),
-  responseCommitment: Nullable(Commitment),
-  closedBy: Type.Union([Type.Literal("owner"), Type.Literal("recovery")]),
-  completedAt: Instant
-}, strict);
-var ReceiptSigned = Type.Object({
-  v: V1,
-  jobId: Text,
-  decisionId: Nullable(Text),
-  receiptId: Text,
-  keyId: Text,
-  jws: Text,
-  signedAt: Instant
-}, strict);
+var JobStarted = declareEvent({
+  stream: "job",
+  time: "startedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      mode: Mode,
+      route: Route,
+      method: Method,
+      fingerprint: Hex,
+      payment: Nullable(PaymentFacts),
+      paymentStream: Nullable(Text),
+      claimStream: Nullable(Text),
+      decisionId: Nullable(Text),
+      decisionHash: Nullable(Hex),
+      attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
+      backoffMs: Count,
+      timeoutMs: Count,
+      leaseMs: Count,
+      owner: Text,
+      commitments: RequestCommitments,
+      startedAt: Instant
+    }, strict)
+  }
+});
+var AttemptMade = declareEvent({
+  stream: "job",
+  time: "endedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      number: Type.Integer({ minimum: 1, maximum: 3 }),
+      startedAt: Instant,
+      endedAt: Instant,
+      phase: Phase,
+      sent: Sent,
+      outcome: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
+      status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+      errorCategory: Nullable(ErrorCategory),
+      timings: Timings,
+      tlsVersion: Nullable(Text),
+      exempted: Type.Boolean(),
+      leafCommitment: Nullable(Commitment),
+      addressCommitment: Nullable(Commitment),
+      retryAfterMs: Nullable(Count),
+      willRetry: Type.Boolean(),
+      waitMs: Nullable(Count)
+    }, strict)
+  }
+});
+var JobCompleted = declareEvent({
+  stream: "job",
+  time: "completedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      decisionId: Nullable(Text),
+      status: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
+      attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+      responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+      errorCategory: Nullable(ErrorCategory),
+      responseBytes: Nullable(Count),
+      truncated: Type.Boolean(),
+      responseCommitment: Nullable(Commitment),
+      closedBy: Type.Union([Type.Literal("owner"), Type.Literal("recovery")]),
+      completedAt: Instant
+    }, strict)
+  }
+});
+var ReceiptSigned = declareEvent({
+  stream: "job",
+  time: "signedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      decisionId: Nullable(Text),
+      receiptId: Text,
+      keyId: Text,
+      jws: Text,
+      signedAt: Instant
+    }, strict)
+  }
+});
 
 // src/domain/payment/events.ts
-var PaymentReserved = Type.Object({
-  v: V1,
-  jobId: Text,
-  fingerprint: Hex,
-  scheme: Text,
-  network: Text,
-  asset: Text,
-  amount: Type.String({ pattern: "^\\d+$" }),
-  payTo: Text,
-  payer: Text,
-  nonce: Text,
-  validBefore: Type.String({ pattern: "^\\d+$" }),
-  payloadHash: Hex,
-  x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
-  owner: Text,
-  reservedAt: Instant
-}, strict);
-var PaymentSettled = Type.Object({
-  v: V1,
-  jobId: Text,
-  transaction: Nullable(Text),
-  evidence: Type.Union([
-    Type.Literal("facilitator"),
-    Type.Literal("nonce_consumed"),
-    Type.Literal("chain"),
-    Type.Literal("operator")
-  ]),
-  settledAt: Instant
-}, strict);
-var PaymentRejected = Type.Object({
-  v: V1,
-  jobId: Text,
-  reason: Text,
-  evidence: Type.Union([Type.Literal("facilitator"), Type.Literal("chain"), Type.Literal("operator")]),
-  rejectedAt: Instant
-}, strict);
-var PaymentReleased = Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict);
-var SettlementUnknown = Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict);
-var SettlementRetried = Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict);
-var IdempotencyKeyClaimed = Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict);
-var IdempotencyKeyReleased = Type.Object({
-  v: V1,
-  jobId: Text,
-  reason: Type.Union([
-    Type.Literal("payment_rejected"),
-    Type.Literal("payment_released"),
-    Type.Literal("retention_over")
-  ]),
-  releasedAt: Instant
-}, strict);
+var PaymentReserved = declareEvent({
+  stream: "payment",
+  time: "reservedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      fingerprint: Hex,
+      scheme: Text,
+      network: Text,
+      asset: Text,
+      amount: Type.String({ pattern: "^\\d+$" }),
+      payTo: Text,
+      payer: Text,
+      nonce: Text,
+      validBefore: Type.String({ pattern: "^\\d+$" }),
+      payloadHash: Hex,
+      x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+      owner: Text,
+      reservedAt: Instant
+    }, strict)
+  }
+});
+var PaymentSettled = declareEvent({
+  stream: "payment",
+  time: "settledAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      transaction: Nullable(Text),
+      evidence: Type.Union([
+        Type.Literal("facilitator"),
+        Type.Literal("nonce_consumed"),
+        Type.Literal("chain"),
+        Type.Literal("operator")
+      ]),
+      settledAt: Instant
+    }, strict)
+  }
+});
+var PaymentRejected = declareEvent({
+  stream: "payment",
+  time: "rejectedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      reason: Text,
+      evidence: Type.Union([Type.Literal("facilitator"), Type.Literal("chain"), Type.Literal("operator")]),
+      rejectedAt: Instant
+    }, strict)
+  }
+});
+var PaymentReleased = declareEvent({
+  stream: "payment",
+  time: "releasedAt",
+  versions: { 1: Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict) }
+});
+var SettlementUnknown = declareEvent({
+  stream: "payment",
+  time: "unknownAt",
+  versions: { 1: Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict) }
+});
+var SettlementRetried = declareEvent({
+  stream: "payment",
+  time: "retriedAt",
+  versions: { 1: Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict) }
+});
+var IdempotencyKeyClaimed = declareEvent({
+  stream: "claim",
+  time: "claimedAt",
+  versions: {
+    1: Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict)
+  }
+});
+var IdempotencyKeyReleased = declareEvent({
+  stream: "claim",
+  time: "releasedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      reason: Type.Union([
+        Type.Literal("payment_rejected"),
+        Type.Literal("payment_released"),
+        Type.Literal("retention_over")
+      ]),
+      releasedAt: Instant
+    }, strict)
+  }
+});
+
+// src/domain/signing-keys/events.ts
+var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
+var SigningKeyActivated = declareEvent({
+  stream: "keys",
+  time: "activatedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      keyId: Commitment,
+      purpose: KeyPurpose,
+      alg: Type.Literal("EdDSA"),
+      x: Commitment,
+      secretCheck: Hex,
+      activatedAt: Instant
+    }, strict)
+  }
+});
+var SigningKeyRetired = declareEvent({
+  stream: "keys",
+  time: "retiredAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      keyId: Commitment,
+      reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
+      effectiveAt: Instant,
+      compromisedAt: Nullable(Instant),
+      retiredAt: Instant
+    }, strict)
+  }
+});
+var CheckpointSigned = declareEvent({
+  stream: "receiptLog",
+  time: "signedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      origin: Text,
+      size: Type.String({ pattern: "^\\d+$" }),
+      root: Text,
+      keyId: Commitment,
+      note: Text,
+      signedAt: Instant
+    }, strict)
+  }
+});
 
 // src/domain/events.ts
-var EVENT_SCHEMAS = {
+var EVENTS = {
   JobStarted,
   AttemptMade,
   JobCompleted,
@@ -1069,14 +1177,19 @@ var EVENT_SCHEMAS = {
   SigningKeyRetired,
   CheckpointSigned
 };
+var EVENT_TYPES = Object.keys(EVENTS);
 
 // src/domain/event-codec.ts
-var checks = new Map(Object.entries(EVENT_SCHEMAS).map(([type, schema]) => [type, shapeCheck(schema)]));
-function decodeEvent(recorded) {
-  const fits = checks.get(recorded.type);
-  if (fits?.(recorded.data) !== true)
+var versions = new Map(EVENT_TYPES.map((type) => {
+  const { versions, upcast = {} } = EVENTS[type];
+  const read = Object.entries(versions).map(([v, schema]) => [Number(v), { fits: shapeCheck(schema), upcast: upcast[Number(v)] ?? null }]);
+  return [type, new Map(read)];
+}));
+function decodeEvent({ type, data }) {
+  const version = versions.get(type)?.get(data?.v);
+  if (version?.fits(data) !== true)
     return null;
-  return { type: recorded.type, data: recorded.data };
+  return { type, data: version.upcast === null ? data : version.upcast(data) };
 }
 
 // src/domain/signing-keys/keys.ts
@@ -1180,7 +1293,7 @@ async function logCheck(jws, payload, log, keys, primitives) {
   if (payload === null)
     return { name, ok: false };
   if (log.proof === null) {
-    const { mmdSeconds } = payload.log ?? TRANSPARENCY;
+    const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
     const dueBy = payload.iat + Math.min(mmdSeconds, PATIENCE_SECONDS);
     if (payload.iat > log.now + PATIENCE_SECONDS)
       return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
@@ -1188,7 +1301,7 @@ async function logCheck(jws, payload, log, keys, primitives) {
     return { name, ok: pending, details: { pending, dueBy } };
   }
   const leafData = receiptLeafData(jws);
-  const expected = { leafData, origin: payload.log?.origin ?? null };
+  const expected = { leafData, origin: logOf(payload)?.origin ?? null };
   const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
   if (!verdict.ok)
     return { name, ok: false, details: { pending: false, problem: verdict.problem } };
@@ -1271,7 +1384,7 @@ function versionCheck(jws, payload) {
   return {
     name: "payload_version_supported",
     ok: payload !== null,
-    details: { supported: [1], receipt: shown }
+    details: { supported: RECEIPT_VERSIONS, receipt: shown }
   };
 }
 var isWhole = (commitments) => (commitments.length === 4 || commitments.length === 5) && new Set(commitments).size === commitments.length;
@@ -1434,8 +1547,9 @@ async function verifyProof(proof, options) {
   const document = documentOf(options.receipt);
   if (document.kind === null)
     return { ok: false, problem: "receipt" };
+  const payload = payloadOf(document.jws);
   const leafData = receiptLeafData(document.jws);
-  const origin = payloadOf(document.jws)?.log?.origin ?? null;
+  const origin = payload === null ? null : logOf(payload)?.origin ?? null;
   const verdict = await verifyTlogProof(text, { leafData, origin }, keys, webPrimitives);
   if (!verdict.ok)
     return verdict;

@@ -1,7 +1,8 @@
 // On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
 // itself. What the server wrote on the page is left as it is.
+
+import { parsedJson } from '../../domain/canonical-json.ts';
 import { toBase64 } from '../../domain/encoding.ts';
-import { parsedJson } from '../../domain/parsed-json.ts';
 import { CHECK_WORDS } from '../../domain/receipt/check-labels.ts';
 import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
@@ -56,7 +57,7 @@ async function examine(at: Addresses): Promise<Found> {
   const rows = alone.checks.map(rowOf);
   // Asked only where the relay says that the log has it, so that a young receipt is no error in the browser's console.
   const logged = checkpointIn(answer);
-  if (!logged && !alone.payload?.log && !keepsLog(keys)) return { report: alone, rows };
+  if (!logged && alone.payload?.v !== 2 && !keepsLog(keys)) return { report: alone, rows };
   let proof: string | null;
   try {
     proof = logged ? await fetched(at.proof) : null;

@@ -2,13 +2,13 @@
 import { DISCLOSURE_WORDS, NOT_OPENED } from '../../domain/receipt/check-labels.ts';
 import type { Difference } from '../../domain/receipt/document.ts';
 import type { OpenedDisclosure } from '../../domain/receipt/open-disclosures.ts';
-import type { ReceiptPayload } from '../../domain/receipt/payload.ts';
+import { logOf, type ReceiptPayload } from '../../domain/receipt/payload.ts';
 import { statementOf } from '../../domain/receipt/statement.ts';
 import { code, element, factList } from './dom.ts';
 
 /** Only of a receipt whose signature verified: unsigned words beside a failure would be read as facts. */
 export function statement(payload: ReceiptPayload): HTMLElement {
-  const { jobId, iat, request, attempts, outcome, log } = payload;
+  const { jobId, iat, request, attempts, outcome } = payload;
   const { answer, payment } = statementOf(payload);
   return factList([
     ['Job', code(jobId)],
@@ -16,7 +16,7 @@ export function statement(payload: ReceiptPayload): HTMLElement {
     ['Call', `${request.method}, ${outcome.status}, ${answer}`],
     ['Attempts', String(attempts.length)],
     ['Payment', payment],
-    ['Transparency log', log === undefined ? 'none named' : log.origin],
+    ['Transparency log', logOf(payload)?.origin ?? 'none named'],
   ]);
 }
 

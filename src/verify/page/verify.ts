@@ -1,6 +1,6 @@
 // On the page where anyone verifies a receipt: what is pasted, dropped or chosen stays in the page, and is checked here.
 
-import { parsedJson } from '../../domain/parsed-json.ts';
+import { parsedJson } from '../../domain/canonical-json.ts';
 import { noProofIn, readReceiptDocument } from '../../domain/receipt/document.ts';
 import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';

@@ -120,6 +120,13 @@ test('no trust score is no warning, however much is asked, and a reason says so 
   }
 });
 
+test('without the read models trust is unknown: a warning says so, and nothing is said of recent failures', () => {
+  const unmeasured = { measured: false, trustScore: null, recentFailureRate: 0, recentFinishedJobs: 0 };
+  const { recommendation, warnings, reasons } = recommended({ facts: unmeasured });
+  assert.deepEqual([recommendation, codes(warnings)], ['manual_review', ['trust_unknown']]);
+  assert.ok(!codes(reasons).some((code) => /^(?:recent|trust_score)_/.test(code)));
+});
+
 test('everything at once: blocking before warnings, each in the order of the checks, none lost', () => {
   const answer = recommended({
     facts: {
@@ -168,6 +175,7 @@ const anyFacts: fc.Arbitrary<DecisionFacts> = fc.record({
   method: fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE'),
   idempotencyKeyPresent: fc.boolean(),
   strippedHeaders: fc.nat(3),
+  measured: fc.boolean(),
 });
 const anyPolicy: fc.Arbitrary<BuyerPolicy> = fc.record({
   maxPriceUsd: fc.option(usd),

@@ -30,7 +30,7 @@ async function logged(jws: string, log = smallLog()): Promise<SmallLog> {
 /** `promise` null: a receipt of before there was a log. */
 async function given({ promise = promised as ReceiptLog | null, log = smallLog() } = {}) {
   const payload = await payloadOf();
-  const jws = await signed({ ...payload, ...(promise && { log: promise }) }, key);
+  const jws = await signed(promise === null ? payload : { ...payload, v: 2, log: promise }, key);
   const grown = await logged(jws, log);
   type When = { readonly proof: string | null; readonly now?: number };
   async function judged({ proof, now = iat + 10 }: When, keys = [log.key.record]) {

@@ -110,7 +110,7 @@ describe('the order of the record', () => {
   });
   for (const [what, change] of [
     ['unknown type', { type: 'JobPaused' }],
-    ['unknown version', { data: { ...of('DecisionRecorded').data, v: 2 } }],
+    ['unknown version', { data: { ...of('DecisionRecorded').data, v: 3 } }],
     ['other shape', { data: { ...of('DecisionRecorded').data, confidence: 'none' } }],
   ] as const) {
     finds(

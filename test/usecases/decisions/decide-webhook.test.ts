@@ -48,6 +48,7 @@ test('a sound action of a sound service: pay_and_execute, for 24 hours from now'
     method: 'POST',
     idempotencyKeyPresent: true,
     strippedHeaders: 0,
+    measured: true,
   });
   assert.deepEqual(decision.buyerPolicy, {
     maxPriceUsd: null,
@@ -76,6 +77,7 @@ test('the facts are those of the action, of the offer and of the read models', a
     method: 'DELETE',
     idempotencyKeyPresent: false,
     strippedHeaders: 2,
+    measured: true,
   });
 });
 

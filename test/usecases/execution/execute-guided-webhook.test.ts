@@ -247,7 +247,7 @@ test('a decision that cannot be read is a fault of ours, and approves nothing', 
   const it = world();
   const { decisionId } = decisionRecorded().data;
   const stream = `decision-${decisionId}`;
-  const data = { ...decisionRecorded().data, v: 2 };
+  const data = { ...decisionRecorded().data, v: 3 };
   await it.log.append(stream, 'no_stream', [
     { id: crypto.randomUUID(), type: 'DecisionRecorded', data, metadata: {} },
   ]);

@@ -1,8 +1,0 @@
-/** undefined for what is no JSON, which no JSON means. */
-export function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
