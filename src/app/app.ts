@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
-import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { Config } from '#src/config.ts';
 import { isInside } from '#src/domain/destination/addresses.ts';
@@ -136,7 +135,6 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const offer = { ...settings.offer, payTo: config.x402?.payTo ?? null };
   const deciding = { ...judging, log, clock, entropy, logger, ending, keyedHash, market, offer };
   const handingOff = { ...judging, clock, entropy };
-  const previewing = { ...judging, clock, calendar: temporalCalendar() };
 
   const readState = stateReader({
     clock,
@@ -157,7 +155,10 @@ export async function wireApp(parts: AppParts): Promise<App> {
     decide: (input) => decideWebhook(deciding, input),
     checkPolicy: ({ request }) => checkPolicy(judging, request, payer),
     handOffBrowser: (request) => handOffBrowser(handingOff, request),
-    previewSchedule: (request) => previewSchedule(previewing, request),
+    async previewSchedule(request) {
+      const { temporalCalendar } = await import('#src/adapters/calendar/temporal.ts');
+      return previewSchedule({ ...judging, clock, calendar: temporalCalendar() }, request);
+    },
     reads: reads.reads,
     verifyJob: reads.verifyJob,
     verifyReceipt: reads.verifyReceipt,
