@@ -27,7 +27,7 @@ export const ICO_TYPE = 'image/vnd.microsoft.icon';
 export const Text = Type.String();
 export const Texts = Type.Array(Text);
 export const Path = Type.String({
-  description: 'Path below the base address; `{id}` stands for an identifier.',
+  description: 'Path below the base address; `{id}` is replaced by an identifier.',
 });
 
 /** The members that every document begins with. */

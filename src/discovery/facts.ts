@@ -1,4 +1,4 @@
-// What the documents are made of beside the route table and the limits: how this deployment runs.
+// The facts of a deployment that documents are built from, beside the route table and the limits.
 
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import type { Mode, Route } from '#src/domain/event-fields.ts';
@@ -13,7 +13,7 @@ export type Facts = {
   readonly mode: Mode;
   /** What a call costs where payment is enforced. */
   readonly offer: Offer;
-  /** null: nobody is charged (demo mode). */
+  /** null in demo mode. */
   readonly askedFor: Readonly<Record<Route, AskedFor>> | null;
   readonly policyMode: PolicyMode;
   /** Calls of one payer to one target host; null where the mode has no quota. */
@@ -22,7 +22,7 @@ export type Facts = {
   readonly rateLimitPerMinute: number;
   /** Executions at the same time in one process. */
   readonly maxInFlight: number;
-  /** The longest that one question to the facilitator takes; null where nobody is charged. */
+  /** Time limit of one call of the facilitator; null in demo mode. */
   readonly facilitatorTimeoutMs: number | null;
   /** MCP protocol versions that the server speaks, the newest first. */
   readonly mcpVersions: readonly string[];
@@ -30,7 +30,7 @@ export type Facts = {
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
 };
 
-/** CAIP-2 to the name people know. */
+/** From CAIP-2 to the common name. */
 const NETWORK_NAMES: Readonly<Record<string, string>> = {
   'eip155:8453': 'Base',
   'eip155:84532': 'Base Sepolia',

@@ -28,7 +28,7 @@ export const PURPOSE =
 
 /**
  * `info.x-guidance`: at most 4000 characters, which directories put before an agent as they are. Paths, however long the
- * base address is: the document that it stands in names the server.
+ * base address is: the document that contains it names the server.
  */
 export function guidanceText(facts: Facts): string {
   const steps = callOrder(facts).map((step, i) => `${i + 1}. ${step}`);

@@ -1,10 +1,10 @@
-// The tools of the MCP server, once: a call of a tool is a call of its route. The HTTP room serves these and no others,
-// the manifest tells of them. Names and descriptions are for a model that chooses between the tools of many servers.
+// The tools of the MCP server, declared once: a call of a tool is a call of its route. Names and descriptions are for a
+// model that chooses between the tools of many servers.
 import { type Facts, networkName } from './facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from './guidance.ts';
 import { ROUTES, type RouteFacts } from './routes.ts';
 
-/** Prices are not in these words: `toolDescription` adds them. */
+/** `description`: without the price, which `toolDescription` adds. */
 export type ToolFacts = {
   readonly name: string;
   readonly title: string;
@@ -14,10 +14,10 @@ export type ToolFacts = {
   readonly paid: boolean;
 };
 
-type Told = Omit<ToolFacts, 'route' | 'paid'>;
+type Described = Omit<ToolFacts, 'route' | 'paid'>;
 
-const tool = <R extends RouteFacts, const T extends Told>(route: R, told: T) =>
-  ({ ...told, route, paid: route.paid }) as const;
+const tool = <R extends RouteFacts, const T extends Described>(route: R, described: T) =>
+  ({ ...described, route, paid: route.paid }) as const;
 
 export const MCP_TOOLS = [
   tool(ROUTES.execute, {
@@ -94,7 +94,7 @@ function priceWords({ askedFor, offer }: Facts): string {
   );
 }
 
-/** What a client tells its model of the server as a whole. */
+/** The instructions of `initialize`, which a client gives to its model. */
 export function serverInstructions(facts: Facts): string {
   return [
     'Makes one outbound HTTPS request for you and returns a signed receipt of the attempt, which anyone can verify. Use ' +

@@ -1,5 +1,4 @@
-// What is told of the two paid routes beyond the route table: bodies, and examples that fit the schemas the routes
-// enforce. It leaves prices to the configuration and envelopes to whoever publishes them.
+// The bodies of the two paid routes, with examples that fit the schemas the routes enforce. Prices are configuration.
 
 import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
 import type { Route } from '#src/domain/event-fields.ts';

@@ -4,13 +4,13 @@
 /** The tags of the operations, with their descriptions in the interface description. */
 export const TAGS = {
   execution: 'One outbound HTTPS request, executed at once and receipted. Paid where payment is enforced.',
-  policy: 'What can be asked before paying, free.',
+  policy: 'Checks and decisions before paying, free.',
   records:
     'What became of a job, its receipt and its decision. Target, headers, body and payer are never shown.',
   verification: 'Whether a receipt is genuine and agrees with its job, check by check.',
-  transparency: 'How the service does, for everybody: proofs, decisions, monitoring and trust, redacted.',
-  planning: 'Plans that nothing is executed of here: browser steps for another agent, schedules.',
-  discovery: 'Documents that tell of the service.',
+  transparency: 'Public figures of the service: proofs, decisions, monitoring and trust, redacted.',
+  planning: 'Plans: browser steps for another agent, schedules. Nothing is executed here.',
+  discovery: 'Documents about the service.',
   service: 'The service itself: MCP, health, a target to test against, this description.',
 } as const;
 
@@ -25,7 +25,7 @@ export type RouteFacts = {
   readonly description: string;
   /** Charged where payment is enforced. */
   readonly paid: boolean;
-  /** An operation of the interface description. Pages, well-known files and what operators ask for are not. */
+  /** An operation of the interface description. Pages, well-known files and operator routes are not. */
   readonly listed: boolean;
 };
 
@@ -121,7 +121,7 @@ const RECORDS = {
   proofPage: get('/proof/:jobOrReceiptId', {
     tag: 'verification',
     summary: 'Proof page',
-    description: 'A page for people on how a job or receipt stands, with every check.',
+    description: 'A page for people with the state of a job or receipt and every check.',
   }),
   proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof'),
   monitoring: get('/api/monitoring/executions', {
@@ -288,7 +288,7 @@ const PAGES = {
   verifyPage: aside('/verify', 'verification', 'Verify a receipt in your own browser'),
   verifyScript: aside('/verify.js', 'verification', 'The verifier that the pages run'),
   frontPage: aside('/', 'service', 'What this service is, for people'),
-  statusPage: aside('/status', 'transparency', 'How the service does, drawn'),
+  statusPage: aside('/status', 'transparency', 'Executions, failures, durations and lag as plots'),
   docsPage: aside('/docs', 'discovery', 'The interface description as a page'),
 };
 

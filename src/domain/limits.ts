@@ -19,6 +19,8 @@ const RATE_LIMITED = '429 rate_limited.';
 const KIB = 1024;
 const BODY_BYTES = 128 * KIB;
 const JSON_LEVELS = 64;
+// A constant, so that bundles of the verifier leave the table out.
+const MISMATCH_BLOCK_MS = 3_600_000;
 
 /** Limits in time that belong to no single request. */
 export const TIMES = {
@@ -27,7 +29,7 @@ export const TIMES = {
   /** A decision approves an execution for this long. */
   decisionValidMs: 24 * 3_600_000,
   /** A payment that reached `mismatchesPerPayment` answers only its own request for this long. */
-  mismatchBlockMs: 3_600_000,
+  mismatchBlockMs: MISMATCH_BLOCK_MS,
   /** Added to the longest possible run of a job to get its lease. */
   leaseMarginMs: 15_000,
   /** A job is recovered when its stream has not changed for its lease and this. */
@@ -191,7 +193,7 @@ export const LIMITS = {
     max: 3_600_000,
     unit: 'ms',
     meaning: 'From createdAt to expiresAt of a package.',
-    whenExceeded: 'Ask for a new one: nothing is kept here.',
+    whenExceeded: 'Request a new one: nothing is kept here.',
   },
   scheduleNextRuns: {
     max: 3,
@@ -238,20 +240,20 @@ export const LIMITS = {
   mismatchesPerPayment: {
     max: 10,
     unit: 'requests',
-    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${TIMES.mismatchBlockMs} ms.`,
+    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${MISMATCH_BLOCK_MS} ms.`,
     whenExceeded: '409 payment_reused.',
   },
   decisionsPerMinute: {
     // Each decision is a permanent event.
     max: 10,
     unit: 'decisions a minute',
-    meaning: 'Decisions asked for by one client address.',
+    meaning: 'Decisions of one client address.',
     whenExceeded: RATE_LIMITED,
   },
   decisionsPerDay: {
     max: 200,
     unit: 'decisions a day',
-    meaning: 'Decisions asked for by one client address.',
+    meaning: 'Decisions of one client address.',
     whenExceeded: RATE_LIMITED,
   },
   authorizationSeconds: {
@@ -268,7 +270,7 @@ export const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 /** Limits that are a multiple of a configured one. */
 export const FACTORS = {
-  /** The quota of a target host over all payers, in quotas of one payer: nobody can block a host for cents. */
+  /** The quota of a target host over all payers, in quotas of one payer, so that a host cannot be blocked for cents. */
   targetQuotaOfAllPayers: 10,
   /** Calls of the canary and messages to the MCP server, in calls of the other free routes. */
   generousRate: 10,

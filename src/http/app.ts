@@ -106,7 +106,7 @@ function routeGroups(deps: AppDeps, meter: ProcessMeter, route: Routed): readonl
     canaryRoutes(deps),
     documentRoutes(facts),
     mcpRoutes(deps, facts, route),
-    frontPageRoutes({ facts, reads, logger, clock }),
+    frontPageRoutes({ facts, reads, progress, logger, clock }),
     statusPageRoutes({ facts, progress, clock }, summaries),
     verifyPageRoutes({ facts, transparency, verifyScript }),
     transparencyRoutes(deps),

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { readConfig } from '#src/config.ts';
+import { longestRunMs } from '#src/domain/job/retry.ts';
+import { LIMITS, METHODS } from '#src/domain/limits.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
@@ -45,6 +47,27 @@ test('readme: every file of the project that it names exists', () => {
     named.map((path) => path.replace(/[/.]+$/, '')).filter((path) => !there(path)),
     [],
   );
+});
+
+test('readme: the limits in it are those that are enforced', () => {
+  const { urlLength, retryAttempts, retryBackoffMs, timeoutMs, idempotencyKeyLength, jsonDepth } = LIMITS;
+  const { requestBodyBytes, targetHeaders, targetHeaderBytes, inFlightPerPayer, perMinutePerPayer } = LIMITS;
+  const { decisionsPerMinute, decisionsPerDay, decideBodyBytes, answerWaitMs, policyDnsMs } = LIMITS;
+  const callMs = policyDnsMs.max + longestRunMs(retryAttempts.max, timeoutMs.max) + answerWaitMs.max;
+  const missing = [
+    `URL of at most ${urlLength.max} characters; ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1)};`,
+    `${retryAttempts.min} to ${retryAttempts.max} (default ${retryAttempts.default})`,
+    `backoff of ${retryBackoffMs.min} to ${retryBackoffMs.max} ms (default ${retryBackoffMs.default})`,
+    `${timeoutMs.min} to ${timeoutMs.max} ms (default ${timeoutMs.default})`,
+    `${requestBodyBytes.max / 1024} kB, JSON at most ${jsonDepth.max} deep`,
+    `${targetHeaders.max} headers of ${targetHeaderBytes.max / 1024} kB in all`,
+    `\`idempotencyKey\` of ${idempotencyKeyLength.min} to ${idempotencyKeyLength.max} characters`,
+    `${inFlightPerPayer.max} calls in flight, ${perMinutePerPayer.max} a minute`,
+    `${decisionsPerMinute.max} decisions (${decisionsPerDay.max} a day; ${decideBodyBytes.max / 1024} kB each)`,
+  ].filter((words) => !README.includes(words));
+  assert.deepEqual(missing, []);
+  const told = Number(/a call may take (\d+) s/.exec(README)?.[1]);
+  assert.ok(told * 1000 <= callMs && callMs <= (told + 5) * 1000, `${told} s and ${callMs} ms`);
 });
 
 test('readme: its variables are those that config.ts reads', () => {

@@ -20,7 +20,7 @@ import type { Service } from '#test/support/service.ts';
 const needs = needsAnvil();
 /** What follows the owner's 65 bytes, which the contract does not look at. */
 const ENDINGS = ['00', 'ab'.repeat(32), '1b'.repeat(300)] as const;
-/** LIMITS.contractWalletPerMinute.max */
+/** LIMITS.contractWalletPerMinute */
 const PACE = 5;
 
 /** Of a wallet: its address is no key's that anybody signs with. */

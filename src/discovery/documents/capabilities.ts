@@ -212,7 +212,7 @@ const DOES = [
   'Verifies receipts and jobs, and lets anyone verify a receipt offline with the published keys.',
   'Shows recent proofs, decisions, monitoring and trust publicly, redacted.',
   'Keeps a transparency log: public, append-only, of the hashes of all receipts, with proofs that anyone can check; unwitnessed yet.',
-  'Signs every outbound call, so that the target can tell who called.',
+  'Signs every outbound call, so that the target can verify who called.',
   'Packages browser steps and previews schedules, free.',
   'Speaks MCP: the same operations as tools, paid the same way.',
 ];
@@ -230,7 +230,7 @@ const doesNot = (facts: Facts): string[] => [
 
 const EXECUTION_RULES = [
   'An absent body sends none; null is sent as null. The body goes out as JSON, with content-type application/json unless you set one.',
-  'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * stands for every name that begins so).',
+  'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * means every name with that beginning).',
   'Success is a 2xx of the last attempt: 200. Anything else of the target is 502 with the whole execution response.',
   'Every attempt looks the host up again, checks the address and connects to exactly that one, with TLS 1.2 or newer and a verified certificate.',
   'The target gets webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks, Ed25519) and Idempotency-Key, the same id on every attempt; yours are forwarded instead where you set them.',
@@ -257,7 +257,7 @@ const IDEMPOTENCY_RULES = [
   'Same key and another request: 409 idempotency_conflict. First call still running: 409 idempotency_in_progress.',
   'Every field counts as the request: url, method, headers, body, retry, timeoutMs, key, route and decision.',
   'A payment is a key as well: presented again it replays or resumes its call, with another request it is 409 payment_reused. It never frees.',
-  'In demo mode all callers are one payer: choose keys that nobody else chooses.',
+  'In demo mode all callers are one payer: choose keys that no other caller chooses.',
 ];
 
 const DECISION_RULES = [
@@ -269,18 +269,18 @@ const DECISION_RULES = [
 const RECEIPT_RULES = [
   `An action counts as done only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
   'It names job, method, every attempt with phase, outcome and whether the request left, the outcome, the payment, and a hash chain over the recorded events.',
-  'URL, header names, bodies and key stand in it as salted commitments; the disclosures of the paid answer open them.',
+  'It contains URL, header names, bodies and key as salted commitments; the disclosures of the paid answer open them.',
   'A receipt is made for every job that began, failed and interrupted ones too.',
 ];
 
 const RETENTION_RULES = [
   'Reads of a job answer 404 after its retention; its receipt still verifies, by the checks that need no job.',
-  'Repeats of a payment are answered from the event log for ever, those of a key for as long as the key holds, also after retention.',
+  'Repeats of a payment are always answered from the event log, those of a key while the key is in use, also after retention.',
   'Keep receipt.jws and disclosures yourself: with the published keys they verify without this service.',
 ];
 
 const LOG_RULES = [
-  'Every receipt and every change of keys is a leaf of one tree that only grows: of a receipt the SHA-256 of its JWS, so that nobody reads payers or targets in it.',
+  'Every receipt and every change of keys is a leaf of one tree that only grows: of a receipt the SHA-256 of its JWS, so that it shows neither payers nor targets.',
   `A receipt is in a checkpoint at most mmdSeconds after its issue, mostly within checkpointMs. Until then the check receipt_logged is ok with details.pending true; a later one that is not in it fails.`,
   'Checkpoints are signed by a key of their own, of purpose checkpoint in the key set. Keep one: each later one must be consistent with it, or history was rewritten.',
   'Unwitnessed: no witness cosigns checkpoints yet. A relay that shows one log to you and another to others is caught only by comparing checkpoints, and a wrong time of issue is not caught.',

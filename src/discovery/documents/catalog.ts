@@ -83,7 +83,7 @@ export const catalog: Document<typeof Catalog> = {
 
 const PROOF_MODEL =
   'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +
-  'the published key; target, headers and bodies stand in it as salted commitments.';
+  'the published key; target, headers and bodies are in it as salted commitments.';
 
 const priced = (facts: Facts) => {
   const { price, network, required } = paymentTerms(facts);

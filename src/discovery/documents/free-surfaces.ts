@@ -43,7 +43,7 @@ export const secretStorage = () => ({
   category: 'ops',
   title: 'Secret handling policy',
   description:
-    'No long-lived target-side secret is stored: credentials come with each call and go on to the target only.',
+    'No long-lived target-side secret is stored: credentials come with each call and are forwarded to the target only.',
   safeUse:
     'Use target-owned webhook secrets or short-lived per-request headers. Never send wallet private keys, seed phrases, ' +
     'database URLs or long-lived admin credentials.',

@@ -9,7 +9,7 @@ import { SERVICE } from '#src/domain/limits.ts';
 
 const MAX_BYTES = 3999;
 
-/** Its links are absolute where that fits, else relative to the base address, which stands in it once. */
+/** Its links are absolute if that fits, else relative to the base address, which it contains once. */
 export function llmsText(facts: Facts): string {
   const absolute = guide(facts, facts.baseUrl);
   return utf8(absolute).byteLength <= MAX_BYTES ? absolute : guide(facts, '');

@@ -148,7 +148,7 @@ const CHARGES: Static<typeof Charge>[] = [
     codes: [],
     charged: 'never',
     meaning:
-      'No payment, or the payment was refused: error says why. The body and PAYMENT-REQUIRED tell the terms.',
+      'No payment, or the payment was refused: error says why. The body and PAYMENT-REQUIRED contain the terms.',
     next: 'Compare the terms with your policy, then pay.',
   },
   {
@@ -184,7 +184,7 @@ const CHARGES: Static<typeof Charge>[] = [
     statuses: [503],
     codes: ['payment_unconfirmed', 'event_log_unavailable'],
     charged: 'at_most_once',
-    meaning: 'The payment may have been settled, and nobody could confirm or record it yet.',
+    meaning: 'The payment may have been settled, and this could not be confirmed or recorded yet.',
     next: 'Repeat with the same payment header, never with a new one: it is charged at most once and executed once.',
   },
   {

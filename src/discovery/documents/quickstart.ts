@@ -39,7 +39,7 @@ const Quickstart = Closed({
   snippets: Type.Array(Snippet),
   verify: Closed(
     { job: Link, receipt: Link, publicProofs: Link, proofBadge: Link },
-    'A part in braces stands for an identifier (RFC 6570).',
+    'A part in braces is replaced by an identifier (RFC 6570).',
   ),
   nextDiscoverySteps: Type.Array(Link),
 });
@@ -80,7 +80,7 @@ export const quickstart: Document<typeof Quickstart> = {
   }),
 };
 
-/** To the canary where that can be a target, so that it works as it stands. */
+/** To the canary where that can be a target, so that it works unchanged. */
 function minimalRequest(facts: Facts): WebhookRequest {
   return {
     url: isOwnTarget(facts) ? addressOf(facts, ROUTES.canaryPost) : 'https://example.com/hook',

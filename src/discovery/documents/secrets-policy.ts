@@ -38,7 +38,7 @@ export const secretsPolicy: Document<typeof SecretsPolicy> = {
     status: 'policy-only',
     endpoint: endpoint(ROUTES.secretsPolicy),
     summary:
-      'There is no secret storage. Credentials come with each call, go on to the target only, and are gone when the call is over.',
+      'There is no secret storage. Credentials come with each call, are forwarded to the target only, and are not kept after the call.',
     send: SEND,
     neverSend: NEVER_SEND,
     stored: STORED,
@@ -73,7 +73,7 @@ const NEVER_SEND = [
 ];
 
 const STORED = [
-  'Salted commitments (SHA-256) of the url, its origin, the sorted header names, the request body hash, the idempotencyKey, the response body hash, and of certificate and address of each attempt: nobody can guess the value from them without the salt.',
+  'Salted commitments (SHA-256) of the url, its origin, the sorted header names, the request body hash, the idempotencyKey, the response body hash, and of certificate and address of each attempt: the value cannot be guessed from them without the salt.',
   'A keyed hash (HMAC) of the whole request, to recognise repeats; likewise of the idempotencyKey and of the action of a decision.',
   'Method, times, statuses, sizes, error categories, phases and TLS version of each attempt.',
   'Of a payment: scheme, network, asset, amount, payTo, payer, nonce, expiry, transaction, and a hash of the payload.',
@@ -104,7 +104,7 @@ const SHOWN_TO = [
     sees: 'The payment. Never the request.',
   },
   {
-    who: 'Whoever made the call',
+    who: 'The caller',
     sees: 'The execution response with disclosures, which open the commitments. A replay opens those of the request only.',
   },
   {
@@ -118,7 +118,7 @@ const SHOWN_TO = [
 ];
 
 const CALLER_DUTIES = [
-  'Keep disclosures as secret as the url: whoever has them reads it.',
+  'Keep disclosures as secret as the url: they reveal it.',
   'Put no secret into idempotencyKey, x-request-id or the texts of a handoff: they are names, not places for secrets.',
   'Revoke at the target what you sent by mistake: the relay has nothing to delete.',
 ];

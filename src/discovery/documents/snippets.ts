@@ -62,15 +62,15 @@ function withFacts(code: string, facts: Facts): string {
   return code.replace(SAMPLES, (sample) => values[sample] ?? sample);
 }
 
-/** What a careful buyer writes down before it signs. In demo mode nobody is paid: the zero address, to be replaced. */
+/** What a careful buyer writes down before it signs. In demo mode there is no payee: the zero address, to be replaced. */
 function termsOf({ offer, askedFor }: Facts) {
   const [asked = {}] = askedFor?.['execute/webhook'].accepts ?? [];
   const text = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise);
-  const nobody = `0x${'0'.repeat(40)}`;
+  const noAddress = `0x${'0'.repeat(40)}`;
   return {
     network: text(asked.network, offer.network),
-    asset: text(asked.asset, nobody),
-    payTo: text(asked.payTo, nobody),
+    asset: text(asked.asset, noAddress),
+    payTo: text(asked.payTo, noAddress),
     /** Atomic units of `asset`. */
     maxAmount: text(asked.amount, String(microUsd(offer.price) ?? 0n)),
   };
@@ -91,7 +91,7 @@ function paying({ mode, offer }: Facts): string {
 /** Where all callers are one payer, the examples' idempotency key is shared as well. */
 const sharedKey = ({ mode }: Facts): string =>
   mode === 'demo'
-    ? ` In demo mode all callers are one payer: put a key of your own in place of ${ACTION.idempotencyKey}, or whoever used it before with another request makes the answer 409 idempotency_conflict.`
+    ? ` In demo mode all callers are one payer: put a key of your own in place of ${ACTION.idempotencyKey}, or an earlier request of another caller with it makes the answer 409 idempotency_conflict.`
     : '';
 
 const GROUPS: readonly {
@@ -231,7 +231,7 @@ const GROUPS: readonly {
       })),
       declare('python-buyer-policy', 'python', () => ({
         title: 'Check the terms of a 402 with Python',
-        description: `Exits with 1 where the terms are not what the buyer accepts. In demo mode nothing is asked for: the call goes through without payment. ${NO_PYTHON_PAYMENT}`,
+        description: `Exits with 1 where the terms are not what the buyer accepts. In demo mode there are no terms: the call needs no payment. ${NO_PYTHON_PAYMENT}`,
       })),
       declare('typescript-buyer-policy', 'typescript', (facts) => ({
         title: 'Pay by your own terms with @x402/fetch',
@@ -270,7 +270,7 @@ export const snippets: Document<typeof SnippetsDocument> = {
     return {
       ...heading(facts),
       purpose:
-        'Code to find, judge, pay, execute and verify with: each snippet is whole and runs as it stands. Put your own target in place of https://example.com/hook.',
+        'Code to find, judge, pay, execute and verify with: each snippet is whole and runs unchanged. Put your own target in place of https://example.com/hook.',
       payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
       groups: snippetGroups(facts),
       links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },

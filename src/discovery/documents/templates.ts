@@ -74,7 +74,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     },
     buyerValue: 'A bot message without running a bot, and the status that the API answered, signed.',
     targetOwnerValue:
-      'The call is signed by the relay (Standard Webhooks), so the API can tell where it came from.',
+      'The call is signed by the relay (Standard Webhooks), so the API can verify its origin.',
     evidence: 'The conversation shows the message once.',
   },
   {
@@ -143,7 +143,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     },
     buyerValue: 'One record handed over once, and a receipt to keep with the task.',
     targetOwnerValue: 'The hook can be revoked by its owner at any time; the relay keeps no copy of it.',
-    evidence: 'The scenario shows one run, and the record stands once where it writes to.',
+    evidence: 'The scenario shows one run, and its destination has the record once.',
   },
   {
     id: 'ci-dispatch',
@@ -165,9 +165,9 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       idempotencyKey: 'rebuild-main-2026-01-02',
       retry: { attempts: 1 },
     },
-    buyerValue: 'Proof that the build was asked for, by a token that need not outlive the call.',
+    buyerValue: 'Proof that the build was requested, by a token that need not outlive the call.',
     targetOwnerValue:
-      'A receipt for the audit trail: when it was asked for, what was answered, and who paid.',
+      'A receipt for the audit trail: when it was requested, what was answered, and who paid.',
     evidence: 'The CI system shows one run for this dispatch.',
   },
   {

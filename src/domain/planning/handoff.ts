@@ -51,7 +51,7 @@ export const HandoffAction = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'One step on the target. What a type needs is told by its capabilities.',
+    description: 'One step on the target. The capabilities list what each type needs.',
   },
 );
 export type HandoffAction = Static<typeof HandoffAction>;
@@ -116,30 +116,26 @@ export function makePackage(
   facts: Pick<HandoffPackage, 'id' | 'createdAt' | 'expiresAt' | 'target' | 'returnUrl' | 'idempotencyKey'>,
   given: readonly HandoffAction[],
 ): HandoffPackage {
-  const { id, createdAt, expiresAt, target, returnUrl, idempotencyKey } = facts;
+  const { id, ...rest } = facts;
   return {
     id,
     status: 'ready_for_external_browser_agent',
     executionModel: 'handoff-only',
     paid: false,
-    createdAt,
-    expiresAt,
-    target,
+    ...rest,
     actions: given.map((action, index) => ({ step: index + 1, ...action })),
-    returnUrl,
-    idempotencyKey,
   };
 }
 
 export function handoffWarnings(given: readonly HandoffAction[], idempotencyKey: string | null) {
   const warnings: { code: string; message: string }[] = [];
   if (idempotencyKey === null) {
-    const message = 'Without an idempotencyKey a browser agent cannot tell a repeat from a new task.';
+    const message = 'Without an idempotencyKey a browser agent cannot distinguish a repeat from a new task.';
     warnings.push({ code: 'idempotency_key_missing', message });
   }
   if (given.some(({ type }) => type === 'type')) {
     const message =
-      'Text to be typed may be a secret. This service keeps no package, but whoever you pass it to will read it.';
+      'Text to be typed may be a secret. This service keeps no package, but every agent that gets it can read it.';
     warnings.push({ code: 'typed_text_may_be_secret', message });
   }
   return warnings;

@@ -54,7 +54,7 @@ export const SCHEDULE_CHARGE: Static<typeof PaymentPolicy> = {
   recommendedChargeModel: 'per-executed-run',
 };
 
-/** What is asked of a calendar: see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
+/** The calendar, see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
 export type ReadsCalendar = {
   findZone(name: string): string | null;
   dayOf(instantMs: number, zone: string): number;
@@ -69,7 +69,7 @@ export type Preview = {
   readonly runs: readonly number[];
   /** The same as people there read them, RFC 3339 with the offset. */
   readonly localTimes: readonly string[];
-  /** Whether one of them is later on its clock than asked, as the clock skips the time of day. */
+  /** Whether a run is later than its time of day, because the clock skips that time. */
   readonly shifted: boolean;
 };
 
@@ -131,8 +131,8 @@ const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const FOUR_CENTURIES_MS = 146_097 * 86_400_000;
 
 /**
- * Ms since the Unix epoch, what is finer cut off; null for anything but ISO 8601 with an offset, extended, on a day that
- * there is, and for what is no longer RFC 3339 in UTC. No leap seconds: clocks that schedules run by have none.
+ * Returns ms since the Unix epoch, cut off; null for anything but extended ISO 8601 with an offset on an existing day,
+ * and for what is not RFC 3339 in UTC. There are no leap seconds.
  */
 export function readInstant(text: string): number | null {
   const parts = INSTANT.exec(text);

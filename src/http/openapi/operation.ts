@@ -35,7 +35,7 @@ const EXAMPLES: Partial<Readonly<Record<string, unknown>>> = {
   mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 } satisfies Partial<Record<keyof typeof ROUTES, unknown>>;
 
-/** Elysia's `detail`. Typed for OpenAPI 3.0, whose schema type knows no JSON Schema of 3.1: hence the one cast. */
+/** Elysia's `detail`. Typed for OpenAPI 3.0, whose schema type excludes JSON Schema of 3.1: hence the one cast. */
 export function describe(route: RouteFacts, operation: Operation): { detail: DocumentDecoration } {
   const { summary, description, tag } = route;
   const { body, answers, paidUsd, errors = {}, pageErrors = [] } = operation;

@@ -37,10 +37,10 @@ function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Mark
   const byTag = groupedByTag(paths);
   return markup`<h1>Interface</h1>
 <p class="lead">Every operation, rendered from the OpenAPI ${openapi} description that machines read: <a href="${ROUTES.openapi.path}">${ROUTES.openapi.path}</a>.</p>
-<p>Bodies are JSON, closed unless they say otherwise: an unknown member is refused. An operation is free unless a price stands beside it. ${
+<p>Bodies are JSON, closed unless they say otherwise: an unknown member is refused. An operation is free unless it has a price. ${
     isDemo
-      ? 'This deployment runs in demo mode and charges nobody; prices hold where payment is enforced.'
-      : markup`A paid operation answers 402 with its terms; <a href="${ROUTES.pricing.path}">pricing</a> tells when it is charged.`
+      ? 'This deployment runs in demo mode and charges nobody; prices apply where payment is enforced.'
+      : markup`A paid operation answers 402 with its terms; <a href="${ROUTES.pricing.path}">pricing</a> says when it is charged.`
   } Every error has the same body, shown <a href="#errors">at the end</a>.</p>
 <div class="docs"><nav class="contents" aria-label="Operations">${[...byTag].map(contents)}</nav>
 <div>${[...byTag].map(([tag, operations]) => section(tag, operations, isDemo))}${errors}</div></div>`;
@@ -74,7 +74,7 @@ function section(tag: string, operations: readonly Operation[], isDemo: boolean)
 }
 
 const errors = markup`<section><h2 id="errors">Errors</h2>
-<p>Whatever is refused or fails answers with this body. <code>code</code> is for programs and stays as it is; <code>message</code> is for people and may change; <code>details</code> is there where it helps.</p>
+<p>Every refusal and failure has this body. <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional.</p>
 <pre tabindex="0" role="region" aria-label="Body of an error"><code>${JSON.stringify({ error: { code: 'invalid_request', message: 'What is wrong.', details: {} } }, null, 2)}</code></pre></section>`;
 
 type Content = Readonly<Record<string, { readonly schema: DescribedSchema; readonly example?: unknown }>>;

@@ -9,40 +9,46 @@ import type { ReadsOf } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog } from '#src/http/response/errors.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, RECENT_PROOFS } from './page.ts';
+import { pagesFrom, prepared, RECENT_PROOFS } from './page.ts';
 
 /** The list is live: a reload after a few seconds shows what came since. */
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 
-export type FrontPageDeps = ReadsOf<'proof'> & {
-  readonly facts: Facts;
-  readonly logger: Logger;
-  readonly clock: Clock;
-};
+export type FrontPageDeps = Moment &
+  ReadsOf<'proof'> & {
+    readonly facts: Facts;
+    readonly logger: Logger;
+    readonly clock: Clock;
+  };
 
-export function frontPageRoutes({ facts, reads, logger, clock }: FrontPageDeps) {
+export function frontPageRoutes(deps: FrontPageDeps) {
+  const { facts, reads } = deps;
   const page = pagesFrom(facts.baseUrl);
-  const logFailure = failureLog({ logger, clock }, 'front page without proofs');
+  const logFailure = failureLog(deps, 'front page without proofs');
   const opening = openingOf(facts);
   const closing = markup`${tryIt(facts)}${readers}`;
+  const shown = (list: readonly ProofRecord[] | null) => {
+    const content = markup`${opening}${recentProofs(list)}${closing}`;
+    const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
+    const { path } = ROUTES.frontPage;
+    return prepared(page(200, { title, description: DESCRIPTION, path, content }, CACHE_BRIEFLY));
+  };
+  const withProofs = ofTheMoment(deps, async (_: 'proofs') =>
+    shown(await reads.proof.recent(LIMITS.recentProofs.default)),
+  );
   return new Elysia().get(
     ROUTES.frontPage.path,
     async ({ request }) => {
-      // The rest of the page does not need the read models.
-      const proofs = await reads.proof.recent(LIMITS.recentProofs.default).catch((cause: unknown) => {
+      const answer = await withProofs('proofs').catch((cause: unknown) => {
+        // The rest of the page does not need the read models.
         logFailure(contextOf(request).id, cause);
-        return null;
+        return shown(null);
       });
-      const content = markup`${opening}${recentProofs(proofs)}${closing}`;
-      const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
-      return page(
-        200,
-        { title, description: DESCRIPTION, path: ROUTES.frontPage.path, content },
-        CACHE_BRIEFLY,
-      );
+      return answer();
     },
     unlisted,
   );
@@ -69,11 +75,11 @@ function steps(facts: Facts): Markup {
 <li class="card"><h3>Ask first, for free</h3><p>${route(ROUTES.decide)} judges the target and your own policy, records the reasons and recommends whether to pay.</p></li>
 <li class="card"><h3>${isDemo(facts) ? 'Order the call' : 'Pay for one call'}</h3><p>${route(ROUTES.execute)} ${
     isDemo(facts)
-      ? 'takes the request. In demo mode no payment is asked for.'
+      ? 'takes the request. In demo mode no payment is needed.'
       : `answers 402 with the terms. The agent signs a payment of ${offer.price} (x402) and sends the request again.`
   }</p></li>
 <li class="card"><h3>The relay calls</h3><p>One ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1) ?? ''} request, ${LIMITS.retryAttempts.min} to ${LIMITS.retryAttempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
-<li class="card"><h3>Keep the receipt</h3><p>It verifies offline with the published keys, without us. Address and content stand in it only as commitments that the payer can open.</p></li>
+<li class="card"><h3>Keep the receipt</h3><p>It verifies offline with the published keys, without us. It contains address and content only as commitments that the payer can open.</p></li>
 </ol>`;
 }
 

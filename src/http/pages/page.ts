@@ -58,6 +58,14 @@ export function pagesFrom(baseUrl: string, script = ''): PageAnswer {
   };
 }
 
+/** Keeps a response as bytes: each call returns a new one with the same content. */
+export async function prepared(answer: Promise<Response>): Promise<() => Response> {
+  const response = await answer;
+  const bytes = await response.arrayBuffer();
+  const init = { status: response.status, headers: Object.fromEntries(response.headers) };
+  return () => new Response(bytes, init);
+}
+
 /** The whole document. `base`: without a slash at its end. `integrity`: of the script, where the page runs it. */
 export function pageText(
   base: string,
@@ -80,7 +88,7 @@ export function pageText(
   return html;
 }
 
-/** A module: it runs when the page is there. Asked for by its hash, so that no cache has it stale. */
+/** A module: it runs after the page is parsed. Its address contains its hash, so that no cache serves an old one. */
 const scriptOf = (integrity: string) =>
   markup`<script type="module" src="${ROUTES.verifyScript.path}?${integrity.slice(7, 19).replace(/[+/]/g, '-')}" integrity="${integrity}"></script>`;
 
@@ -156,5 +164,5 @@ function navigationLink([text, { path }, anchor]: Entry, here: string | undefine
   return markup`<li><a href="${path}"${current}>${text}</a></li>`;
 }
 
-/** A call that goes through the relay and comes out with a seal. */
+/** The mark: a call passes the relay and gets a seal. */
 const MARK = markup`<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke-width="2" class="stroke-accent"><circle cx="12" cy="12" r="6"/><path d="M0 12h6M18 12h6" /><path d="m9.5 12 1.8 1.8L14.8 10" stroke-linecap="round" stroke-linejoin="round"/></svg>`;

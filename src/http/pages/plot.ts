@@ -14,7 +14,7 @@ export type Plot = {
   /** Of this plot alone on its page. */
   readonly id: string;
   readonly title: string;
-  /** What a reader who does not see it should know. */
+  /** For readers who do not see the plot. */
   readonly description: string;
   /** ms since the Unix epoch. */
   readonly from: number;
@@ -24,7 +24,7 @@ export type Plot = {
   readonly unit: (value: number) => string;
   /** Ticks at whole numbers only. */
   readonly whole?: boolean;
-  /** What stands there instead of `marks` where there is nothing to draw; null where there is. */
+  /** Shown instead of `marks` if there is nothing to draw; null otherwise. */
   readonly nothing: string | null;
   readonly marks: (scales: Scales) => Markup;
 };
@@ -61,11 +61,11 @@ function valueAxis({ y }: Scales, { unit, whole = false }: Pick<Plot, 'unit' | '
 }
 
 function timeAxis({ x }: Scales): Markup {
-  // Whole minutes: seconds are not told.
+  // Whole minutes: labels have no seconds.
   const ticks = x.ticks(TICKS).filter((time) => time.getUTCSeconds() === 0);
   return markup`${ticks.map((time) => {
     const at = short(x(time));
-    // Words at the edges would stand out of the view.
+    // Labels at the edges would leave the view.
     const anchor = at > INNER.right - 20 ? 'end' : 'middle';
     return markup`<path class="stroke-line" d="M${at} ${INNER.bottom}v4"/>
 <text x="${at}" y="${INNER.bottom + 18}" text-anchor="${anchor}">${timeText(time)}</text>`;

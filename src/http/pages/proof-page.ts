@@ -51,7 +51,7 @@ export function proofPageRoutes(deps: ProofPageDeps) {
       }
       return page(200, {
         title: `Proof: ${standing.state}`,
-        description: 'How one relayed call stands, with every check of its receipt.',
+        description: 'The state of one relayed call, with every check of its receipt.',
         path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
         content: proof(standing, links, deps.transparency.latest() !== null),
         verifies: typeof standing.report?.receiptId === 'string',
@@ -82,7 +82,7 @@ ${report === null || report.receiptId === null ? markup`` : ownCheck(report.rece
 ${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
 ${report === null ? markup`` : reportFacts(report)}
 ${report === null ? markup`` : WHAT_IT_PROVES}
-<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can open each of them to whom it likes.</p>
+<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can disclose each of them.</p>
 <h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
 }
 
@@ -117,7 +117,7 @@ function jobFacts(job: JobRecord): Markup {
     ['Created', job.createdAt],
     ['Updated', job.updatedAt],
   ];
-  return markup`<h2>The job, as this relay tells it</h2>${facts(rows)}`;
+  return markup`<h2>The job, as this relay reports it</h2>${facts(rows)}`;
 }
 
 function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
@@ -126,7 +126,7 @@ function reportFacts({ receiptId, keyId, signatureVerified, checks }: Verificati
     ['Key', keyId ?? 'unknown'],
     ['Signature', signatureVerified ? 'verified' : 'not verified'],
   ];
-  return markup`<h2>The receipt, as this relay tells it</h2>${facts(rows)}
+  return markup`<h2>The receipt, as this relay reports it</h2>${facts(rows)}
 <h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
 }
 
@@ -175,14 +175,14 @@ const PROVES: readonly Claim[] = [
   ],
   [
     'One request, one outcome, one payment',
-    'salted hashes bind it to the target, headers, bodies and key; whoever holds those values can show that they are the ones.',
+    'salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.',
   ],
   [
     'The recorded history of the job',
     'the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.',
   ],
   [
-    'That it stands in the transparency log, with a proof',
+    'That it is in the transparency log, with a proof',
     'a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.',
   ],
 ];
@@ -198,7 +198,7 @@ const DOES_NOT: readonly Claim[] = [
   ],
   [
     'When it was issued',
-    'the time in it is the relay\u2019s own word; only the timestamp of a witness would catch backdating.',
+    'the time in it is the relay\u2019s own claim; only the timestamp of a witness would catch backdating.',
   ],
   [
     'Whose keys these are',

@@ -11,16 +11,16 @@ import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { type PageAnswer, pagesFrom } from './page.ts';
+import { type PageAnswer, pagesFrom, prepared } from './page.ts';
 import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
-const DESCRIPTION = 'How this relay does: executions, failures, durations and lag, drawn.';
+const DESCRIPTION = 'Executions, failures, durations and lag of this relay as plots.';
 const REASONS: Readonly<Record<AttentionReason, string>> = {
   failure_rate: `More than ${percent(ATTENTION.failureRate)} of the executions that finished in this window failed.`,
   overdue_job: 'An execution has been running for longer than it may.',
   unverified_receipt: 'A stored receipt does not verify.',
-  projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: what stands here may be old.`,
+  projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: these figures may be old.`,
 };
 
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
@@ -29,24 +29,24 @@ const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 export type StatusPageDeps = Moment & { readonly facts: Facts };
 
 export function statusPageRoutes(deps: StatusPageDeps, summaries: Summaries) {
+  const page = pagesFrom(deps.facts.baseUrl);
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
-    return {
-      title: summary.ok ? 'Status: ok' : 'Status: attention',
-      content: statusOf(summary),
-    };
+    const title = summary.ok ? 'Status: ok' : 'Status: attention';
+    const content = statusOf(summary);
+    return prepared(page(200, { title, content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY));
   });
-  const page = pagesFrom(deps.facts.baseUrl);
   return new Elysia().get(
     path,
     async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
       if (typeof wanted !== 'number') return wrongWindow(page);
       try {
-        const content = await drawn(wanted);
-        return page(200, { ...content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY);
+        const answer = await drawn(wanted);
+        return answer();
       } catch (error) {
-        if (error instanceof Fault && error.code === 'read_models_unavailable') return away(page, error);
+        if (error instanceof Fault && error.code === 'read_models_unavailable')
+          return unavailable(page, error);
         throw error;
       }
     },
@@ -58,7 +58,7 @@ function statusOf(summary: MonitoringResponse): Markup {
   const { attention, windowMs: shown, lastUpdatedAt } = { ...summary, ...summary.stats };
   const reasons =
     attention.length === 0
-      ? markup`<p class="lead">Executions, receipts and records are as they should be.</p>`
+      ? markup`<p class="lead">Executions, receipts and records are in order.</p>`
       : markup`<ul class="lead">${attention.map((reason) => markup`<li>${REASONS[reason]}</li>`)}</ul>`;
   const last =
     lastUpdatedAt === null ? 'No event is recorded yet.' : `Last event: ${timeText(lastUpdatedAt)}.`;
@@ -112,10 +112,10 @@ function wrongWindow(page: PageAnswer): Promise<Response> {
   return page(STATUS.invalid_request, { title, description: DESCRIPTION, content }, NOT_KEPT);
 }
 
-function away(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
+function unavailable(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
   const content = markup`<h1>Status: <span class="attention">the records are unavailable</span></h1>
-<p class="lead">The read models cannot be asked now: they are away, or still replaying the event log. Nothing is lost.</p>
-<h2>What still works</h2><ul><li>Calls are executed, charged once and receipted as ever; so are replays of those made before.</li>
+<p class="lead">The read models are unavailable, or still being built from the event log. Nothing is lost.</p>
+<h2>What still works</h2><ul><li>Calls are executed, charged once and receipted; earlier ones are replayed.</li>
 <li>Policy checks, all documents, and the verification of a receipt that you hold, by the <a href="${ROUTES.jwks.path}">public keys</a>.</li></ul>
 <h2>What does not</h2><ul><li>These figures, and looking up jobs, receipts, proofs and decisions.</li></ul>
 <p>Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>. <a href="${path}">Look again</a>.</p>`;

@@ -126,7 +126,7 @@ type Figure = Plot & {
   readonly rows: readonly (readonly [at: string, ...figures: readonly string[]])[];
 };
 
-/** Where an axis of times ends: at no less than its ticks can tell apart. */
+/** The end of an axis of durations: at least what its ticks can distinguish. */
 const axisEnd = (ms: number) => (ms === 0 ? 1000 : Math.max(1, ms));
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((before, number) => before + number, 0);

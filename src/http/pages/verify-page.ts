@@ -6,7 +6,7 @@ import { unlisted } from '#src/http/openapi/operation.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom } from './page.ts';
+import { pagesFrom, prepared } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
 export type VerifyPageDeps = {
@@ -23,18 +23,25 @@ export function verifyPageRoutes({ facts, transparency, verifyScript }: VerifyPa
     () => verifyScript,
     () => ({ 'cache-control': 'no-cache' }),
   );
+  const shown = (logged: boolean) =>
+    page(200, {
+      title: 'Verify a receipt',
+      description:
+        'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
+      path: ROUTES.verifyPage.path,
+      content: content(facts.baseUrl, logged),
+      verifies: true,
+    });
+  let kept: { readonly logged: boolean; readonly answer: Promise<() => Response> } | null = null;
   return new Elysia()
     .get(
       ROUTES.verifyPage.path,
-      () =>
-        page(200, {
-          title: 'Verify a receipt',
-          description:
-            'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
-          path: ROUTES.verifyPage.path,
-          content: content(facts.baseUrl, transparency.latest() !== null),
-          verifies: true,
-        }),
+      async () => {
+        const logged = transparency.latest() !== null;
+        if (kept?.logged !== logged) kept = { logged, answer: prepared(shown(logged)) };
+        const answer = await kept.answer;
+        return answer();
+      },
       unlisted,
     )
     .get(ROUTES.verifyScript.path, script, unlisted);

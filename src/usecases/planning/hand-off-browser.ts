@@ -1,5 +1,5 @@
-// A package of steps for a browser agent elsewhere: the target judged as an execution's would be, nothing called, kept or
-// recorded.
+// Builds a package of steps for an external browser agent. The target is judged as for an execution; nothing is called,
+// stored or recorded.
 
 import { readTarget, type Target } from '#src/domain/destination/url.ts';
 import { makeId } from '#src/domain/ids.ts';
@@ -70,7 +70,7 @@ export async function handOffBrowser(
   return { verdict: { allowed: true, handoff: makePackage(facts, actions) }, warnings };
 }
 
-/** `url`: what a browser is to open: the target's normalised address with the fragment, which no server gets. */
+/** `url`: for the browser: the target's normalised address with the fragment, which no server gets. */
 type Page = { readonly target: Target; readonly url: string; readonly pathname: string };
 
 function readPage({ readers }: HandoffDeps, text: string, place: string): Page | Refused<'invalid_request'> {
@@ -81,7 +81,7 @@ function readPage({ readers }: HandoffDeps, text: string, place: string): Page |
   return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
 }
 
-/** Nothing is wrong with the request: the same one may be good in a moment. */
+/** Whether the same request may succeed in a moment. */
 function mayPass({ refused: code, details }: TargetRefused): boolean {
   if (code === 'too_many_in_flight') return true;
   return (
@@ -89,7 +89,7 @@ function mayPass({ refused: code, details }: TargetRefused): boolean {
   );
 }
 
-/** A slip of the request, not of the target: there is no package to say it in. */
+/** A fault of the request, not of the target. */
 function badReturn({ message }: TargetRefused): Refused<'invalid_request'> {
   const details = [{ path: '/returnUrl', message }];
   return refused('invalid_request', 'The returnUrl is not one that this service hands on: see details.', {

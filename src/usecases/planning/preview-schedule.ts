@@ -1,5 +1,4 @@
-// What a schedule would do: its next runs, and what an execution would make of its webhook. Nothing is scheduled, called
-// or kept.
+// Previews a schedule: its next runs, and the policy check of its webhook. Nothing is scheduled, called or stored.
 
 import {
   type Preview,
@@ -48,7 +47,7 @@ export async function previewSchedule(
   };
 }
 
-/** What is wrong with the webhook is listed before it, under the code of its own. */
+/** Faults of the webhook are listed first, under their own code. */
 function refuse(
   { path, message }: ScheduleFault,
   read: ReturnType<typeof readRequest>,

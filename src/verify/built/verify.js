@@ -1237,46 +1237,245 @@ function eventChain(events) {
 }
 
 // src/domain/limits.ts
-var LIMITS = {
-  methods: ["POST", "PUT", "PATCH", "DELETE"],
-  urlMaxLength: 4096,
-  idempotencyKeyMinLength: 1,
-  idempotencyKeyMaxLength: 160,
-  attempts: { min: 1, max: 3, default: 1 },
-  backoffMs: { min: 0, max: 5000, default: 250 },
-  timeoutMs: { min: 1000, max: 12000, default: 12000 },
-  retryWaitMaxMs: 5000,
-  requestBodyBytes: 128 * 1024,
-  requestBodyArrivalMs: 1e4,
-  jsonDepth: 64,
-  mcpEnvelope: { bytes: 32 * 1024, levels: 2 },
-  targetHeaders: { count: 64, bytes: 16 * 1024 },
-  responseBodyBytes: 64 * 1024,
-  responseHeaderBytes: 16 * 1024,
-  policyDnsMs: 2000,
-  decideBodyBytes: 16 * 1024,
-  decidesPerMinute: 10,
-  decidesPerDay: 200,
-  decisionValidMs: 24 * 3600000,
-  decisions: { min: 1, max: 50, default: 10 },
-  proofs: { min: 1, max: 50, default: 10 },
-  monitoringWindowMs: { min: 60000, max: 30 * 86400000, default: 86400000 },
-  recentFailures: 10,
+var INVALID = "400 invalid_request; nothing is clamped.";
+var INVALID_ACTIONS = "400 invalid_handoff_actions.";
+var INVALID_SCHEDULE = "400 invalid_schedule.";
+var RATE_LIMITED = "429 rate_limited.";
+var KIB = 1024;
+var BODY_BYTES = 128 * KIB;
+var JSON_LEVELS = 64;
+var MISMATCH_BLOCK_MS = 3600000;
+var TIMES = {
   idempotencyRetentionMs: 7 * 86400000,
+  decisionValidMs: 24 * 3600000,
+  mismatchBlockMs: MISMATCH_BLOCK_MS,
   leaseMarginMs: 15000,
   recoveryGraceMs: 30000,
-  answerBudgetMs: 110000,
-  verifiesInFlight: 16,
-  jobsInFlightPerPayer: 4,
-  jobsPerMinutePerPayer: 30,
-  targetQuotaAllPayersFactor: 10,
-  authorizationSeconds: { min: 6, max: 300 },
-  contractWalletPerMinute: 5,
-  mismatches: { max: 10, closedMs: 3600000 },
-  caughtUpWaitMs: 1000,
-  handoff: { actions: { min: 1, max: 12 }, textMaxLength: 2000, selectorMaxLength: 500, validMs: 3600000 },
-  schedule: { nextRuns: 3, timezoneMaxLength: 64, runAtMaxLength: 64 },
-  generousRateFactor: 10
+  responseDeadlineMs: 110000
+};
+var LIMITS = {
+  urlLength: { max: 4096, unit: "characters", meaning: "Length of url.", whenExceeded: INVALID },
+  retryAttempts: {
+    min: 1,
+    max: 3,
+    default: 1,
+    unit: "attempts",
+    meaning: "retry.attempts: attempts of one call, the first included.",
+    whenExceeded: INVALID
+  },
+  retryBackoffMs: {
+    min: 0,
+    max: 5000,
+    default: 250,
+    unit: "ms",
+    meaning: "retry.backoffMs: base of the exponential backoff with full jitter.",
+    whenExceeded: INVALID
+  },
+  retryWaitMs: {
+    max: 5000,
+    unit: "ms",
+    meaning: "Longest wait between two attempts, and the longest Retry-After of a target that is honoured.",
+    whenExceeded: "A longer Retry-After ends the job as failed."
+  },
+  timeoutMs: {
+    min: 1000,
+    max: 12000,
+    default: 12000,
+    unit: "ms",
+    meaning: "timeoutMs: one attempt from its look-up to the last byte read.",
+    whenExceeded: `${INVALID} A target that takes longer is errorCategory timeout.`
+  },
+  idempotencyKeyLength: {
+    min: 1,
+    max: 160,
+    unit: "characters",
+    meaning: "Length of idempotencyKey.",
+    whenExceeded: INVALID
+  },
+  requestBodyBytes: {
+    max: BODY_BYTES,
+    unit: "bytes",
+    meaning: "The whole JSON body of a call to this service.",
+    whenExceeded: "413 body_too_large."
+  },
+  requestBodyArrivalMs: {
+    max: 1e4,
+    unit: "ms",
+    meaning: "Time in which that body has to arrive.",
+    whenExceeded: "408 body_timeout."
+  },
+  jsonDepth: { max: JSON_LEVELS, unit: "levels", meaning: "Nesting of that body.", whenExceeded: INVALID },
+  mcpMessageBytes: {
+    max: BODY_BYTES + 32 * KIB,
+    unit: "bytes",
+    meaning: "A whole MCP message, payment included.",
+    whenExceeded: "413, as an error of JSON-RPC."
+  },
+  mcpMessageDepth: {
+    max: JSON_LEVELS + 2,
+    unit: "levels",
+    meaning: "Nesting of an MCP message.",
+    whenExceeded: "400, as an error of JSON-RPC."
+  },
+  targetHeaders: { max: 64, unit: "headers", meaning: "Number of headers.", whenExceeded: INVALID },
+  targetHeaderBytes: {
+    max: 16 * KIB,
+    unit: "bytes",
+    meaning: "Names and values of all headers.",
+    whenExceeded: INVALID
+  },
+  decideBodyBytes: {
+    max: 16 * KIB,
+    unit: "bytes",
+    meaning: "The whole JSON body of a decision.",
+    whenExceeded: "413 body_too_large."
+  },
+  responseBodyBytes: {
+    max: 64 * KIB,
+    unit: "bytes",
+    meaning: "How much of the answer of the target is read and hashed. It is never returned or stored.",
+    whenExceeded: "Reading stops; the receipt says truncated."
+  },
+  responseHeaderBytes: {
+    max: 16 * KIB,
+    unit: "bytes",
+    meaning: "Headers of the answer of the target.",
+    whenExceeded: "errorCategory protocol_error."
+  },
+  policyDnsMs: {
+    max: 2000,
+    unit: "ms",
+    meaning: "Look-up of the target before anything is settled.",
+    whenExceeded: "400 target_unresolvable, details.retryable true."
+  },
+  answerWaitMs: {
+    max: 1000,
+    unit: "ms",
+    meaning: "How long an answer waits so that its links work at once.",
+    whenExceeded: "It goes out without waiting longer; a link then answers 503 for a moment."
+  },
+  recentProofs: {
+    min: 1,
+    max: 50,
+    default: 10,
+    unit: "proofs",
+    meaning: "limit of recent proofs.",
+    whenExceeded: INVALID
+  },
+  recentDecisions: {
+    min: 1,
+    max: 50,
+    default: 10,
+    unit: "decisions",
+    meaning: "limit of recent decisions.",
+    whenExceeded: INVALID
+  },
+  monitoringWindowMs: {
+    min: 60000,
+    max: 30 * 86400000,
+    default: 86400000,
+    unit: "ms",
+    meaning: "windowMs of the monitoring summary.",
+    whenExceeded: INVALID
+  },
+  recentFailures: {
+    max: 10,
+    unit: "failures",
+    meaning: "recentFailures of the monitoring summary.",
+    whenExceeded: "Older ones are left out."
+  },
+  handoffActions: {
+    min: 1,
+    max: 12,
+    unit: "actions",
+    meaning: "actions of a browser handoff.",
+    whenExceeded: INVALID_ACTIONS
+  },
+  handoffTextLength: {
+    max: 2000,
+    unit: "characters",
+    meaning: "description and text of an action.",
+    whenExceeded: INVALID_ACTIONS
+  },
+  handoffSelectorLength: {
+    max: 500,
+    unit: "characters",
+    meaning: "selector of an action.",
+    whenExceeded: INVALID_ACTIONS
+  },
+  handoffValidMs: {
+    max: 3600000,
+    unit: "ms",
+    meaning: "From createdAt to expiresAt of a package.",
+    whenExceeded: "Request a new one: nothing is kept here."
+  },
+  scheduleNextRuns: {
+    max: 3,
+    unit: "runs",
+    meaning: "nextRuns of a preview.",
+    whenExceeded: "Later ones are not shown."
+  },
+  scheduleTimezoneLength: {
+    max: 64,
+    unit: "characters",
+    meaning: "timezone of a schedule.",
+    whenExceeded: INVALID_SCHEDULE
+  },
+  scheduleRunAtLength: {
+    max: 64,
+    unit: "characters",
+    meaning: "runAt of a schedule.",
+    whenExceeded: INVALID_SCHEDULE
+  },
+  inFlightPerPayer: {
+    max: 4,
+    unit: "calls",
+    meaning: "Paid calls of one payer at the same time, unconfirmed payments among them.",
+    whenExceeded: "429 too_many_in_flight."
+  },
+  perMinutePerPayer: {
+    max: 30,
+    unit: "calls a minute",
+    meaning: "Paid calls of one payer.",
+    whenExceeded: RATE_LIMITED
+  },
+  verifiesInFlight: {
+    max: 16,
+    unit: "payments",
+    meaning: "Payments being verified at the same time by one process, over all payers.",
+    whenExceeded: "429 too_many_in_flight."
+  },
+  contractWalletPerMinute: {
+    max: 5,
+    unit: "calls a minute",
+    meaning: "Paid calls of one address whose signature only its contract can judge.",
+    whenExceeded: RATE_LIMITED
+  },
+  mismatchesPerPayment: {
+    max: 10,
+    unit: "requests",
+    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${MISMATCH_BLOCK_MS} ms.`,
+    whenExceeded: "409 payment_reused."
+  },
+  decisionsPerMinute: {
+    max: 10,
+    unit: "decisions a minute",
+    meaning: "Decisions of one client address.",
+    whenExceeded: RATE_LIMITED
+  },
+  decisionsPerDay: {
+    max: 200,
+    unit: "decisions a day",
+    meaning: "Decisions of one client address.",
+    whenExceeded: RATE_LIMITED
+  },
+  authorizationSeconds: {
+    min: 6,
+    max: 300,
+    unit: "s",
+    meaning: "How far ahead of now the authorization of a payment ends (validBefore).",
+    whenExceeded: "402 authorization_too_far_ahead, or authorization_expired at the minimum and below."
+  }
 };
 var TRANSPARENCY = {
   mmdSeconds: 3600,

@@ -8,6 +8,7 @@ import process from 'node:process';
 import { test } from 'node:test';
 import { type Snippet, snippet, snippetGroups } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '#src/discovery/facts.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { BASE, fakeWorld } from '#test/support/http-deps.ts';
@@ -57,6 +58,16 @@ test('snippets: every address in them is the deployment’s own or of example.co
     }
     assert.ok(addresses.length > 0 || code.includes(BASE), id);
   }
+});
+
+test('snippets: every address of the service in them is one of the route table', () => {
+  const paths = Object.values(ROUTES).map(({ path }) => path.replace(/:\w+$/, ''));
+  const unknown = all({ ...charged, baseUrl: BASE }).flatMap(({ id, code }) =>
+    [...code.matchAll(/https:\/\/relay\.example([^\s'"$)]*)/g)]
+      .filter(([, path = '']) => !paths.some((known) => known === path))
+      .map(([address]) => `${id}: ${address}`),
+  );
+  assert.deepEqual(unknown, []);
 });
 
 test('snippets: those that pay take the key from the environment and tell of both modes', () => {

@@ -112,7 +112,7 @@ test('status: each reason for attention in plain words', async () => {
     'More than 25 % of the executions that finished in this window failed.',
     'An execution has been running for longer than it may.',
     'A stored receipt does not verify.',
-    'The records are more than 30 s behind the event log: what stands here may be old.',
+    'The records are more than 30 s behind the event log: these figures may be old.',
   ])
     assert.ok(text.includes(`<li>${words}</li>`), words);
 });
