@@ -154,6 +154,14 @@ export function readBuyerKey(env: Environment = process.env): `0x${string}` | nu
   return key;
 }
 
+/** The chain that `relay payments refund` reads, from X402_RPC_URL; null if it is unset. Throws `ConfigError`. */
+export function readRpcUrl(env: Environment = process.env): string | null {
+  const faults: ConfigFault[] = [];
+  const url = reader(env, faults)('X402_RPC_URL', null, values.serviceUrl);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return url;
+}
+
 /** `boundPort`: the one the service listens on, where PORT was 0. */
 export function baseUrl({ publicBaseUrl, listen }: Config, boundPort: number): string {
   const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;

@@ -12,7 +12,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
-import { openOperatorLog } from './operator-log.ts';
+import { openOperatorLog } from './operator.ts';
 
 /**
  * Throws as `rebuild` and `openOperatorLog` do; of embedded read models `ReadStoreInUse` where a service has them, and

@@ -1,13 +1,31 @@
-// relay audit: every event of the log, or of an export, checked against all the others and against its receipts. It reads
-// nothing else: no read model, no network.
+// relay audit: checks every event of the log, or of an export, against the others and against the receipts. It reads no
+// read model and uses no network.
+import { createReadStream, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
-import { evidenceAuditor } from '#src/usecases/audit/audit-evidence.ts';
-import { readCheckpoint } from './audit-evidence.ts';
-import { type AnyFinding, type Audited, findingTable, LIMITS, summaryLines } from './audit-print.ts';
-import { sourceOf } from './audit-source.ts';
-import { type End, EXIT } from './exit.ts';
-import { jsonText, print } from './terminal.ts';
+import { type EvidenceNotes, evidenceAuditor } from '#src/usecases/audit/audit-evidence.ts';
+import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
+import { pagesOf } from '#src/usecases/audit/export-log.ts';
+import type { EvidenceFinding, KeptCheckpoint } from '../domain/audit/evidence.ts';
+import type { Finding } from '../domain/audit/finding.ts';
+import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
+import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
+import { CannotRun, type End, EXIT, onAction } from './exit.ts';
+import { eventsOfExport } from './export-file.ts';
+import { shareOf, withLog } from './operator.ts';
+import { nameOf, readSource, unreadable } from './read-source.ts';
+import {
+  jsonText,
+  mark,
+  paint,
+  plain,
+  print,
+  printer,
+  type ShownProgress,
+  shown,
+  showProgress,
+  table,
+} from './terminal.ts';
 import { readKeys } from './verify.ts';
 
 type Options = {
@@ -19,71 +37,241 @@ type Options = {
 
 const HELP = `
 Without --events the log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it.
-Keys and past come from the record itself, so a relay that rewrites all of it is found only by what others have kept:
-  --keys        its key set from before, from https://<relay>/.well-known/jwks.json
-  --checkpoint  a checkpoint that came with an execution, or from /log/checkpoint; may be given several times
-A receipt that was issued from the time on since which its key is compromised does not verify, also where this relay issued
-it: after "relay keys retire --compromised" it is found by every audit (receipt_key_invalid), and so is a checkpoint that
-was signed before a process had read of it (checkpoint_key_compromised): the exit status stays 1.
+Signing keys and checkpoints come from the record itself, so a relay that rewrites all of it is detected only with:
+  --keys        an earlier key set, from https://<relay>/.well-known/jwks.json
+  --checkpoint  an earlier checkpoint, from an execution response or /log/checkpoint; may be repeated
+A receipt issued at or after the time since which its key is compromised does not verify: after "relay keys retire
+--compromised" every audit reports it (receipt_key_invalid), and also a checkpoint that was signed before a process had
+read the retirement (checkpoint_key_compromised): the exit status stays 1.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
-Exit status: 0 nothing wrong, 1 something was found wrong, 2 it could not run to its end.`;
+Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
 
 export function addAudit(program: Command, end: End): void {
-  program
+  const command = program
     .command('audit')
-    .description('check the whole record: events, receipts, keys, payments, checkpoints')
-    .option('--events <file>', 'an export instead of the log; - for standard input')
-    .option('--keys <jwks>', 'the key set that you trust: the record must have these keys and no others')
+    .description('Check the complete record: events, receipts, keys, payments, checkpoints.')
+    .option('--events <file>', 'read an export instead of the log; - for standard input')
+    .option('--keys <jwks>', 'a key set that you trust: the record must have these keys and no others')
     .option(
       '--checkpoint <file>',
-      'a checkpoint that you kept: the record must still have what it was signed over',
+      'a checkpoint that you kept: the record must still contain what it was signed over',
       (file: string, before: readonly string[] = []) => [...before, file],
     )
-    .option('--json', 'for machines: a line for each finding, then one for the summary')
-    .addHelpText('after', HELP)
-    .action(async (options: Options) => {
-      await audit(options, end);
-    });
+    .option('--json', 'print a line of JSON for each finding, then one for the summary')
+    .addHelpText('after', HELP);
+  // A finding sets the exit code at once: it remains if the rest cannot be read.
+  onAction(command, end, (options: Options) => audit(options, () => end(EXIT.foundWrong)));
 }
 
-async function audit(options: Options, end: End): Promise<void> {
+export type AnyFinding = Finding | EvidenceFinding;
+
+async function audit(options: Options, onProblem: () => void): Promise<void> {
+  const { events: file, json } = options;
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
   const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
-  const table = findingTable();
+  const findings = findingTable();
   const found = (finding: AnyFinding) => {
-    table.add(finding);
-    // Whatever comes of the rest: it has been found.
-    end(EXIT.foundWrong);
-    if (options.json) print(jsonText({ finding }));
+    findings.add(finding);
+    onProblem();
+    if (json) print(jsonText({ finding }));
   };
-  const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
-  const source = sourceOf(options.events, found, write);
   const { openAuditor } = await import('#src/app/audit.ts');
   const auditor = openAuditor(found);
-  try {
-    const evidence = evidenceAuditor(verifierPrimitives, { keys, checkpoints });
-    for await (const event of source.events) {
+  const evidence = evidenceAuditor(verifierPrimitives, { keys, checkpoints });
+  const take = async (events: AsyncIterable<RecordedEvent>) => {
+    for await (const event of events) {
       await auditor.take(event);
       await evidence.take(event);
     }
+  };
+  const progress = showProgress('auditing', printer(json === true));
+  try {
+    if (file === undefined) await withLog(({ log }) => take(eventsOfLog(log, progress)));
+    else await take(eventsOfFile(file, found, progress));
     const summary = await auditor.finish();
-    const { findings, notes } = await evidence.finish();
-    for (const finding of findings) found(finding);
-    const from = { of: source.name, keysFrom: options.keys ?? null, checkpointsFrom };
-    tell(options, { ...from, summary, keptNotes: notes, findings: table.total() }, table.lines());
+    const kept = await evidence.finish();
+    for (const finding of kept.findings) found(finding);
+    progress.end();
+    report(json, findings, {
+      of: file === undefined ? 'the log' : nameOf(file),
+      keysFrom: options.keys ?? null,
+      checkpointsFrom,
+      ...summary,
+      findings: findings.total(),
+      notes: { ...summary.notes, ...kept.notes },
+    });
   } finally {
+    progress.end();
     auditor.close();
   }
 }
 
-function tell({ json }: Options, audited: Audited, table: readonly string[]): void {
-  if (!json) {
-    print(...table, ...(table.length > 0 ? [''] : []), ...summaryLines(audited));
+async function* eventsOfLog(
+  log: EventLog,
+  progress: ShownProgress,
+): AsyncGenerator<RecordedEvent, void, undefined> {
+  let [events, until]: [number, string | null] = [0, null];
+  const show = (position: string | null) =>
+    progress.show({ events, eventsHere: events, share: shareOf(position, until) });
+  const pages = pagesOf(log, null, (head) => {
+    until = head;
+    show(null);
+  });
+  for await (const page of pages) {
+    yield* page;
+    events += page.length;
+    show(page.at(-1)?.position ?? null);
+  }
+}
+
+/** Lines between two updates of the progress. */
+const SHOW_EVERY = 512;
+
+async function* eventsOfFile(
+  source: string,
+  found: (finding: Finding) => void,
+  progress: ShownProgress,
+): AsyncGenerator<RecordedEvent, void, undefined> {
+  const size = source === '-' ? null : sizeOf(source);
+  const chunks = source === '-' ? process.stdin : createReadStream(source, { highWaterMark: 256 * 1024 });
+  let [events, bytes] = [0, 0];
+  const show = () => progress.show({ events, eventsHere: events, share: size && bytes / size });
+  show();
+  const lines = eventsOfExport(source, readable(source, chunks), found, (read) => {
+    bytes = read;
+  });
+  for await (const event of lines) {
+    yield event;
+    events++;
+    if (events % SHOW_EVERY === 0) show();
+  }
+}
+
+/** null if unknown. */
+function sizeOf(source: string): number | null {
+  try {
+    const stat = statSync(source);
+    return stat.isFile() && stat.size > 0 ? stat.size : null;
+  } catch (error) {
+    throw unreadable(source, error);
+  }
+}
+
+async function* readable(
+  source: string,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    throw unreadable(source, error);
+  }
+}
+
+/** A checkpoint that the auditor kept: bare, or in an execution response. Throws `CannotRun`. */
+async function readCheckpoint(source: string): Promise<KeptCheckpoint> {
+  const note = noteIn(await readSource(source));
+  const head = note === null ? null : parseCheckpoint(note);
+  if (note === null || head === null)
+    throw new CannotRun(
+      `${nameOf(source)} is no checkpoint: it must be the text of /log/checkpoint, or an execution response with one`,
+    );
+  return { ...head, source: nameOf(source), note };
+}
+
+/** A signed note begins with its origin, which is not JSON. */
+function noteIn(text: string): string | null {
+  if (!text.trimStart().startsWith('{')) return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    const has = typeof value === 'object' && value !== null && 'checkpoint' in value;
+    return has && typeof value.checkpoint === 'string' ? value.checkpoint : null;
+  } catch {
+    return null;
+  }
+}
+
+/** `--json` prints all findings; the table shows the first ones. */
+const SHOWN_FINDINGS = 50;
+
+/** Keeps the findings that are shown, and counts all. */
+export function findingTable() {
+  const kept: string[][] = [];
+  let total = 0;
+  return {
+    add({ kind, stream, revision, jobId, message }: AnyFinding): void {
+      total++;
+      if (kept.length < SHOWN_FINDINGS)
+        kept.push([kind, stream ?? '-', revision ?? '-', jobId ?? '-', message].map(shown));
+    },
+    total: () => total,
+    lines(): readonly string[] {
+      if (total === 0) return [];
+      const more = total > kept.length ? [`and ${total - kept.length} more: use --json to print all`] : [];
+      return [...table(['kind', 'stream', 'revision', 'job', 'what is wrong'], kept), ...more];
+    },
+  };
+}
+
+type Audited = Omit<AuditSummary, 'notes'> & {
+  readonly of: string;
+  /** Source of the key set that was demanded; null: the keys of the record were used. */
+  readonly keysFrom: string | null;
+  readonly checkpointsFrom: readonly string[];
+  readonly notes: AuditSummary['notes'] & EvidenceNotes;
+};
+
+function report(json: true | undefined, findings: ReturnType<typeof findingTable>, audited: Audited): void {
+  if (json) {
+    const summary = { ok: audited.findings === 0, ...audited, cannotTell: LIMITS };
+    print(jsonText({ summary }));
     return;
   }
-  const { summary, keptNotes, findings, ...from } = audited;
-  const notes = { ...summary.notes, ...keptNotes };
-  const ok = findings === 0;
-  print(jsonText({ summary: { ok, ...from, ...summary, findings, notes, cannotTell: LIMITS } }));
+  const lines = findings.lines();
+  print(...lines, ...(lines.length > 0 ? [''] : []), ...summaryLines(audited));
 }
+
+function summaryLines(audited: Audited): readonly string[] {
+  const { of, findings, keysFrom, checkpointsFrom, notes } = audited;
+  const { events, streams, jobs, receipts, keys, checkpoints, treeSize, root, head } = audited;
+  const verdict =
+    findings === 0
+      ? `${mark(true)} ${paint('green', 'No problem was found.')}`
+      : `${mark(false)} ${paint('red', findings === 1 ? '1 problem was found.' : `${findings} problems were found.`)}`;
+  return [
+    verdict,
+    `  source       ${plain(of)}: ${events} events of ${streams} streams, up to ${shown(head ?? 'nothing')}`,
+    `  contents     ${jobs} jobs, ${receipts} receipts, ${keys} keys, ${checkpoints} checkpoints`,
+    `  tree         ${treeSize} leaves, root ${root}`,
+    `  keys         ${keysFrom === null ? 'from the record itself: --keys demands those that you trust' : `compared with ${plain(keysFrom)}`}`,
+    `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself: --checkpoint demands one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
+    ...noteLines(notes),
+    'What no audit can detect:',
+    ...LIMITS.map((limit) => `  ${limit}`),
+  ];
+}
+
+function noteLines(notes: Audited['notes']): readonly string[] {
+  const lines = [
+    [notes.openJobs, 'jobs that are running, or not closed yet'],
+    [notes.unservedPayments, 'payments that settled and whose job never started'],
+    [notes.unconfirmedPayments, 'payments whose settlement is unconfirmed'],
+    [notes.uncoveredLeaves, 'leaves that no checkpoint covers yet'],
+    [notes.unfitCheckpoints, 'checkpoints after the first wrong one, which do not match either'],
+    [
+      notes.unreachedCheckpoints,
+      'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
+    ],
+  ] as const;
+  return lines.flatMap(([count, words]) => (count === 0 ? [] : [`  note         ${count} ${words}`]));
+}
+
+/** receipts.md §4. */
+const LIMITS: readonly string[] = [
+  'whether a truly signed outcome is true: a signature proves what the relay stated, not what a target did',
+  'whether others are shown the same record: no witness has cosigned, so compare checkpoints with theirs',
+  'what was omitted before the first kept checkpoint, or after the last one: receipts may have been cut there',
+  'whether payments or claims of idempotency keys that ended without a job were removed with all their events',
+  'whether times, metadata and ids are true that no receipt is signed over',
+];

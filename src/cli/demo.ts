@@ -1,18 +1,20 @@
-// relay demo: the whole product on this machine, for someone who sees it the first time. It starts the service and a
-// target, tells the story of one webhook, and leaves nothing behind.
+// relay demo: the complete product on this machine. It starts the service and a target, executes one webhook, verifies
+// its receipt, and leaves nothing behind.
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
-import { type PaidWorld, startPaidWorld } from '#src/demo/paid.ts';
-import { lookLines, storyLines } from '#src/demo/print.ts';
+import { StoryFailed } from '#src/demo/facts.ts';
+import type { PaidWorld } from '#src/demo/paid.ts';
 import { runStory, type StoryDeps } from '#src/demo/story.ts';
 import { type DemoTarget, startDemoTarget } from '#src/demo/target.ts';
 import { type Config, readConfig } from '../config.ts';
-import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
-import { awaitStop, type StopRequest } from './run-until-signal.ts';
-import { paint, print, printJson } from './terminal.ts';
+import { lookLines, paidStoryLines, storyLines } from './demo-print.ts';
+import { CannotRun, type End, FoundWrong, onAction, oneLine } from './exit.ts';
+import { stopSignal } from './serve.ts';
+import { heading, print, printJson } from './terminal.ts';
 
 type Options = {
   readonly once?: true;
@@ -26,24 +28,22 @@ const HOST = '127.0.0.1';
 const USUAL_PORT = 3402;
 
 const HELP = `
-Needs no network and no configuration: the environment's is left aside. Payment is off (demo mode), and the one
-address outside the public internet that may be called is ${HOST}, where the target of the demo listens.
+Needs no network and no configuration: the environment is ignored. Payment is off (demo mode), and the only address
+outside the public internet that may be called is ${HOST}, where the target of the demo listens.
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
 pays for the call.`;
 
 export function addDemo(program: Command, end: End): void {
-  program
+  const command = program
     .command('demo')
-    .description('start the service and a target on this machine, execute one webhook, verify its receipt')
-    .option('--once', 'stop when the story is told')
+    .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
+    .option('--once', 'exit after the first execution')
     .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
     .option('--port <n>', `where the service listens (default: ${USUAL_PORT}, or any free port)`, readPort)
     .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
-    .option('--json', 'the story for machines')
-    .addHelpText('after', HELP)
-    .action(async (options: Options) => {
-      end((await demo(options)) ? EXIT.good : EXIT.foundWrong);
-    });
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', HELP);
+  onAction(command, end, demo);
 }
 
 function readPort(text: string): number {
@@ -52,23 +52,25 @@ function readPort(text: string): number {
   return port;
 }
 
-/** Every step stands in here with what undoes it, so that a signal at any time leaves nothing behind. */
+/** `undo` collects what reverts each step, so that a signal at any time leaves nothing behind. */
 async function demo(options: Options): Promise<boolean> {
-  const stop = awaitStop();
+  const { signal, release } = stopSignal();
   const undo: (() => Promise<void>)[] = [];
   if (!options.json) print('Starting a relay and a webhook target on this machine …', '');
   try {
     const dataDir = options.dataDir === undefined ? await temporaryFolder(undo) : resolve(options.dataDir);
     const target = await startTarget(undo);
-    if (stop.wasAsked()) return true;
-    const paid = options.paid ? await startPaidWorld(undo) : null;
-    if (stop.wasAsked()) return true;
+    if (signal.aborted) return true;
+    const paid = options.paid ? await (await import('#src/demo/paid.ts')).startPaidWorld(undo) : null;
+    if (signal.aborted) return true;
     const service = await startAtUsualPort(demoConfig(options, dataDir, target, paid), options, undo);
-    if (stop.wasAsked()) return true;
-    return await tell({ options, dataDir, target, paid, baseUrl: service.baseUrl, stop });
+    if (signal.aborted) return true;
+    return await run({ options, dataDir, target, paid, baseUrl: service.baseUrl, signal });
+  } catch (error) {
+    throw error instanceof StoryFailed ? new FoundWrong(error.message, { cause: error }) : error;
   } finally {
     for (const step of undo.reverse()) await step();
-    stop.release();
+    release();
   }
 }
 
@@ -84,7 +86,7 @@ async function startTarget(undo: (() => Promise<void>)[]): Promise<DemoTarget> {
   return target;
 }
 
-/** Nothing of the environment: what someone has configured for their service is not for a demo to use. */
+/** Ignores the environment: the configuration of a real service must not affect the demo. */
 function demoConfig(
   { port, json }: Options,
   dataDir: string,
@@ -96,14 +98,14 @@ function demoConfig(
     PORT: String(port ?? USUAL_PORT),
     DATA_DIR: dataDir,
     EGRESS_ALLOW_CIDRS: `${HOST}/32`,
-    // Log lines go to standard output, which is the story's alone where a machine reads it.
+    // Log lines go to standard output, which contains only JSON with --json.
     LOG_LEVEL: json ? 'silent' : 'error',
     ...paid?.environment,
   });
   return { ...config, egress: { ...config.egress, caPem: target.caPem } };
 }
 
-/** Where nobody chose a port and the usual one is taken, any free one does. */
+/** Without --port, any free port is used if the usual one is taken. */
 async function startAtUsualPort(config: Config, { port }: Options, undo: (() => Promise<void>)[]) {
   const { startService, CannotListen } = await import('#src/app/service.ts');
   const at = async (listenPort: number) => {
@@ -127,19 +129,18 @@ type Scene = {
   readonly target: DemoTarget;
   readonly paid: PaidWorld | null;
   readonly baseUrl: string;
-  readonly stop: StopRequest;
+  readonly signal: AbortSignal;
 };
 
-async function tell({ options, dataDir, target, paid, baseUrl, stop }: Scene): Promise<boolean> {
+async function run({ options, dataDir, target, paid, baseUrl, signal }: Scene): Promise<boolean> {
   const deps = { baseUrl, target, folder: dataDir, primitives: verifierPrimitives };
   const { story, lines } = paid === null ? await freeStory(deps) : await paidStory(deps, paid);
   if (options.json) printJson(story);
   else print(...lines);
   if (options.once) return story.ok;
-  if (!options.json) {
-    print('', ...lookLines(story), '', paint('bold', `The service stays up at ${baseUrl}. Ctrl-C stops it.`));
-  }
-  await stop.asked;
+  if (!options.json)
+    print('', ...lookLines(story), '', heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`));
+  if (!signal.aborted) await once(signal, 'abort');
   return story.ok;
 }
 
@@ -148,10 +149,9 @@ async function freeStory(deps: StoryDeps) {
   return { story, lines: storyLines(story) };
 }
 
-/** Loaded where it is needed: wallets and protocols are much to read for a demo that pays nothing. */
+/** Loaded on use: wallets and protocols are large for a demo that pays nothing. */
 async function paidStory(deps: StoryDeps, paid: PaidWorld) {
-  const { runPaidStory } = await import('#src/demo/paid-story.ts');
-  const { paidStoryLines } = await import('#src/demo/paid-print.ts');
+  const { runPaidStory } = await import('#src/demo/paid.ts');
   const { systemClock } = await import('#src/app/buyer.ts');
   const story = await runPaidStory({ ...deps, paid, clock: systemClock() });
   return { story, lines: paidStoryLines(story) };

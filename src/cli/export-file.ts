@@ -1,135 +1,244 @@
-// An export on disk. What is written is appended at a known length, so that a half line of a run that was killed, or the
-// end of one that is gone on with, is overwritten; the end line comes when all before it is on the disk, and no other
-// process may write meanwhile: a file that looks complete is complete.
+// Reads an export (receipts.md §5) line by line: for the auditor, who gets every problem as a finding, and for
+// `relay export`, which continues after the last complete event.
+import { jobOfStream, placeOf } from '#src/domain/audit/event-location.ts';
 import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { lockExport } from '#src/app/export-lock.ts';
-import { CannotRun, systemCode } from './exit.ts';
+  EXPORT_FORMAT,
+  type ExportEnd,
+  type ExportHead,
+  type ExportLine,
+  endLine,
+  MAX_AUDITED_LINE_BYTES,
+  MAX_LINE_BYTES,
+  NO_EVENTS,
+  parseHead,
+  parseLine,
+  withEvent,
+} from '#src/domain/audit/export-format.ts';
+import type { ExportFindingKind, Finding } from '#src/domain/audit/finding.ts';
+import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
+import { type DomainEvent, STREAM } from '#src/domain/events.ts';
+import { CannotRun } from './exit.ts';
+import { nameOf } from './read-source.ts';
 
-export type ExportFile = {
-  /** Bytes that stood there when it was opened. */
-  readonly size: number;
-  chunks(): AsyncIterable<Uint8Array>;
-  /** What is written next follows so many bytes of what stands there; the rest is cut off. */
-  keep(bytes: number): void;
-  write(text: string): void;
-  /** The last line of all, and on the disk when it returns. */
-  finish(line: string): void;
-  close(): void;
+export type Line = {
+  /** From 1. */
+  readonly number: number;
+  /** Without its newline; null if it is too long or not UTF-8. */
+  readonly text: string | null;
+  /** Offset of the first byte after it. */
+  readonly end: number;
+  /** It ends with a newline: only the last line may lack it. */
+  readonly whole: boolean;
 };
 
-const CHUNK_BYTES = 256 * 1024;
+const NEWLINE = 10;
+
+/** The lines of a file of any size: one at a time in memory, none longer than `maxBytes`. */
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes = MAX_LINE_BYTES,
+): AsyncGenerator<Line, void, undefined> {
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  let parts: Uint8Array[] = [];
+  let [length, number, end] = [0, 0, 0];
+  const add = (part: Uint8Array) => {
+    length += part.length;
+    end += part.length;
+    // Only the length of a line that is too long matters.
+    if (length <= maxBytes) parts.push(part);
+  };
+  const taken = (whole: boolean): Line => {
+    number++;
+    if (whole) end++;
+    const text = length > maxBytes ? null : decoded(utf8, parts);
+    parts = [];
+    length = 0;
+    return { number, text, end, whole };
+  };
+  for await (const chunk of chunks) {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      add(chunk.subarray(from, at));
+      yield taken(true);
+      from = at + 1;
+    }
+    // A copy, because the reader of the file may reuse its buffer.
+    if (from < chunk.length) add(chunk.slice(from));
+  }
+  if (length > 0) yield taken(false);
+}
+
+function decoded(utf8: TextDecoder, parts: readonly Uint8Array[]): string | null {
+  const [first = new Uint8Array(), ...more] = parts;
+  try {
+    return utf8.decode(more.length === 0 ? first : Buffer.concat(parts));
+  } catch {
+    return null;
+  }
+}
+
+const UNREADABLE = {
+  kind: 'wrong',
+  problem: 'it is longer than any line that a relay writes, or not UTF-8',
+  stream: null,
+  revision: null,
+} as const;
+
+const lineOf = (text: string | null): ExportLine => (text === null ? UNREADABLE : parseLine(text));
+
+type Found = (finding: Finding) => void;
 
 /**
- * Made where it is missing, and then its owner's alone: it holds no secret, yet says who paid. Nobody else can open it
- * until it is closed. Throws `CannotRun`, also when somebody has written into it all the same.
+ * The events of an export; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun` if it
+ * is no export, or one that begins in the middle of a log.
  */
-export function openExportFile(path: string): ExportFile {
-  const descriptor = asFault(path, () => openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600));
-  try {
-    if (!fstatSync(descriptor).isFile())
-      throw new CannotRun(`${path} is no file: name one, or - for standard output`);
-    const lock = lockOf(path);
-    return exportFile(path, descriptor, () => {
-      closeSync(descriptor);
-      lock.release();
-    });
-  } catch (error) {
-    closeSync(descriptor);
-    throw error;
-  }
-}
-
-function lockOf(path: string) {
-  const lock = asFault(path, () => lockExport(path), 'locked');
-  if (lock === null)
-    throw new CannotRun(`${path} is being written by another relay export: wait for its end`);
-  return lock;
-}
-
-function exportFile(path: string, descriptor: number, close: () => void): ExportFile {
-  const { size } = fstatSync(descriptor);
-  /** As it was found, and then as it was written. */
-  let length = size;
-
-  /** A lock is kept only by those that ask for it. */
-  function demandOurs(): void {
-    const here = fstatSync(descriptor, { bigint: true });
-    const there = statSync(path, { bigint: true, throwIfNoEntry: false });
-    if (here.size === BigInt(length) && there?.ino === here.ino && there.dev === here.dev) return;
-    throw new CannotRun(
-      `${path} was changed by somebody else meanwhile: it is not finished; name another file`,
-    );
-  }
-
-  function write(text: string): void {
-    const bytes = Buffer.from(text);
-    demandOurs();
-    for (let done = 0; done < bytes.length; ) {
-      const written = asFault(path, () => writeSync(descriptor, bytes, done, bytes.length - done, length));
-      done += written;
-      length += written;
+export async function* eventsOfExport(
+  source: string,
+  chunks: AsyncIterable<Uint8Array>,
+  onFinding: Found,
+  onLine: (bytes: number) => void,
+): AsyncGenerator<RecordedEvent, void, undefined> {
+  const found = (kind: ExportFindingKind, message: string, place: Partial<Finding> = {}) =>
+    onFinding({ kind, stream: null, revision: null, jobId: null, position: null, ...place, message });
+  let head: ExportHead | null = null;
+  let counted = NO_EVENTS;
+  let ended = false;
+  let origin: string | null = null;
+  for await (const { number, text, end, whole } of linesOf(chunks, MAX_AUDITED_LINE_BYTES)) {
+    if (head === null) {
+      head = demandHead(source, whole ? text : null);
+      continue;
+    }
+    onLine(end);
+    if (!whole) {
+      found('export_cut', `The last line, ${number}, is cut.`, { position: counted.head });
+      break;
+    }
+    const line = lineOf(text);
+    if (line.kind === 'wrong') {
+      const { stream, revision } = line;
+      const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
+      found('export_line_wrong', `Line ${number}: ${line.problem}.`, place);
+    } else if (line.kind === 'end') {
+      if (ended) found('export_line_wrong', `Line ${number} is a second end.`);
+      ended = true;
+      for (const message of mismatches(line.end, counted))
+        found('export_end_mismatch', message, { position: counted.head });
+    } else {
+      const { event } = line;
+      if (ended) found('export_line_wrong', `Line ${number} follows the end.`, placeOf(event));
+      counted = withEvent(counted, event);
+      origin ??= originIn(event);
+      yield event;
     }
   }
-  const flush = () => asFault(path, () => fsyncSync(descriptor));
-
-  return {
-    size,
-    chunks: () => chunksOf(descriptor),
-    keep(bytes) {
-      demandOurs();
-      asFault(path, () => ftruncateSync(descriptor, bytes));
-      length = bytes;
-    },
-    write,
-    finish(line) {
-      flush();
-      const before = length;
-      write(line);
-      flush();
-      try {
-        demandOurs();
-      } catch (error) {
-        // Not longer than it is: what others have cut off stays cut off.
-        if (fstatSync(descriptor).size > before) ftruncateSync(descriptor, before);
-        throw error;
-      }
-    },
-    close,
-  };
-}
-
-async function* chunksOf(descriptor: number): AsyncGenerator<Uint8Array, void, undefined> {
-  const buffer = new Uint8Array(CHUNK_BYTES);
-  for (let at = 0; ; ) {
-    const read = readSync(descriptor, buffer, 0, buffer.length, at);
-    if (read === 0) return;
-    yield buffer.subarray(0, read);
-    at += read;
+  if (head === null) throw noExport(source);
+  if (!ended) {
+    const message = `The end line is missing after ${counted.events} events: the tail was cut.`;
+    found('export_cut', message, { position: counted.head });
+  }
+  if (head.origin !== origin) {
+    const [named, recorded] = [head.origin ?? 'none', origin ?? 'none'];
+    const message = `The first line names the transparency log ${named}, the events ${recorded}.`;
+    found('export_origin_mismatch', message);
   }
 }
 
-const PROBLEMS: Readonly<Record<string, string>> = {
-  ENOENT: 'is in a folder that is not there',
-  EISDIR: 'is a folder',
-  EACCES: 'may not be written',
-  ENOSPC: 'cannot be written on: the disk is full; run it again when it is not, and it goes on',
+const noExport = (source: string) =>
+  new CannotRun(`${nameOf(source)} is no export: create one with relay export --out FILE`);
+
+function demandHead(source: string, text: string | null): ExportHead {
+  const head = text === null ? null : parseHead(text);
+  if (head === null) throw noExport(source);
+  if (head.from === null) return head;
+  throw new CannotRun(
+    `${nameOf(source)} begins in the middle of a log: only an export from the first event on can be audited`,
+  );
+}
+
+const mismatches = (claimed: ExportEnd, counted: ExportEnd): readonly string[] =>
+  (['events', 'streams', 'head'] as const).flatMap((name) =>
+    claimed[name] === counted[name]
+      ? []
+      : [
+          `The end line states ${name} ${claimed[name] ?? 'none'}, the lines before it have ${counted[name] ?? 'none'}.`,
+        ],
+  );
+
+function originIn(recorded: RecordedEvent): string | null {
+  if (recorded.stream !== STREAM.receiptLog) return null;
+  const event: DomainEvent | null = decodeEvent(recorded);
+  return event?.type === 'CheckpointSigned' ? event.data.origin : null;
+}
+
+/** An earlier export up to its last complete event. */
+export type Begun = {
+  /** null: the file is missing, empty, or ends within its first line. */
+  readonly head: ExportHead | null;
+  readonly first: RecordedEvent | null;
+  readonly last: RecordedEvent | null;
+  /** What an end line would state here. */
+  readonly end: ExportEnd;
+  /** Its end line follows, and nothing else. */
+  readonly finished: boolean;
+  /** Bytes up to the end of the last complete event. */
+  readonly length: number;
 };
 
-function asFault<T>(path: string, work: () => T, verb = 'written'): T {
-  try {
-    return work();
-  } catch (cause) {
-    const code = systemCode(cause) ?? 'unknown';
-    throw new CannotRun(`${path} ${PROBLEMS[code] ?? `cannot be ${verb} (${code})`}`, { cause });
+export const NOTHING: Begun = {
+  head: null,
+  first: null,
+  last: null,
+  end: NO_EVENTS,
+  finished: false,
+  length: 0,
+};
+
+/** `onRead`: bytes and events so far. Throws `CannotRun` for a file that no interrupted or finished export has written. */
+export async function readBegun(
+  path: string,
+  chunks: AsyncIterable<Uint8Array>,
+  onRead: (bytes: number, events: number) => void,
+): Promise<Begun> {
+  let begun = NOTHING;
+  for await (const { number, text, end, whole } of linesOf(chunks)) {
+    if (number === 1) {
+      if (!whole && isHalfHead(text)) return NOTHING;
+      const head = whole && text !== null ? parseHead(text) : null;
+      if (head === null) throw new CannotRun(`${path} exists and is no export: it is not overwritten`);
+      begun = { ...NOTHING, head, length: end };
+      continue;
+    }
+    // The run was killed while it wrote this line.
+    if (!whole) return { ...begun, finished: false };
+    const next = begun.finished ? 'it follows the end' : after(begun, lineOf(text), end);
+    if (typeof next === 'string')
+      throw new CannotRun(`${path} cannot be continued, line ${number}: ${next}; name another file`);
+    begun = next;
+    onRead(end, begun.end.events);
   }
+  return begun;
+}
+
+const START = `{"format":"${EXPORT_FORMAT}",`;
+
+const isHalfHead = (text: string | null): boolean =>
+  text !== null && (START.startsWith(text) || text.startsWith(START));
+
+/** A text is the reason why the line cannot be there. */
+function after(begun: Begun, line: ExportLine, length: number): Begun | string {
+  if (line.kind === 'wrong') return line.problem;
+  if (line.kind === 'end')
+    return endLine(line.end) === endLine(begun.end)
+      ? { ...begun, finished: true }
+      : 'its counts are not those of the lines before it';
+  const { event } = line;
+  if (begun.last !== null && event.position <= begun.last.position) return 'it is out of order';
+  return {
+    ...begun,
+    first: begun.first ?? event,
+    last: event,
+    end: withEvent(begun.end, event),
+    length,
+  };
 }

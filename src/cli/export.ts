@@ -1,65 +1,58 @@
-// relay export: the whole log as a file that anyone can audit. A run that was killed goes on where it was, and a file
-// that is finished is continued with what has come since.
+// relay export: writes the event log to a file that anyone can audit. The file is written as FILE.part, flushed to the
+// disk and renamed: a file under its own name is complete. A run that was interrupted continues FILE.part, a later run
+// continues FILE with the newer events.
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { holds, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
-import { readLogConfig } from '../config.ts';
-import {
-  type ExportEnd,
-  endLine,
-  eventLine,
-  headLine,
-  NO_EVENTS,
-  withEvent,
-} from '../domain/audit/export-format.ts';
+import { endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
-import { CannotRun, type End, EXIT } from './exit.ts';
-import { type ExportFile, openExportFile } from './export-file.ts';
-import { type Begun, readBegun } from './export-resume.ts';
-import { shareOf } from './log-progress.ts';
-import { showProgress } from './rebuild-progress.ts';
-import { plain, print, printJson, printWhole } from './terminal.ts';
+import { CannotRun, type End, onAction, systemCode } from './exit.ts';
+import { type Begun, NOTHING, readBegun } from './export-file.ts';
+import { shareOf, withLog } from './operator.ts';
+import { type Print, plain, printer, printJson, printWhole, showProgress } from './terminal.ts';
 
 type Options = { readonly out: string; readonly json?: true };
 
 const HELP = `
-The log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it. Events that come meanwhile may be
-missing: run it again with the same file, and it goes on with them. A file that is no export is never overwritten.
-The file holds no secret: targets and bodies are in it as salted commitments only. It does say who paid, and how much.
+Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it. Events that arrive meanwhile may be
+missing: run it again with the same file to add them. A file that is no export is never overwritten.
+The file contains no secret: targets and bodies are in it as salted commitments only. It shows who paid, and how much.
 Audit it with: relay audit --events FILE`;
 
 export function addExport(program: Command, end: End): void {
-  program
+  const command = program
     .command('export')
-    .description('the log as a file (NDJSON) that anyone can audit')
-    .requiredOption('--out <file>', 'where to; - for standard output')
-    .option('--json', 'for machines: one object; progress goes to standard error')
-    .addHelpText('after', HELP)
-    .action(async (options: Options) => {
-      await exportLog(options);
-      end(EXIT.good);
-    });
+    .description('Export the event log as NDJSON that anyone can audit.')
+    .requiredOption('--out <file>', 'the file; - for standard output')
+    .option('--json', 'print the result as JSON; progress goes to standard error')
+    .addHelpText('after', HELP);
+  onAction(command, end, exportLog);
 }
 
 async function exportLog({ out, json }: Options): Promise<void> {
   const toPipe = out === '-';
   if (toPipe && json) throw new CannotRun('--out - and --json both need standard output: name a file');
-  const config = readLogConfig();
-  const { openOperatorLog } = await import('#src/app/operator-log.ts');
-  const { log } = await openOperatorLog(config);
-  const write = json || toPipe ? (line: string) => void process.stderr.write(`${line}\n`) : print;
-  try {
-    const told = toPipe ? await intoPipe(log, write) : await intoFile(log, out, write);
-    if (json) printJson(told);
-    else write(sentence(told));
-  } finally {
-    await log.close();
-  }
+  const write = printer(toPipe || json === true);
+  const exported = await withLog(({ log }) => (toPipe ? intoPipe(log, write) : intoFile(log, out, write)));
+  if (json) printJson(exported);
+  else write(sentence(exported));
 }
 
-/** Where progress and the last word go. */
-type Write = (line: string) => void;
-
-type Told = {
+type Exported = {
   /** null: standard output. */
   readonly file: string | null;
   readonly origin: string | null;
@@ -70,59 +63,114 @@ type Told = {
   readonly added: number;
 };
 
-function sentence({ file, events, streams, added }: Told): string {
+function sentence({ file, events, streams, added }: Exported): string {
   const to = file === null ? 'standard output' : plain(file);
   const before = added === events ? '' : `, ${added} of them new`;
   return `Exported ${events} events of ${streams} streams to ${to}${before}.`;
 }
 
-async function intoPipe(log: EventLog, write: Write): Promise<Told> {
+async function intoPipe(log: EventLog, write: Print): Promise<Exported> {
   const origin = await receiptLogOrigin(log);
-  const count = counter(null);
   await printWhole(`${headLine({ origin, from: null })}\n`);
-  for await (const page of counted(log, count, write)) await printWhole(textOf(page));
-  await printWhole(`${endLine(count.end())}\n`);
-  return { file: null, origin, ...count.end(), added: count.added() };
+  const end = await copyEvents(log, NOTHING, write, (page) => printWhole(textOf(page)));
+  await printWhole(`${endLine(end)}\n`);
+  return { file: null, origin, ...end, added: end.events };
 }
 
 const textOf = (page: readonly RecordedEvent[]): string =>
   page.map((event) => `${eventLine(event)}\n`).join('');
 
-async function intoFile(log: EventLog, path: string, write: Write): Promise<Told> {
-  const origin = await receiptLogOrigin(log);
-  const file = openExportFile(path);
+/** Calls `put` with each page of events after `begun`; returns what the end line states. */
+async function copyEvents(
+  log: EventLog,
+  begun: Begun,
+  write: Print,
+  put: (page: readonly RecordedEvent[]) => Promise<void> | void,
+): Promise<Begun['end']> {
+  const progress = showProgress('exporting', write);
+  let { end } = begun;
+  let until: string | null = null;
+  const show = () =>
+    progress.show({
+      events: end.events,
+      eventsHere: end.events - begun.end.events,
+      share: shareOf(end.head, until),
+    });
   try {
-    const found = await readFound(path, file, write);
-    await demandSameLog(log, path, found, origin);
-    // The head tells the origin: a file of before the transparency log is written anew, once.
-    const begun = found.head?.origin === origin ? found : null;
-    const count = counter(begun);
-    let touched = false;
-    const put = (text: string) => {
-      if (!touched) {
-        file.keep(begun?.length ?? 0);
-        if (begun === null) file.write(`${headLine({ origin, from: null })}\n`);
-        touched = true;
-      }
-      file.write(text);
-    };
-    for await (const page of counted(log, count, write)) put(textOf(page));
-    if (touched || begun?.finished !== true) {
-      put('');
-      file.finish(`${endLine(count.end())}\n`);
+    const pages = pagesOf(log, end.head, (head) => {
+      until = head;
+      show();
+    });
+    for await (const page of pages) {
+      end = page.reduce(withEvent, end);
+      await put(page);
+      show();
     }
-    return { file: path, origin, ...count.end(), added: count.added() };
+    return end;
   } finally {
-    file.close();
+    progress.end();
   }
 }
 
-async function readFound(path: string, file: ExportFile, write: Write): Promise<Begun> {
-  const progress = showProgress('checking what is there', process.stderr, write);
+async function intoFile(log: EventLog, path: string, write: Print): Promise<Exported> {
+  const target = targetOf(path);
+  const part = `${target}.part`;
+  const { lockExport } = await import('#src/app/export-lock.ts');
+  const lock = asFault(path, () => lockExport(target));
+  if (lock === null)
+    throw new CannotRun(`${path} is being written by another relay export: wait until it has ended`);
+  let file: number | null = null;
+  try {
+    const origin = await receiptLogOrigin(log);
+    const source = existsSync(part) || !existsSync(target) ? part : target;
+    const found = await readFound(source, write);
+    await demandSameLog(log, source, found, origin);
+    // The first line contains the origin: an export from before the transparency log is written again, once.
+    const begun = found.head?.origin === origin ? found : NOTHING;
+    const open = () => {
+      if (source === target) asFault(path, () => copyFileSync(target, part));
+      file = asFault(path, () => openSync(part, constants.O_RDWR | constants.O_CREAT, 0o600));
+      asFault(path, () => ftruncateSync(file ?? 0, begun.length));
+      const writer = appender(path, file, begun.length);
+      if (begun.length === 0) writer(`${headLine({ origin, from: null })}\n`);
+      return writer;
+    };
+    let append: ((text: string) => void) | null = null;
+    const end = await copyEvents(log, begun, write, (page) => {
+      append ??= open();
+      append(textOf(page));
+    });
+    if (append !== null || source === part || !begun.finished) {
+      append ??= open();
+      append(`${endLine(end)}\n`);
+      asFault(path, () => fsyncSync(file ?? 0));
+      asFault(path, () => renameSync(part, target));
+    }
+    return { file: path, origin, ...end, added: end.events - begun.end.events };
+  } finally {
+    if (file !== null) closeSync(file);
+    lock.release();
+  }
+}
+
+/** Of a symbolic link, the file that it names: a rename would replace the link. Throws `CannotRun` if no file can be there. */
+function targetOf(path: string): string {
+  const found = asFault(path, () => statSync(path, { throwIfNoEntry: false }));
+  if (found?.isDirectory()) throw new CannotRun(`${path} is a folder: name a file, or - for standard output`);
+  if (found !== undefined && !found.isFile())
+    throw new CannotRun(`${path} is no file: name one, or - for standard output`);
+  return found === undefined ? resolve(path) : realpathSync(path);
+}
+
+async function readFound(source: string, write: Print): Promise<Begun> {
+  if (!existsSync(source)) return NOTHING;
+  const { size } = statSync(source);
+  const progress = showProgress('checking the existing export', write);
   try {
     progress.show({ events: 0, eventsHere: 0, share: 0 });
-    return await readBegun(path, file.chunks(), (bytes, events) =>
-      progress.show({ events, eventsHere: events, share: bytes / file.size }),
+    const chunks = createReadStream(source, { highWaterMark: 256 * 1024 });
+    return await readBegun(source, chunks, (bytes, events) =>
+      progress.show({ events, eventsHere: events, share: bytes / size }),
     );
   } finally {
     progress.end();
@@ -131,58 +179,45 @@ async function readFound(path: string, file: ExportFile, write: Write): Promise<
 
 async function demandSameLog(
   log: EventLog,
-  path: string,
+  source: string,
   { head, first, last }: Begun,
   origin: string | null,
 ): Promise<void> {
   if (head === null) return;
   if (head.from !== null)
-    throw new CannotRun(`${path} is an export that begins in the middle of a log: name another file`);
+    throw new CannotRun(`${source} is an export that begins in the middle of a log: name another file`);
   const [beginning] = await log.readAll({ after: null, max: 1 });
   const same =
     (head.origin === null || head.origin === origin) &&
     (first === null || (beginning?.id === first.id && beginning.position === first.position)) &&
     (last === null || (await holds(log, last)));
-  if (!same)
-    throw new CannotRun(`${path} is an export of another log: it is left as it is; name another file`);
+  if (!same) throw new CannotRun(`${source} is an export of another log: it is unchanged; name another file`);
 }
 
-type Counter = {
-  add(page: readonly RecordedEvent[]): void;
-  end(): ExportEnd;
-  added(): number;
+/** Writes at a known offset, after the part of the file that is kept. */
+function appender(path: string, file: number, offset: number): (text: string) => void {
+  let at = offset;
+  return (text) => {
+    const bytes = Buffer.from(text);
+    for (let done = 0; done < bytes.length; ) {
+      const written = asFault(path, () => writeSync(file, bytes, done, bytes.length - done, at));
+      done += written;
+      at += written;
+    }
+  };
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ENOENT: 'is in a folder that does not exist',
+  EACCES: 'may not be written',
+  ENOSPC: 'cannot be written: the disk is full; free some space and run the command again, and it continues',
 };
 
-function counter(begun: Begun | null): Counter {
-  let end = begun?.end ?? NO_EVENTS;
-  const before = end.events;
-  return {
-    add(page) {
-      end = page.reduce(withEvent, end);
-    },
-    end: () => end,
-    added: () => end.events - before,
-  };
-}
-
-async function* counted(log: EventLog, count: Counter, write: Write) {
-  const progress = showProgress('exporting', process.stderr, write);
-  let until: string | null = null;
-  const show = () => {
-    const { events, head } = count.end();
-    progress.show({ events, eventsHere: count.added(), share: shareOf(head, until) });
-  };
+function asFault<T>(path: string, work: () => T): T {
   try {
-    const pages = pagesOf(log, count.end().head, (head) => {
-      until = head;
-      show();
-    });
-    for await (const page of pages) {
-      count.add(page);
-      yield page;
-      show();
-    }
-  } finally {
-    progress.end();
+    return work();
+  } catch (cause) {
+    const code = systemCode(cause) ?? 'unknown';
+    throw new CannotRun(`${path} ${PROBLEMS[code] ?? `cannot be written (${code})`}`, { cause });
   }
 }

@@ -1,40 +1,208 @@
-// relay keys: the signing keys, in their file and in the event log.
+// relay keys: the signing keys, in the key file and in the event log.
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import { windowOf } from '#src/usecases/signing-keys/announce-keys.ts';
+import { type ListedKey, listKeys } from '#src/usecases/signing-keys/list-keys.ts';
+import { type Retirement, retireKey } from '#src/usecases/signing-keys/retire-key.ts';
+import { type Rotation, rotateKeys } from '#src/usecases/signing-keys/rotate-keys.ts';
 import { readConfig } from '../config.ts';
-import { type End, EXIT } from './exit.ts';
-import { addKeysChange } from './keys-change.ts';
-import { addKeysList } from './keys-list.ts';
-import { print, printJson } from './terminal.ts';
+import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
+import { withKeys } from './operator.ts';
+import { plain, print, printJson, table } from './terminal.ts';
 
-type InitOptions = { readonly file?: string; readonly json?: true };
+type Json = { readonly json?: true };
+type InitOptions = Json & { readonly file?: string };
+type RotateOptions = Json & { readonly purpose: KeyPurpose; readonly grace: number };
+type RetireOptions = Json & { readonly compromised?: true; readonly since?: number };
+
+const GRACE_MINUTES = { min: 10, max: 525_600, default: 10 };
+const MINUTE_MS = 60_000;
+
+const LIST_HELP = `
+States:
+  active        signs: receipts, or the checkpoints of the transparency log
+  retiring      signs where its successor is not available, until the time shown
+  retired       no longer signs; what it signed within its window stays valid
+  compromised   no longer signs: a receipt from the time shown on does not verify, nor does any checkpoint
+  unannounced   in the key file, but not in the log: it does not sign until "relay keys rotate" announces it
+Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it. Nothing is written, and no private
+key is shown.`;
+
+const ROTATE_HELP = `
+A new key is written to the key file, then announced in the event log together with the retirement of the old keys,
+which are then marked in the file. Services on this file and log switch within seconds, without a restart.
+If it is interrupted, run it again: it completes the rotation.
+With several machines run it on one, and copy its key file to the others within the grace period: until then they sign
+with the old key, after it they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
+checkpoint key to a key file from before the transparency log.`;
+
+const RETIRE_HELP = `
+The key stops signing after ten minutes; what it signed until then stays valid. --compromised: it stops signing as soon
+as services have read the retirement, within seconds. A receipt that it signed at or after --since (default: now) does
+not verify any more, and "relay audit" reports it; an earlier one still verifies. Of a compromised checkpoint key no
+checkpoint counts, because a checkpoint contains no time. This is recorded in the event log and cannot be undone; a
+second call can only end the key earlier.
+The only key that can sign is not retired: run "relay keys rotate" first. Write -- before an id that begins with -.`;
 
 export function addKeys(program: Command, end: End): void {
-  const keys = program.command('keys').description('signing keys');
-  addKeysInit(keys, end);
-  addKeysList(keys, end);
-  addKeysChange(keys, end);
-}
-
-function addKeysInit(keys: Command, end: End): void {
-  keys
+  const keys = program.command('keys').description('Manage the signing keys.');
+  const init = keys
     .command('init')
-    .description('make a file with fresh signing keys and a fresh secret, readable by its owner alone')
-    .option('--file <file>', 'where to make it (default: SIGNING_KEYS_FILE, or else keys.json in DATA_DIR)')
-    .option('--json', 'for machines')
-    .addHelpText('after', '\nA file that is there already is never touched.')
-    .action(async (options: InitOptions) => {
-      await init(options);
-      end(EXIT.good);
-    });
+    .description('Create a file with new signing keys and a new secret, readable by its owner only.')
+    .option('--file <file>', 'where to create it (default: SIGNING_KEYS_FILE, or else keys.json in DATA_DIR)')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', '\nAn existing file is never changed.');
+  onAction(init, end, initKeys);
+  const list = keys
+    .command('list')
+    .description('List all keys with their windows, and which of them the key file contains.')
+    .option('--json', 'print an array of JSON')
+    .addHelpText('after', LIST_HELP);
+  onAction(list, end, listAll);
+  const purpose = new Option('--purpose <purpose>', 'what the key signs').choices(['receipt', 'checkpoint']);
+  const rotating = keys
+    .command('rotate')
+    .description('Replace the signing key by a new one.')
+    .addOption(purpose.default('receipt'))
+    .option('--grace <minutes>', 'how long the old key stays valid', readGrace, GRACE_MINUTES.default)
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', ROTATE_HELP);
+  onAction(rotating, end, rotate);
+  const retiring = keys
+    .command('retire')
+    .description('Retire a key.')
+    .argument('<key>', 'its id, as "relay keys list" shows it', readKeyId)
+    .option('--compromised', 'someone else may have the key')
+    .option('--since <date>', 'since when, RFC 3339: 2026-01-31 or 2026-01-31T12:00:00Z', readDate)
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', RETIRE_HELP);
+  onAction(retiring, end, retire);
 }
 
-async function init(options: InitOptions): Promise<void> {
-  const path = options.file === undefined ? readConfig().keyFile.path : resolve(options.file);
+function readGrace(text: string): number {
+  const minutes = Number(text);
+  if (!/^\d+$/.test(text) || minutes < GRACE_MINUTES.min || minutes > GRACE_MINUTES.max)
+    throw new InvalidArgumentError(`It must be ${GRACE_MINUTES.min} to ${GRACE_MINUTES.max} whole minutes.`);
+  return minutes;
+}
+
+function readKeyId(text: string): string {
+  if (!/^[A-Za-z0-9_-]{43}$/.test(text)) throw new InvalidArgumentError('It must be 43 characters long.');
+  return text;
+}
+
+/** Unix ms. A date is its beginning in UTC; a time needs a zone, or it would differ between machines. */
+function readDate(text: string): number {
+  const isDate = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const ms = isDate ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) throw new InvalidArgumentError('It must be a date, or a time with its zone.');
+  return ms;
+}
+
+/** To the minute, for a person. */
+const minute = (instant: string | null): string => `${(instant ?? '').slice(0, 16).replace('T', ' ')} UTC`;
+
+/** To the second, for a person: a signature before it counts, one after it does not. */
+const second = (instant: string | null): string => `${(instant ?? '').slice(0, 19).replace('T', ' ')} UTC`;
+
+async function initKeys({ file, json }: InitOptions): Promise<void> {
+  const path = file === undefined ? readConfig().keyFile.path : resolve(file);
   const { createKeyFile, readKeyFile } = await import('#src/app/service.ts');
   createKeyFile(path);
   const { keys } = readKeyFile(path);
-  if (options.json) return printJson({ file: path, keyIds: keys.map(({ keyId }) => keyId) });
+  if (json) return printJson({ file: path, keyIds: keys.map(({ keyId }) => keyId) });
   print(...keys.map(({ purpose, keyId }) => `${purpose} key ${keyId}`), `in ${path}`);
-  print('Keep a copy of this file: receipts are signed with it, and the log knows its secret.');
+  print('Keep a copy of this file: receipts are signed with it, and the event log is bound to its secret.');
+}
+
+async function listAll({ json }: Json): Promise<void> {
+  const rows = await withKeys((deps) => listKeys(deps, deps.store.read().keys));
+  if (json) return printJson(rows);
+  print(...table(['key', 'purpose', 'state', 'from', 'private key'], rows.map(cells)));
+}
+
+const STATES: Record<ListedKey['state'], (key: ListedKey) => string> = {
+  active: () => 'active',
+  retiring: ({ notAfter }) => `retiring until ${minute(notAfter)}`,
+  retired: ({ notAfter }) => `retired ${minute(notAfter)}`,
+  compromised: ({ compromisedAt }) => `compromised since ${second(compromisedAt)}`,
+  unannounced: () => 'unannounced',
+};
+
+function cells(key: ListedKey): string[] {
+  const { keyId, purpose, state, notBefore, inFile } = key;
+  const from = notBefore === null ? '-' : minute(notBefore);
+  const held = inFile === null ? 'not in the key file' : `in the key file, ${inFile}`;
+  return [keyId, purpose, STATES[state](key), from, held];
+}
+
+async function rotate({ purpose, grace, json }: RotateOptions): Promise<void> {
+  const { path, ...result } = await withKeys(async (deps) => ({
+    path: deps.path,
+    ...(await rotateKeys(deps, { purpose, graceMs: grace * MINUTE_MS })),
+  }));
+  if (json) return printJson({ purpose, ...result, file: path });
+  print(...rotationLines(purpose, result, path));
+}
+
+function rotationLines(purpose: KeyPurpose, result: Rotation, path: string): string[] {
+  const { outcome, keyId, retiring } = result;
+  const old = retiring.map((key) => `${purpose} key ${key.keyId} retires at ${minute(key.effectiveAt)}`);
+  if (outcome === 'completed')
+    return [
+      'An earlier rotation is now complete.',
+      `${purpose} key ${keyId} signs`,
+      ...old,
+      'Run this again for another rotation.',
+    ];
+  return [
+    `${purpose} key ${keyId} signs from now on`,
+    ...old,
+    'Services on this key file switch within seconds.',
+    plain(
+      `Other machines need a copy of ${path} ${old.length === 0 ? 'to sign with it' : 'before that'}; keep one yourself.`,
+    ),
+  ];
+}
+
+async function retire(keyId: string, { compromised, since, json }: RetireOptions): Promise<void> {
+  if (since !== undefined && compromised === undefined)
+    throw new CannotRun(
+      '--since is the time since which a key is compromised: it needs --compromised (see --help)',
+    );
+  const result = await withKeys((deps) => {
+    const now = deps.clock.now();
+    if (since !== undefined && since > now)
+      throw new CannotRun('--since must not be in the future (see --help)');
+    return retireKey(deps, keyId, compromised === undefined ? null : (since ?? now));
+  });
+  if (result.outcome === 'unknown_key') throw new FoundWrong(`the event log has no key ${keyId}`);
+  if (result.outcome === 'only_key') throw new FoundWrong(onlyKey(result.purpose));
+  if (json) printJson(retirementOf(keyId, result));
+  else print(...retirementLines(keyId, result));
+}
+
+const onlyKey = (purpose: KeyPurpose): string =>
+  `no other ${purpose} key could sign in its place: run \`relay keys rotate${purpose === 'receipt' ? '' : ` --purpose ${purpose}`}\` first`;
+
+type Retired = Extract<Retirement, { readonly record: unknown }>;
+
+function retirementOf(keyId: string, { outcome, purpose, record }: Retired) {
+  const { notAfter, compromisedAt } = windowOf(record);
+  return { keyId, purpose, outcome, notAfter, compromisedAt };
+}
+
+function retirementLines(keyId: string, result: Retired): string[] {
+  const { outcome, purpose, notAfter, compromisedAt } = retirementOf(keyId, result);
+  const unchanged = outcome === 'unchanged' ? ['It had ended as early already: nothing was recorded.'] : [];
+  if (compromisedAt === null)
+    return [...unchanged, `${purpose} key ${keyId} signs until ${minute(notAfter)}`];
+  return [
+    ...unchanged,
+    `${purpose} key ${keyId} is compromised since ${second(compromisedAt)}: services on this log no longer sign with it`,
+    purpose === 'receipt'
+      ? 'Receipts that it signed from then on do not verify, and every audit reports them; earlier ones verify.'
+      : 'None of its checkpoints counts any more, whenever it was signed: a checkpoint contains no time.',
+  ];
 }

@@ -1,14 +1,13 @@
-// relay pay: buys one call from a relay as any client would, by a policy of its own, and verifies what came.
+// relay pay: buys one call from a relay within the buyer's limits, and verifies the result.
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
+import type { Bought, Evidence, Order, Send } from '#src/app/buyer.ts';
 import { microUsd } from '#src/domain/payment/money.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
-import { CannotRun, type End, EXIT, systemCode } from './exit.ts';
-import { boughtJson, boughtLines, noteWait } from './pay-print.ts';
-import type { Bought, Order } from './pay-purchase.ts';
-import { sendByFetch } from './pay-transport.ts';
-import { print, printJson } from './terminal.ts';
+import { CannotRun, type End, onAction, systemCode } from './exit.ts';
+import { complain, heading, mark, paint, print, printJson, row, shown } from './terminal.ts';
+import { checkLines } from './verify.ts';
 
 type Options = {
   readonly relay: string;
@@ -26,40 +25,39 @@ type Options = {
 };
 
 const HELP = `
-The wallet's key comes from RELAY_BUYER_PRIVATE_KEY (0x and 64 hex digits), never from an argument. Before anything is
-signed, the relay's 402 is judged: network, USDC as the asset, price, payee, URL, and the offer's signature by the
-relay's own published key. One payment is made at most: while the outcome is unknown the same one is presented again.
+The wallet's key is read from RELAY_BUYER_PRIVATE_KEY (0x and 64 hex digits), never from an argument. Before anything is
+signed, the relay's 402 is compared with your limits: network, USDC as the asset, price, payee, URL, and the signature of
+the offer by the relay's published key. At most one payment is made: while the outcome is unknown the same one is
+presented again.
 
-With --save the payment is kept before it is sent; the same command line goes on from it, also after a crash, and shows
-the stored result when it is done. Remove the file to buy anew.
+With --save the payment is stored before it is sent; the same command line continues from it, also after a crash, and
+shows the stored result when it is done. Remove the file to buy another call.
 
   relay pay https://target.example/hook --relay https://relay.example --dry-run
   relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --save order`;
 
 export function addPay(program: Command, end: End): void {
-  program
+  const command = program
     .command('pay')
-    .description('buy one call from a relay (x402), and verify its receipt')
+    .description('Buy one call from a relay (x402), and verify its receipt.')
     .argument('<url>', 'the target to call')
     .requiredOption('--relay <origin>', 'the relay, as in https://relay.example', readRelay)
     .option('--method <method>', 'POST, PUT, PATCH or DELETE', 'POST')
     .option('--header <name: value>', 'for the target; may be repeated', readHeader)
     .option('--body <json>', 'for the target', readJson)
     .option('--body-file <file>', 'the same from a file')
-    .option('--key <key>', 'idempotency key of the call (a payment is one in itself)')
+    .option('--key <key>', 'idempotency key of the call (the payment is one too)')
     .option('--max-price <usd>', `pay no more than this (default: ${PRICE.usd})`, readPrice)
     .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
-    .option('--pay-to <address>', 'the payee that you expect; nobody else is paid', readAddress)
-    .option('--save <file>', 'keep the payment there before it is sent, and go on from it')
-    .option('--dry-run', 'show the offer and what is thought of it; pay nothing')
-    .option('--json', 'for machines')
-    .addHelpText('after', HELP)
-    .action(async (url: string, options: Options) => {
-      end((await pay(url, options)) ? EXIT.good : EXIT.foundWrong);
-    });
+    .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
+    .option('--save <file>', 'store the payment before it is sent, and continue from it')
+    .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', HELP);
+  onAction(command, end, pay);
 }
 
-/** A payment is only sent where nobody can read it on the way. */
+/** A payment is sent over TLS, or on this machine. */
 function readRelay(text: string): string {
   const url = URL.parse(text);
   const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url?.hostname ?? '');
@@ -96,9 +94,8 @@ function readAddress(text: string): string {
 
 async function pay(url: string, options: Options): Promise<boolean> {
   const order = orderOf(url, options);
-  // Loaded where it is needed: wallets and protocols are much to read for a command that pays nothing.
-  const { purchase } = await import('./pay-purchase.ts');
-  const { systemClock } = await import('#src/app/buyer.ts');
+  // Loaded on use: wallets and protocols are large for a command that pays nothing.
+  const { purchase, systemClock } = await import('#src/app/buyer.ts');
   const { verifierPrimitives } = await import('#src/app/keys.ts');
   const deps = { send: sendByFetch, clock: systemClock(), primitives: verifierPrimitives, waiting: noteWait };
   const bought = await purchase(deps, order);
@@ -107,7 +104,7 @@ async function pay(url: string, options: Options): Promise<boolean> {
   return isGood(bought);
 }
 
-export const isGood = ({ outcome, evidence }: Bought): boolean =>
+const isGood = ({ outcome, evidence }: Bought): boolean =>
   outcome === 'not_paid' || (outcome === 'delivered' && evidence?.ok === true);
 
 function orderOf(url: string, options: Options): Order {
@@ -123,7 +120,7 @@ function orderOf(url: string, options: Options): Order {
     dryRun,
   } = options;
   if (URL.parse(url)?.protocol !== 'https:')
-    throw new CannotRun(`${url} is no https URL: a relay calls nothing else`);
+    throw new CannotRun(`${url} is no https URL: a relay calls https URLs only`);
   const body = bodyOf(options);
   const request = {
     url,
@@ -134,15 +131,13 @@ function orderOf(url: string, options: Options): Order {
   };
   const privateKey = dryRun ? null : readBuyerKey();
   if (!dryRun && privateKey === null)
-    throw new CannotRun(
-      'RELAY_BUYER_PRIVATE_KEY is not set: with --dry-run nothing is paid and no key is needed',
-    );
+    throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
   return { relay, request, limits: { maxPriceMicroUsd: maxPrice, network, payTo }, privateKey, save };
 }
 
 function bodyOf({ body, bodyFile }: Options): unknown {
   if (bodyFile === undefined) return body;
-  if (body !== undefined) throw new CannotRun('say either --body or --body-file');
+  if (body !== undefined) throw new CannotRun('use either --body or --body-file');
   try {
     return JSON.parse(readFileSync(bodyFile, 'utf8'));
   } catch (error) {
@@ -150,4 +145,126 @@ function bodyOf({ body, bodyFile }: Options): unknown {
       error instanceof SyntaxError ? 'is not JSON' : `cannot be read (${systemCode(error) ?? 'unknown'})`;
     throw new CannotRun(`${bodyFile} ${problem}`, { cause: error });
   }
+}
+
+/** Longer than the longest execution. */
+const TIMEOUT_MS = 130_000;
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/** Limited in size and time. Redirects are not followed: a payment goes to the address that was named and to no other. */
+const sendByFetch: Send = async (request) => {
+  const response = await fetch(request, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    parts.push(part);
+    size += part.length;
+    if (size > MAX_BYTES) throw new Error(`${request.url} answers over ${MAX_BYTES} bytes`);
+  }
+  const { status, headers } = response;
+  return new Response(parts.length === 0 ? null : Buffer.concat(parts), { status, headers });
+};
+
+const POLICY_WORDS = {
+  network: 'network',
+  scheme: 'scheme',
+  resource: 'for this URL',
+  asset: 'asset',
+  price: 'price',
+  pay_to: 'payee',
+  window: 'valid for',
+  signed_offer: 'signed offer',
+} as const;
+
+const ENDS: Readonly<Record<Bought['outcome'], string>> = {
+  delivered: 'Delivered.',
+  target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
+  policy_refused: 'Not paid: the offer is outside your limits.',
+  not_paid: 'The offer is within your limits. Nothing was paid.',
+  relay_refused: 'The relay refused: this call was neither sent to the target nor charged.',
+  unfinished:
+    'No final answer yet. The payment may be spent: present the SAME payment again, never a new one.',
+};
+
+function noteWait(why: string, ms: number): void {
+  complain(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
+}
+
+/** The payment header is included only while it can still bring the result. */
+function boughtJson(bought: Bought) {
+  const { evidence, payment, ...rest } = bought;
+  const { outcome } = bought;
+  return {
+    ok: isGood(bought),
+    ...rest,
+    payment:
+      payment === null
+        ? null
+        : {
+            payer: payment.payer,
+            ...(outcome === 'unfinished' ? { header: { [payment.name]: payment.value } } : {}),
+          },
+    settlement: evidence?.settlement ?? null,
+    job: evidence?.execution.job ?? null,
+    receipt: evidence?.execution.receipt ?? null,
+    idempotentReplay: evidence?.execution.idempotentReplay ?? null,
+    verification: evidence?.verification ?? null,
+    facts: evidence?.facts ?? [],
+    links: evidence?.execution.links ?? {},
+  };
+}
+
+function boughtLines(bought: Bought, order: Order): readonly string[] {
+  const { relay, policy, evidence, problem, outcome, payment, resumed } = bought;
+  const good = isGood(bought);
+  return [
+    heading(resumed ? `Continuing with the payment saved in ${order.save}` : `Offer of ${relay}`),
+    ...policy.flatMap(({ name, ok, expected, offered }) => [
+      `  ${mark(ok)} ${paint('dim', POLICY_WORDS[name].padEnd(14))}${shown(offered)}`,
+      ...(ok ? [] : [`      expected: ${shown(expected)}`]),
+    ]),
+    ...payeeHint(bought, order),
+    ...(evidence === null ? [] : evidenceLines(evidence)),
+    ...(problem === null ? [] : ['', `  ${shown(problem.code)}: ${shown(problem.message)}`]),
+    ...(outcome === 'unfinished' && payment !== null ? keepLines(payment, order) : []),
+    '',
+    paint(good ? 'green' : 'red', ENDS[outcome]),
+  ];
+}
+
+function payeeHint({ terms }: Bought, { limits }: Order): readonly string[] {
+  if (limits.payTo !== null || terms === null) return [];
+  return ['', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it there.`];
+}
+
+function evidenceLines({ execution, settlement, verification, facts }: Evidence): readonly string[] {
+  const { job, receipt, idempotentReplay } = execution;
+  const answer =
+    job.responseStatus === null ? (job.errorCategory ?? 'no answer') : `answer ${job.responseStatus}`;
+  return [
+    '',
+    heading('Result'),
+    row(
+      'payment',
+      `${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'not named'}`,
+    ),
+    row('job', `${job.id}, ${job.status}, ${answer}, attempts: ${job.attempts}`),
+    row('receipt', `${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`),
+    '',
+    heading('Verified offline'),
+    ...checkLines(verification),
+    ...facts.map(({ ok, words }) => `  ${mark(ok)} ${shown(words)}`),
+  ];
+}
+
+function keepLines(
+  payment: { readonly name: string; readonly value: string },
+  { save }: Order,
+): readonly string[] {
+  if (save !== null) return ['', `  The payment is in ${save}: the same command line continues from it.`];
+  return [
+    '',
+    '  Keep this payment header: only it brings the result that you paid for:',
+    `  ${payment.name}: ${payment.value}`,
+  ];
 }

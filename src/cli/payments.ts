@@ -1,108 +1,183 @@
-// relay payments: what an operator looks after (paid and not served, interrupted, or of unknown fate), and ends by hand.
+// relay payments: the payments that need an operator (paid and not served, interrupted, or unconfirmed), their resolution
+// by hand, their refunds, and the balance.
 import { type Command, InvalidArgumentError } from 'commander';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { balancePayments, listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { type Refunded, refundPayments } from '#src/usecases/payments/refund-payments.ts';
 import {
   type OperatorVerdict,
   type Resolved,
   resolvePayment,
 } from '#src/usecases/payments/resolve-payment.ts';
-import { readLogConfig } from '../config.ts';
+import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
-import { paint, plain, print, printJson } from './terminal.ts';
+import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
+import { withLog } from './operator.ts';
+import { complain, plain, print, printJson, table } from './terminal.ts';
 
-type ListOptions = { readonly unserved?: true; readonly unknown?: true; readonly json?: true };
+type ListOptions = {
+  readonly unserved?: true;
+  readonly refundable?: true;
+  readonly unknown?: true;
+  readonly balance?: true;
+  readonly json?: true;
+};
+type RefundOptions = { readonly tx: string; readonly unverified?: true; readonly json?: true };
 type ResolveOptions = { readonly settled?: string | true; readonly notSettled?: true; readonly json?: true };
 
 const HELP = `
 States:
-  unserved     settled, its call never started: the buyer's same payment header still executes it, for nothing more
-  refundable   settled, and its call was interrupted or never sent: nobody will send it again
-  unknown      nobody knows whether the money moved: ask the chain, then say so with "resolve"
-The log of DATA_DIR, or of EVENTSTORE_URL, is read, also while a service runs on it.`;
+  unserved     settled, its call never started: the same payment header still executes it, without a new charge
+  refundable   settled, and its call was interrupted or never sent: it is not sent again; return the money, then use
+               "refund" to record it
+  unknown      the settlement is unconfirmed: look it up on the chain, then use "resolve"
+Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.`;
 
 const RESOLVE_HELP = `
-Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). What you say is recorded and
-cannot be taken back. --not-settled is refused until a minute after its authorization has ended.`;
+Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). The verdict is recorded and
+cannot be undone. --not-settled is refused until one minute after the authorization has expired.`;
+
+const REFUND_HELP = `
+Send the money first: at least the amount (for several payments their sum) in the same asset to the payer. The transfer is
+looked up at X402_RPC_URL: it must have succeeded after the charge, and must not be recorded for another refund. Without
+X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
+executes a call. The record cannot be undone. If the command is interrupted, run it again.`;
 
 export function addPayments(program: Command, end: End): void {
   const payments = program
     .command('payments')
-    .description('payments that bought nothing yet, or that nobody could confirm')
-    .option('--unserved', 'only what was settled and not served: unserved and refundable')
-    .option('--unknown', 'only what nobody could confirm')
-    .option('--json', 'for machines: an array')
+    .description('List payments that were not served, or that could not be confirmed.')
+    .option('--unserved', 'only settled and not served: unserved and refundable')
+    .option('--refundable', 'only refundable')
+    .option('--unknown', 'only unconfirmed')
+    .option('--balance', 'print charged = served + refunded + open instead')
+    .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
-    .addHelpText('after', HELP)
-    .action(async (options: ListOptions) => {
-      await list(options);
-      end(EXIT.good);
-    });
-  payments
+    .addHelpText('after', HELP);
+  onAction(payments, end, list);
+  const resolving = payments
     .command('resolve')
-    .description('say by hand what became of a payment of unknown fate')
+    .description('Record what became of an unconfirmed payment.')
     .argument('<id>', 'as the list shows it: payment-…', readId)
-    .option('--settled [transaction]', 'the money came; 0x and 64 hex digits, where it can be named')
-    .option('--not-settled', 'the money did not come, and no longer can')
-    .option('--json', 'for machines')
-    .addHelpText('after', RESOLVE_HELP)
-    .action(async (id: string, options: ResolveOptions) => {
-      await resolve(id, options);
-      end(EXIT.good);
-    });
+    .option('--settled [transaction]', 'it was paid; 0x and 64 hex digits, if known')
+    .option('--not-settled', 'it was not paid, and no longer can be')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', RESOLVE_HELP);
+  onAction(resolving, end, resolve);
+  const refunding = payments
+    .command('refund')
+    .description('Record the refund of one or several payments of one payer.')
+    .argument(
+      '<id...>',
+      'as the list shows them: payment-…',
+      (id: string, before: readonly string[] = []) => [...before, readId(id)],
+    )
+    .requiredOption('--tx <hash>', 'the transfer to the payer: 0x and 64 hex digits', readTransaction)
+    .option('--unverified', 'record it without looking at the chain')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', REFUND_HELP);
+  onAction(refunding, end, refund);
 }
 
 function readId(text: string): string {
   if (!/^payment-[0-9a-f]{64}$/.test(text))
-    throw new InvalidArgumentError('It is payment- and 64 hex digits.');
+    throw new InvalidArgumentError('It must be payment- and 64 hex digits.');
   return text;
 }
 
-/** `--unserved` and `--unknown` together are all, as neither is. */
-function statesOf({ unserved, unknown }: ListOptions): ReadonlySet<OpenState> {
-  const all = unserved === unknown;
-  const paid = all || unserved ? (['unserved', 'refundable'] as const) : [];
-  return new Set<OpenState>([...paid, ...(all || unknown ? (['unknown'] as const) : [])]);
+function readTransaction(text: string): string {
+  if (!isTransaction(text)) throw new InvalidArgumentError('It must be 0x and 64 hex digits.');
+  return text.toLowerCase();
 }
 
-async function list(options: ListOptions): Promise<void> {
-  const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
-  if (options.json) return printJson(rows);
-  if (process.stdout.isTTY) print(...table(rows));
-  else if (rows.length > 0) print(...rows.map((row) => cells(row).join(' ')));
-}
-
-async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
-  const config = readLogConfig();
-  const { openOperatorLog } = await import('#src/app/operator-log.ts');
-  const deps = await openOperatorLog(config);
-  try {
-    return await work(deps);
-  } finally {
-    await deps.log.close();
-  }
+/** The union of what the options select; all states without any of them. */
+function statesOf({ unserved, refundable, unknown }: ListOptions): ReadonlySet<OpenState> {
+  const selected: OpenState[] = [
+    ...(unserved ? (['unserved', 'refundable'] as const) : []),
+    ...(refundable ? (['refundable'] as const) : []),
+    ...(unknown ? (['unknown'] as const) : []),
+  ];
+  return new Set(selected.length === 0 ? ['unserved', 'refundable', 'unknown'] : selected);
 }
 
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id'];
 
-/** In the order of the titles; one word each. */
+/** In the order of the titles. */
 const cells = ({ state, since, amount, payer, jobId, transaction, id }: OpenPayment): string[] =>
   [state, since, amount, payer, jobId, transaction ?? '-', id].map(plain);
 
-function table(rows: readonly OpenPayment[]): string[] {
-  if (rows.length === 0) return ['Nothing to look after.'];
-  const lines = rows.map(cells);
-  const widths = TITLES.map((title, i) =>
-    Math.max(title.length, ...lines.map((line) => line[i]?.length ?? 0)),
-  );
-  const aligned = (line: readonly string[]) =>
-    line
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd();
-  return [paint('bold', aligned(TITLES)), ...lines.map(aligned)];
+async function list(options: ListOptions): Promise<boolean | undefined> {
+  if (options.balance) return balance(options);
+  const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
+  if (options.json) printJson(rows);
+  else if (rows.length === 0) {
+    if (process.stdout.isTTY) print('No open payments.');
+  } else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
+  else print(...rows.map((row) => cells(row).join(' ')));
 }
+
+const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
+
+/** Returns false if the sums do not match. */
+async function balance({ json }: ListOptions): Promise<boolean> {
+  const rows = await withLog(({ log }) => balancePayments(log));
+  if (json) printJson(rows);
+  else if (rows.length === 0) print('No payment was charged.');
+  else
+    print(
+      ...table(
+        BALANCE,
+        rows.map((row) => BALANCE.map((name) => row[name])),
+      ),
+    );
+  const wrong = rows.filter(({ balanced }) => !balanced);
+  for (const { network, asset } of wrong)
+    complain(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
+  return wrong.length === 0;
+}
+
+async function refund(ids: readonly string[], options: RefundOptions): Promise<void> {
+  const { tx: transaction, unverified, json } = options;
+  const rpcUrl = readRpcUrl();
+  if (rpcUrl === null && !unverified)
+    throw new CannotRun(
+      'X402_RPC_URL is not set: set it to verify the transfer, or use --unverified (see --help)',
+    );
+  const chain = unverified || rpcUrl === null ? null : await import('#src/app/refunds.ts');
+  const findTransfer =
+    chain === null || rpcUrl === null
+      ? null
+      : (query: Parameters<typeof chain.findTransfer>[1]) => chain.findTransfer(rpcUrl, query);
+  const refunded = await withLog((deps) => refundPayments(deps, { ids, transaction, findTransfer }));
+  if (refunded.outcome === 'refused') {
+    const message = REFUSED[refunded.reason](refunded.id ?? '', transaction);
+    throw refunded.reason === 'chain_unavailable' ? new CannotRun(message) : new FoundWrong(message);
+  }
+  const verified = findTransfer !== null;
+  if (json) return printJson({ transaction, verified, refunds: refunded.rows });
+  print(
+    ...refunded.rows.map(
+      ({ id, amount, payer, recorded }) =>
+        `${id}: ${amount} units to ${payer} ${recorded ? 'recorded as refunded' : 'were recorded before'}${verified ? '' : ', unverified'}`,
+    ),
+  );
+}
+
+type RefusalReason = Extract<Refunded, { outcome: 'refused' }>['reason'];
+
+const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) => string>> = {
+  not_charged: (id) => `${id} was not charged: there is nothing to refund`,
+  already_refunded: (id) => `${id} was refunded before, by another transfer`,
+  job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
+  charge_transaction: (id) => `--tx names the charge of ${id}, not its refund`,
+  several_payers: (id) => `${id} has another payer, asset or network: refund it by a transfer of its own`,
+  transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
+  transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
+  transfer_failed: (_id, tx) => `the transaction ${tx} failed: it moved nothing`,
+  transfer_too_small: (_id, tx) => `${tx} moved less than the amount of these payments to their payer`,
+  transfer_before_charge: (_id, tx) => `${tx} is older than the charge`,
+  chain_unavailable: () =>
+    'the chain at X402_RPC_URL does not answer, or is another network: try again, or use --unverified',
+};
 
 async function resolve(id: string, options: ResolveOptions): Promise<void> {
   const verdict = verdictOf(options);
@@ -118,22 +193,24 @@ async function resolve(id: string, options: ResolveOptions): Promise<void> {
 
 function verdictOf({ settled, notSettled }: ResolveOptions): OperatorVerdict {
   if ((settled === undefined) === (notSettled === undefined))
-    throw new CannotRun('say either --settled or --not-settled (see --help)');
+    throw new CannotRun('use either --settled or --not-settled (see --help)');
   if (settled === undefined) return { kind: 'not_settled' };
   if (settled === true) return { kind: 'settled', transaction: null };
-  if (!/^0x[0-9a-fA-F]{64}$/.test(settled))
-    throw new CannotRun('the transaction of --settled is 0x and 64 hex digits (see --help)');
+  if (!isTransaction(settled))
+    throw new CannotRun('the transaction of --settled must be 0x and 64 hex digits (see --help)');
   return { kind: 'settled', transaction: settled.toLowerCase() };
 }
+
+const isTransaction = (text: string): boolean => /^0x[0-9a-fA-F]{64}$/.test(text);
 
 function problemOf(id: string, resolved: Exclude<Resolved, { outcome: 'resolved' }>): string {
   if (resolved.outcome === 'nothing_to_resolve')
     return `nothing to resolve: ${id} ${resolved.status === 'absent' ? 'is not in the log' : `is ${resolved.status}`}`;
   const until = new Date(resolved.validBefore * 1000).toISOString();
-  return `too early: the authorization of ${id} can be used until ${until}; say --not-settled over a minute after that`;
+  return `too early: the authorization of ${id} can be used until ${until}; use --not-settled over a minute after that`;
 }
 
 const nextOf = ({ kind }: OperatorVerdict): string =>
   kind === 'settled'
-    ? 'The buyer’s same payment header now executes the call, without a new charge. Until then it is listed as unserved.'
-    : 'No money moved: the buyer may pay anew, and its idempotency key is free again.';
+    ? 'The same payment header now executes the call, without a new charge. Until then it is listed as unserved.'
+    : 'No money moved: the buyer may pay again, and its idempotency key is free.';

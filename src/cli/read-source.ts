@@ -1,8 +1,8 @@
-// Reading what the user names: a file, `-` for standard input, or a URL. Bounded in size and time, faults in plain words.
+// Reads a source that the user names (a file, `-` for standard input, a URL), limited in size and time.
 import { createReadStream } from 'node:fs';
 import { CannotRun, systemCode } from './exit.ts';
 
-/** A receipt has some kilobytes; what is larger than this is something else. */
+/** A receipt or key set has some kilobytes. */
 const MAX_BYTES = 1024 * 1024;
 const FETCH_MS = 15_000;
 
@@ -70,7 +70,7 @@ async function collected(source: string, chunks: AsyncIterable<Uint8Array>): Pro
 export function unreadable(source: string, cause: unknown): CannotRun {
   const code = systemCode(cause);
   const problems: Record<string, string> = {
-    ENOENT: 'is not there',
+    ENOENT: 'does not exist',
     EISDIR: 'is a folder',
     EACCES: 'may not be read',
   };

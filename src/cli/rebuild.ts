@@ -9,8 +9,7 @@ import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
 import { rootOf } from './migrate.ts';
-import { showProgress } from './rebuild-progress.ts';
-import { mark, plain, print, printJson } from './terminal.ts';
+import { mark, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly check?: true; readonly otherLog?: true; readonly json?: true };
 
@@ -49,8 +48,7 @@ function modelsOf(names: readonly string[]): readonly ReadModel[] {
 
 async function run(config: Config, models: readonly ReadModel[], options: Options): Promise<RebuildResult> {
   const { rebuildReadModels } = await import('#src/app/service.ts');
-  const write = options.json ? (line: string) => void process.stderr.write(`${line}\n`) : print;
-  const progress = showProgress(options.check ? 'comparing' : 'rebuilding', process.stderr, write);
+  const progress = showProgress(options.check ? 'comparing' : 'rebuilding', printer(options.json === true));
   try {
     return await rebuildReadModels(config, {
       models,

@@ -1,6 +1,5 @@
 #!/usr/bin/env bun
-// The command line: which commands there are, and how each one ends (0 good, 1 found wrong, 2 could not run).
-// What a command does is left to its own file, and everything behind that to the use cases.
+// The command line: the list of commands, and the exit code of each (0 good, 1 problem found, 2 could not run).
 import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
@@ -16,13 +15,26 @@ import { addServe } from './serve.ts';
 import { complain, endWithOutput } from './terminal.ts';
 import { addVerify } from './verify.ts';
 
+const COMMANDS = [
+  addServe,
+  addDemo,
+  addVerify,
+  addExport,
+  addAudit,
+  addMigrate,
+  addKeys,
+  addPay,
+  addPayments,
+  addRebuild,
+];
+
 const EXAMPLES = `
 Examples:
-  relay demo                                     see the whole thing work on this machine
-  relay verify receipt.json --keys jwks.json     check a receipt, offline
+  relay demo                                     try the complete product on this machine
+  relay verify receipt.json --keys jwks.json     verify a receipt offline
   relay serve                                    run the service
 
-Exit status: 0 good, 1 something was found wrong, 2 the command could not run.`;
+Exit status: 0 good, 1 a problem was found, 2 the command could not run.`;
 
 async function run(args: readonly string[]): Promise<ExitCode> {
   let exit: ExitCode = EXIT.good;
@@ -31,35 +43,21 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   };
   endWithOutput(() => exit);
   const program = new Command('relay')
-    .description(
-      'A relay that makes one outbound HTTPS request and answers with a receipt anyone can verify.',
-    )
+    .description('Make one outbound HTTPS request per call and return a receipt that anyone can verify.')
     .version(SERVICE.version)
-    // A command's options stand behind its name, so that one and its parts may each have a --json.
+    // Options follow their command, so that a command and its subcommands can each have --json.
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
     .configureOutput({
       outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
-  for (const add of [
-    addServe,
-    addDemo,
-    addVerify,
-    addExport,
-    addAudit,
-    addMigrate,
-    addKeys,
-    addPay,
-    addPayments,
-    addRebuild,
-  ])
-    add(program, end);
+  for (const add of COMMANDS) add(program, end);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exit;
   } catch (error) {
-    // Commander has said it already, on the stream where it belongs.
+    // Commander has printed it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.couldNotRun;
     complain(oneLine(error));
     return exitOf(error);

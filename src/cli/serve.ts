@@ -1,30 +1,38 @@
-// relay serve: the service, until it is told to stop.
+// relay serve: runs the service until a signal stops it.
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { type End, EXIT } from './exit.ts';
-import { awaitStop } from './run-until-signal.ts';
+import { type End, EXIT, onAction } from './exit.ts';
 
 export function addServe(program: Command, end: End): void {
-  program
+  const command = program
     .command('serve')
-    .description('run the service; configured by the environment, stopped by SIGTERM or Ctrl-C')
-    .action(async () => {
-      await serve();
-      end(EXIT.good);
-      // Whatever still waits for somebody else: the service has ended.
-      process.exit(EXIT.good);
-    });
+    .description('Run the service. It is configured by the environment and stopped by SIGTERM or Ctrl-C.');
+  onAction(command, end, async () => {
+    const config = readConfig();
+    const stop = stopSignal();
+    try {
+      const { runService } = await import('#src/app/service.ts');
+      await runService(config, stop.signal);
+    } finally {
+      stop.release();
+    }
+    // The service has ended: connections that remain open do not delay the exit.
+    process.exit(EXIT.good);
+  });
 }
 
-async function serve(): Promise<void> {
-  const config = readConfig();
-  const stop = awaitStop();
-  const asked = new AbortController();
-  void stop.asked.then(() => asked.abort());
-  try {
-    const { runService } = await import('#src/app/service.ts');
-    await runService(config, asked.signal);
-  } finally {
-    stop.release();
-  }
+/** Ctrl-C, a supervisor's stop, a closed terminal. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** `signal` is aborted by the first of these; later ones have no effect until `release` restores their default. */
+export function stopSignal(): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  const stop = () => controller.abort();
+  for (const name of SIGNALS) process.on(name, stop);
+  return {
+    signal: controller.signal,
+    release() {
+      for (const name of SIGNALS) process.off(name, stop);
+    },
+  };
 }

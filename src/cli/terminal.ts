@@ -1,28 +1,40 @@
-// What the reader sees: lines, marks, colours (on a terminal only, never with NO_COLOR), and nothing that a file or a
-// server could use to steer the terminal, or to hide in.
+// Output: lines, marks, tables, progress, JSON. Colours appear on a terminal only (never with NO_COLOR). Text from
+// outside cannot control the terminal.
 import { styleText } from 'node:util';
+import { SingleBar } from 'cli-progress';
 import { EXIT, type ExitCode, systemCode } from './exit.ts';
 
 export type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 
-/** `styleText` asks the stream, NO_COLOR and TERM; FORCE_COLOR alone does not colour a pipe. */
+/** `styleText` reads the stream, NO_COLOR and TERM; FORCE_COLOR alone does not colour a pipe. */
 export function paint(style: Style, text: string): string {
   return process.stdout.isTTY ? styleText(style, text, { stream: process.stdout }) : text;
 }
 
 export const mark = (ok: boolean): string => (ok ? paint('green', '✓') : paint('red', '✗'));
 
+export const heading = (text: string): string => paint('bold', text);
+
+/** A name and its value, indented. */
+export const row = (name: string, value: string): string => `  ${paint('dim', name.padEnd(18))}${value}`;
+
 export function print(...lines: readonly string[]): void {
   write(`${lines.join('\n')}\n`);
 }
 
-/** As it is; resolves when whoever reads has taken it. */
+/** Prints to standard output, or to standard error if standard output is for machines. */
+export type Print = (line: string) => void;
+
+export const printer = (toStderr: boolean): Print =>
+  toStderr ? (line) => void process.stderr.write(`${line}\n`) : print;
+
+/** Writes the text unchanged; resolves when the reader has accepted it. */
 export const printWhole = (text: string): Promise<void> => new Promise((resolve) => write(text, resolve));
 
-/** Deno throws at once where a file takes no more, Bun tells the stream: both end as `endWithOutput` has it. */
-function write(text: string, onTaken: () => void = () => undefined): void {
+/** Deno throws on a failed write, Bun reports it to the stream: both are handled by `endWithOutput`. */
+function write(text: string, onWritten: () => void = () => undefined): void {
   try {
-    process.stdout.write(text, (error) => (error ? process.stdout.emit('error', error) : onTaken()));
+    process.stdout.write(text, (error) => (error ? process.stdout.emit('error', error) : onWritten()));
   } catch (error) {
     process.stdout.emit('error', error);
   }
@@ -32,30 +44,30 @@ export function printJson(value: unknown): void {
   print(jsonText(value, 2));
 }
 
-/** JSON that steers no terminal either: the same value, with `\uXXXX` where it matters. Throws as `JSON.stringify` does. */
+/** JSON in which control and invisible characters are escaped. Throws as `JSON.stringify` does. */
 export const jsonText = (value: unknown, indent = 0): string =>
-  // Within strings C0 is spelled out already; around them stand the line ends of the indented form.
-  JSON.stringify(value, null, indent).replace(UNSEEN, (found) => (found < ' ' ? found : spelled(found)));
+  // JSON.stringify escapes C0 within strings; outside of strings they are the line ends of the indented form.
+  JSON.stringify(value, null, indent).replace(UNSEEN, (found) => (found < ' ' ? found : escaped(found)));
 
-/** One line on stderr. */
+/** Prints one line to standard error. */
 export function complain(message: string): void {
   try {
     process.stderr.write(`relay: ${plain(message)}\n`);
   } catch {
-    // Nobody is left to hear it: the exit code says it.
+    // Standard error is closed: the exit code remains.
   }
 }
 
 /**
- * Text of strangers: whatever steers or cannot be seen is spelled out, control characters (C0, DEL, C1), those that turn
- * the direction of writing, have no width or are ignored, and halves of characters.
+ * Escapes control characters (C0, DEL, C1), characters that change the direction of writing, have no width or are
+ * ignored, and lone surrogates.
  */
-export const plain = (text: string): string => text.replace(UNSEEN, spelled);
+export const plain = (text: string): string => text.replace(UNSEEN, escaped);
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** As JSON spells it: beyond U+FFFF in two halves. */
-const spelled = (found: string): string =>
+/** As in JSON: above U+FFFF as a surrogate pair. */
+const escaped = (found: string): string =>
   found
     .split('')
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -63,7 +75,7 @@ const spelled = (found: string): string =>
 
 const SHOWN_CHARACTERS = 240;
 
-/** Any JSON value on one line, cut where it is long. */
+/** Any JSON value on one line, shortened if it is long. */
 export function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : json(value);
   const cut = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
@@ -78,16 +90,99 @@ function json(value: unknown): string {
   }
 }
 
+/** Lines of a table with aligned columns; the last column is not padded. */
+export function table(
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+): [titles: string, ...rows: string[]] {
+  const cells = rows.map((cells) => cells.map(plain));
+  const widths = titles.map((title, i) =>
+    Math.max(title.length, ...cells.map((line) => line[i]?.length ?? 0)),
+  );
+  const aligned = (line: readonly string[]) =>
+    line
+      .map((cell, i) => (i === titles.length - 1 ? cell : cell.padEnd(widths[i] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  return [heading(aligned(titles)), ...cells.map(aligned)];
+}
+
+export type Progress = {
+  /** Events in all. */
+  readonly events: number;
+  /** Events that this run has handled. */
+  readonly eventsHere: number;
+  /** 0 to 1; null if unknown. */
+  readonly share: number | null;
+};
+
+export type ShownProgress = { show(progress: Progress): void; end(): void };
+
+const LINE_EVERY_MS = 5000;
+
+/** Shows a bar where standard error is a terminal, elsewhere a line every 5 s by `write`. */
+export function showProgress(
+  word: string,
+  write: Print,
+  terminal: NodeJS.WriteStream = process.stderr,
+  now: () => number = () => performance.now(),
+): ShownProgress {
+  const bar = terminal.isTTY ? newBar(word, terminal) : null;
+  let begun: number | null = null;
+  let writtenAt = 0;
+  return {
+    show(progress) {
+      const at = now();
+      const first = begun === null;
+      begun ??= at;
+      const text = progressText(progress, at - begun);
+      const percent = percentOf(progress) ?? 0;
+      if (bar !== null) {
+        if (first) bar.start(100, percent, { text });
+        else bar.update(percent, { text });
+      } else if (first) {
+        if (progress.events > 0) write(`${word}: continuing after ${progress.events} events`);
+        writtenAt = at;
+      } else if (at - writtenAt >= LINE_EVERY_MS) {
+        write(`${word}: ${text}`);
+        writtenAt = at;
+      }
+    },
+    end: () => bar?.stop(),
+  };
+}
+
+/** Never 100 before the end: work without events follows the last one. */
+const percentOf = ({ share }: Progress): number | null =>
+  share === null ? null : Math.min(99, Math.floor(share * 100));
+
+/** `elapsedMs`: since this run showed its first progress. */
+export function progressText(progress: Progress, elapsedMs: number): string {
+  const rate = Math.round(progress.eventsHere / Math.max(0.001, elapsedMs / 1000));
+  const percent = percentOf(progress);
+  return `${progress.events} events, ${rate} events/s${percent === null ? '' : `, ${percent} %`}`;
+}
+
+const newBar = (word: string, stream: NodeJS.WriteStream) =>
+  new SingleBar({
+    format: `${word} {bar} {text}`,
+    stream,
+    clearOnComplete: true,
+    barCompleteChar: '█',
+    barIncompleteChar: '░',
+    barsize: 24,
+  });
+
 /**
- * Once, before anything is written. `relay … | head` closes our output early, a disk is full: the command ends there, and
- * never as if all had been told. `known`: how it would end by what it knows so far.
+ * Called once, before anything is written. If standard output can no longer be written (`relay … | head`, a full disk),
+ * the process ends with exit 1 if a problem was found by then, else 2. `current`: the exit code so far.
  */
-export function endWithOutput(known: () => ExitCode): void {
+export function endWithOutput(current: () => ExitCode): void {
   process.stdout.on('error', (error: unknown) => {
     const code = systemCode(error) ?? 'unknown';
-    // Who has read enough knows it.
+    // EPIPE: the reader has closed the pipe on purpose.
     if (code !== 'EPIPE') complain(`standard output cannot be written (${code})`);
-    process.exit(known() === EXIT.foundWrong ? EXIT.foundWrong : EXIT.couldNotRun);
+    process.exit(current() === EXIT.foundWrong ? EXIT.foundWrong : EXIT.couldNotRun);
   });
   process.stderr.on('error', () => undefined);
 }

@@ -1,17 +1,17 @@
-// relay verify: one receipt, checked offline against a key set. It asks the service nothing and opens no store.
+// relay verify: verifies one receipt offline against a key set. It opens no store and makes no call to the service.
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { noProofIn } from '../domain/receipt/document.ts';
+import { CHECK_WORDS, DISCLOSURE_WORDS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
+import { disclosuresOf, noProofIn, RECEIPT_FORMS, readReceiptDocument } from '../domain/receipt/document.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
+import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import { statementOf } from '../domain/receipt/statement.ts';
+import type { Check, VerificationReport } from '../domain/receipt/verify.ts';
 import { isVouchedFor, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
-import { checkLines } from './check-labels.ts';
-import { disclosureLines, readDisclosures } from './disclosure-text.ts';
-import { CannotRun, type End, EXIT } from './exit.ts';
+import { CannotRun, type End, onAction } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
-import { receiptDocumentIn } from './receipt-document.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
 
 type Options = {
@@ -22,35 +22,31 @@ type Options = {
 };
 
 const HELP = `
-The file holds the answer of GET /api/receipts/{id}, an execution response, or a bare JWS.
-The keys are the relay's, from its /.well-known/jwks.json, got beforehand from whoever you trust for them:
+The file contains the answer of GET /api/receipts/{id}, an execution response, or a bare JWS.
+The keys are those of the relay's /.well-known/jwks.json, obtained beforehand from a source that you trust:
   curl -s https://relay.example/.well-known/jwks.json > jwks.json
 With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.
-With --proof, got from /log/proof/{receiptId}, the receipt must stand in the relay's transparency log, too.
-With --disclose, a payer's disclosures (a JSON array, or the whole execution response) are opened: each must be
-one that the receipt commits to. Of a receipt that does not verify none is opened.`;
+With --proof, obtained from /log/proof/{receiptId}, the receipt must be included in the relay's transparency log.
+With --disclose, each disclosure (a JSON array, or the complete execution response) must match a commitment of the
+receipt. Disclosures of a receipt that does not verify are not opened.`;
 
 export function addVerify(program: Command, end: End): void {
-  program
+  const command = program
     .command('verify')
-    .description('verify one receipt')
+    .description('Verify one receipt offline.')
     .argument('<file|url>', 'the receipt; - for standard input')
     .option('--keys <jwks>', "the relay's key set: a file or a URL")
-    .option(
-      '--proof <file>',
-      'its proof of inclusion in the transparency log (C2SP tlog-proof): a file or a URL',
-    )
+    .option('--proof <file>', 'its inclusion proof (C2SP tlog-proof): a file or a URL')
     .option('--disclose <file>', "disclosures that open the receipt's commitments: a file")
-    .option('--json', 'the report for machines')
-    .addHelpText('after', HELP)
-    .action(async (source: string, options: Options) => {
-      end((await verify(source, options)) ? EXIT.good : EXIT.foundWrong);
-    });
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', HELP);
+  onAction(command, end, verify);
 }
 
 async function verify(source: string, options: Options): Promise<boolean> {
   const keySource = options.keys ?? keysBeside(source);
-  const document = receiptDocumentIn(await readSource(source), nameOf(source));
+  const document = readReceiptDocument(await readSource(source));
+  if (document.kind === null) throw new CannotRun(`${nameOf(source)} ${document.problem}: ${RECEIPT_FORMS}`);
   const keys = await readKeys(keySource);
   const log = options.proof === undefined ? null : await readLogFacts(options.proof);
   const disclosures =
@@ -62,11 +58,11 @@ async function verify(source: string, options: Options): Promise<boolean> {
   if (options.json) {
     const { problem: _, payload: _signed, opened, ...judged } = report;
     printJson({ ...judged, ...(opened && { disclosures: opened }), keysFrom: keySource });
-  } else tell(report, keys, keySource);
+  } else printReport(report, keys, keySource);
   return report.ok;
 }
 
-/** Throws `CannotRun` for what is no proof at all, as an error answer that was kept: it says nothing of the receipt. */
+/** Throws `CannotRun` for a text that is no proof, such as a stored error answer: it proves nothing about the receipt. */
 async function readLogFacts(source: string): Promise<LogFacts> {
   const proof = await readSource(source);
   const problem = noProofIn(proof);
@@ -74,7 +70,7 @@ async function readLogFacts(source: string): Promise<LogFacts> {
   return { proof, now: Math.floor(Date.now() / 1000) };
 }
 
-/** Where the keys are when nobody says: at the origin that the user named. A file has none. */
+/** Without --keys: the key set at the origin of the receipt's URL. Throws `CannotRun` for a file. */
 function keysBeside(source: string): string {
   if (!isUrl(source)) {
     throw new CannotRun(
@@ -94,25 +90,25 @@ export async function readKeys(source: string): Promise<readonly KeyRecord[]> {
   return keys;
 }
 
-function tell(report: ReceiptReport, keys: readonly KeyRecord[], keySource: string): void {
+function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySource: string): void {
   const { ok, payload, opened } = report;
   print(paint('bold', `Receipt ${shown(report.receiptId ?? 'without a readable id')}`));
   if (ok && payload !== null) print(...statementLines(payload));
   print(`  key      ${shown(report.keyId ?? 'none named')}`, `  keys of  ${plain(nameOf(keySource))}`, '');
   print(...checkLines(report));
   if (!keys.some((key) => key.keyId === report.keyId)) {
-    print('', 'The key set does not hold the key that the receipt names. It holds:');
+    print('', 'The key set does not contain the key that the receipt names. It contains:');
     print(...keys.map((key) => `  ${shown(key.keyId)}`));
   }
   for (const { field, shown: text, signed } of report.differences) {
-    print(`  ${mark(false)} The text around the signed receipt says something else: ${plain(field)}`);
+    print(`  ${mark(false)} The text around the signed receipt differs from it: ${plain(field)}`);
     print(`      text: ${shown(text)}`, `      signed: ${shown(signed)}`);
   }
   if (opened !== null) print('', ...disclosureLines(opened, isVouchedFor(report)));
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
 }
 
-/** Shown only where it is signed: unsigned words beside a failure would be read as facts. */
+/** Shown only for a receipt that verifies: unsigned text next to a failure would be read as fact. */
 function statementLines(payload: ReceiptPayload): string[] {
   const { jobId, iat, request, attempts, outcome } = payload;
   const { answer, payment } = statementOf(payload);
@@ -124,8 +120,45 @@ function statementLines(payload: ReceiptPayload): string[] {
   ];
 }
 
-/** `iat`: Unix seconds. A signer may sign a time that no calendar has. */
+/** `iat`: Unix seconds, possibly beyond the range of a Date. */
 function issued(iat: number): string {
   const date = new Date(iat * 1000);
   return Number.isNaN(date.getTime()) ? `${iat} seconds after 1970 began` : date.toISOString();
+}
+
+/** A line for each check; below a failed one, the two values that were compared. */
+export function checkLines(report: VerificationReport): readonly string[] {
+  return report.checks.flatMap((check) => [
+    `  ${mark(check.ok)} ${CHECK_WORDS[check.name]} ${paint('dim', `(${check.name})`)}`,
+    ...(check.ok ? [] : comparedLines(check)),
+  ]);
+}
+
+function comparedLines({ details }: Check): readonly string[] {
+  if (details === undefined || details === null || typeof details !== 'object') return [];
+  return Object.entries(details).map(([name, value]) => `      ${plain(name)}: ${shown(value)}`);
+}
+
+/** `value`: a JSON array of disclosures, or an execution response that has them. Throws `CannotRun` for anything else. */
+function readDisclosures(value: unknown, name: string): readonly string[] {
+  const list = disclosuresOf(value);
+  if (list !== null) return list;
+  throw new CannotRun(
+    `${name} contains no disclosures: it must be a JSON array of them, or an execution response with its \`disclosures\``,
+  );
+}
+
+/** `verified`: the receipt verifies; otherwise no disclosure was opened. */
+function disclosureLines(opened: readonly OpenedDisclosure[], verified: boolean): readonly string[] {
+  if (!verified) return [NOT_OPENED];
+  if (opened.length === 0) return ['No disclosures to open.'];
+  const lines = opened.map((one) => {
+    if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_WORDS[one.problem]}`;
+    return `  ${mark(true)} ${shown(one.name)}: ${shown(one.value)}`;
+  });
+  const all = opened.every(({ ok }) => ok);
+  return [
+    all ? 'Disclosed, and committed to by the receipt:' : 'Disclosed (✓: the receipt commits to it):',
+    ...lines,
+  ];
 }

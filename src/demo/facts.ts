@@ -1,11 +1,14 @@
-// What the demo claims, each claim compared with what came: nothing here is assumed.
+// The claims of the demo, each compared with what was received.
+import type { Fact } from '#src/app/buyer.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { callLoopback } from './loopback-client.ts';
-import type { Received } from './target.ts';
+import { callLoopback, type Received } from './target.ts';
 
-export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
+/** Ends the demo: the service did not do what the demo needs next. */
+export class StoryFailed extends Error {}
+
+export const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
 
 /** The members of an execution response that the story needs. */
 export type Executed = {
@@ -24,8 +27,6 @@ export type Executed = {
 export const HEADERS = { 'x-order-source': 'relay demo' };
 export const BODY = { event: 'order.paid', order: 4711, total: '12.50' };
 
-export const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
-
 export function deliveryFacts({ job }: Executed, received: Received, requests: number): Fact[] {
   const { method, headers, body } = received;
   const bodySame = new TextDecoder().decode(body) === JSON.stringify(BODY);
@@ -40,13 +41,13 @@ export function deliveryFacts({ job }: Executed, received: Received, requests: n
     fact(
       'request_as_sent',
       method === 'POST' && bodySame && headerSame,
-      'method, header and body came as they were sent',
+      'method, header and body arrived as they were sent',
     ),
     fact('webhook_id_is_job', headers['webhook-id'] === job.id, 'its webhook-id is the id of the job'),
   ];
 }
 
-/** Standard Webhooks 1.0.0, asymmetric: what any target can check with the published keys. */
+/** Standard Webhooks 1.0.0, asymmetric: any target can check it with the published keys. */
 export async function webhookSignatureFact(
   { headers, body }: Received,
   keys: readonly KeyRecord[],
@@ -65,29 +66,33 @@ export async function webhookSignatureFact(
     )
       ok = true;
   }
-  return fact('webhook_signature_valid', ok, 'its webhook-signature (v1a) is good by the published keys');
+  return fact('webhook_signature_valid', ok, 'its webhook-signature (v1a) is valid by the published keys');
 }
 
-/** By its proof of inclusion, not by a promise. */
+/** By its inclusion proof. */
 export function loggedFact({ checks }: VerificationReport): Fact {
   const logged = checks.find(({ name }) => name === 'receipt_logged');
   return fact(
     'receipt_logged',
     logged?.ok === true,
-    'it stands in the transparency log, under a checkpoint that the relay signed',
+    'it is in the transparency log, under a checkpoint that the relay signed',
   );
 }
 
 export function replayFacts(first: Executed, again: Executed, sentAgain: number): Fact[] {
   const sameReceipt = first.receipt.jws === again.receipt.jws && first.job.id === again.job.id;
   return [
-    fact('replayed', again.idempotentReplay && !first.idempotentReplay, 'the repeat is answered as a replay'),
+    fact(
+      'replayed',
+      again.idempotentReplay && !first.idempotentReplay,
+      'the repeat is answered with a replay',
+    ),
     fact('replay_same_receipt', sameReceipt, 'with the same job and the same receipt'),
     fact('replay_not_sent', sentAgain === 0, 'and nothing was sent a second time'),
   ];
 }
 
-/** Every address that an answer holds works. */
+/** Every link of the response works. */
 export async function linkFacts({ links }: Executed): Promise<Fact[]> {
   const statuses = await Promise.all(
     Object.values(links).map(async (url) => [url, (await callLoopback('GET', url)).status] as const),

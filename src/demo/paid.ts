@@ -1,6 +1,28 @@
-// The paid demo's world: a chain, a facilitator and a buyer with coins, all on this machine and all worthless.
+// The paid demo: a chain, a facilitator and a buyer with worthless coins on this machine, and a story in which the buyer
+// pays for one call and presents the same payment again.
 import { randomBytes } from 'node:crypto';
-import { CannotRun } from '#src/cli/exit.ts';
+import { addressOf, type Fact, type Finding, present, purchase, type Terms } from '#src/app/buyer.ts';
+import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import { PRICE } from '#src/domain/limits.ts';
+import { microUsd } from '#src/domain/payment/money.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import {
+  BODY,
+  deliveryFacts,
+  type Executed,
+  fact,
+  HEADERS,
+  linkFacts,
+  loggedFact,
+  replayFacts,
+  StoryFailed,
+  webhookSignatureFact,
+} from './facts.ts';
+import { anvilPath } from './payments/anvil-process.ts';
+import { startLocalChain } from './payments/chain.ts';
+import { startLocalFacilitator } from './payments/facilitator.ts';
+import { receivedBy, type Story, type StoryDeps, saveEvidence, storyOf, verifyOffline } from './story.ts';
+import { sendLoopback } from './target.ts';
 
 /** Atomic units: enough for three calls. */
 const PURSE = 9000n;
@@ -10,26 +32,20 @@ export type PaidWorld = {
   /** Addresses. */
   readonly buyer: `0x${string}`;
   readonly payTo: `0x${string}`;
-  /** Atomic units, as the chain has them now. */
+  /** Current balance in atomic units. */
   balanceOf(owner: `0x${string}`): Promise<bigint>;
-  /** What the service is configured with. */
+  /** Configuration of the service. */
   readonly environment: Readonly<Record<string, string>>;
 };
 
-/** Throws `CannotRun` where this platform has no chain to run. `findAnvil`: the path of its binary, or null. */
+/** Throws if this platform has no chain to run. `findAnvil`: the path of its binary, or null. */
 export async function startPaidWorld(
   undo: (() => Promise<void>)[],
-  findAnvil?: () => string | null,
+  findAnvil: () => string | null = anvilPath,
 ): Promise<PaidWorld> {
-  const { anvilPath } = await import('./payments/anvil-process.ts');
-  const { startLocalChain } = await import('./payments/chain.ts');
-  const { startLocalFacilitator } = await import('./payments/facilitator.ts');
-  const { addressOf } = await import('#src/app/buyer.ts');
-  if ((findAnvil ?? anvilPath)() === null) {
+  if (findAnvil() === null) {
     const here = `${process.platform} ${process.arch}`;
-    throw new CannotRun(
-      `the paid demo needs a local chain, and @foundry-rs/anvil is not installed for ${here}`,
-    );
+    throw new Error(`the paid demo needs a local chain, and @foundry-rs/anvil is not installed for ${here}`);
   }
   const chain = await startLocalChain();
   undo.push(() => chain.stop());
@@ -53,3 +69,95 @@ export async function startPaidWorld(
 }
 
 const newKey = (): `0x${string}` => `0x${randomBytes(32).toString('hex')}`;
+
+/** Atomic units, decimal: before the purchase, after it, and after the same payment was presented again. */
+export type Balances = { readonly before: string; readonly after: string; readonly afterReplay: string };
+
+export type PaidStory = Story & {
+  readonly terms: Terms;
+  readonly policy: readonly Finding[];
+  readonly balances: { readonly buyer: Balances; readonly payee: Balances };
+  /** The payment in the signed receipt. */
+  readonly payment: PaymentFacts | null;
+};
+
+export type PaidStoryDeps = StoryDeps & { readonly paid: PaidWorld; readonly clock: Clock };
+
+/** The published price of one call; the 402 and the chain are compared with it. A unit of USDC is a millionth. */
+const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
+
+/** Throws `StoryFailed` if the story cannot continue. */
+export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
+  const { baseUrl, target, folder, primitives, paid, clock } = deps;
+  const request = { url: target.url, method: 'POST', headers: HEADERS, body: BODY };
+  const balances = async () => [await paid.balanceOf(paid.buyer), await paid.balanceOf(paid.payTo)] as const;
+  const before = await balances();
+  const buying = { send: sendLoopback, clock, primitives, waiting: () => undefined };
+  const limits = { maxPriceMicroUsd: PRICE_UNITS, network: PRICE.network, payTo: paid.payTo };
+  const order = { relay: baseUrl, request, limits, privateKey: paid.buyerKey, save: null };
+  const bought = await purchase(buying, order);
+  const { evidence, terms, payment, policy } = bought;
+  if (evidence === null || terms === null || payment === null) throw new StoryFailed(whyNot(bought));
+  const after = await balances();
+  const first = evidence.execution;
+  const { received, requests } = receivedBy(target);
+  const files = await saveEvidence(folder, baseUrl, first);
+  const { verification, keys, jws } = await verifyOffline(files, primitives);
+
+  const repeated = await present(buying, `${baseUrl}/api/execute/webhook`, JSON.stringify(request), payment);
+  if (repeated.kind !== 'executed') throw new StoryFailed('the same payment again returned no result');
+  const again = JSON.parse(repeated.answer.body) as Executed;
+  const afterReplay = await balances();
+  const facts: Fact[] = [
+    fact(
+      'offer_allowed',
+      policy.every(({ ok }) => ok),
+      'the 402 is within the limits of the buyer',
+    ),
+    chargedOnce(before, after),
+    ...deliveryFacts(first, received, requests),
+    await webhookSignatureFact(received, keys, primitives),
+    fact(
+      'saved_receipt_verified',
+      verification.ok && jws === first.receipt.jws,
+      'the saved receipt is the one that was returned, and verifies by the saved keys only',
+    ),
+    ...evidence.facts,
+    loggedFact(verification),
+    ...replayFacts(first, again, target.received.length - requests),
+    fact('replay_not_charged', afterReplay.join() === after.join(), 'and nothing was charged a second time'),
+    ...(await linkFacts(first)),
+  ];
+  return {
+    ...storyOf(deps, { first, again, received, verification, facts, files }),
+    terms,
+    policy,
+    balances: {
+      buyer: listed(before[0], after[0], afterReplay[0]),
+      payee: listed(before[1], after[1], afterReplay[1]),
+    },
+    payment: evidence.receiptPayment,
+  };
+}
+
+type Pair = readonly [buyer: bigint, payee: bigint];
+
+function chargedOnce([buyer, payee]: Pair, [buyerAfter, payeeAfter]: Pair): Fact {
+  const ok = buyer - buyerAfter === PRICE_UNITS && payeeAfter - payee === PRICE_UNITS;
+  return fact(
+    'charged_once',
+    ok,
+    `exactly ${PRICE_UNITS} units went from the buyer to the payee, on the chain`,
+  );
+}
+
+const listed = (before: bigint, after: bigint, afterReplay: bigint): Balances => ({
+  before: String(before),
+  after: String(after),
+  afterReplay: String(afterReplay),
+});
+
+function whyNot({ outcome, problem, policy }: Awaited<ReturnType<typeof purchase>>): string {
+  const refused = policy.filter(({ ok }) => !ok).map(({ name, offered }) => `${name}: ${offered}`);
+  return `the purchase ended as ${outcome}: ${problem?.message ?? refused.join(', ')}`;
+}

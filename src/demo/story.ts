@@ -1,25 +1,24 @@
 // The demo's story: one webhook through the real route, its receipt verified offline, the call repeated.
-// What it claims is judged in demo-facts.ts.
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FoundWrong } from '#src/cli/exit.ts';
+import type { Fact } from '#src/app/buyer.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
+import { sleep } from '#src/lib/time.ts';
 import {
   BODY,
   deliveryFacts,
   type Executed,
-  type Fact,
   fact,
   HEADERS,
   linkFacts,
   loggedFact,
   replayFacts,
+  StoryFailed,
   webhookSignatureFact,
 } from './facts.ts';
-import { callLoopback } from './loopback-client.ts';
-import type { DemoTarget, Received } from './target.ts';
+import { callLoopback, type DemoTarget, type Received } from './target.ts';
 
 export type Story = {
   readonly ok: boolean;
@@ -37,7 +36,7 @@ export type Story = {
   };
   readonly job: Executed['job'];
   readonly receipt: Executed['receipt'];
-  /** The offline report: made from the three files alone. */
+  /** The offline report, made from the three files only. */
   readonly verification: VerificationReport;
   readonly replay: {
     readonly idempotentReplay: boolean;
@@ -57,7 +56,7 @@ export type StoryDeps = {
   readonly primitives: Primitives;
 };
 
-/** Throws `FoundWrong` where the story cannot go on. */
+/** Throws `StoryFailed` if the story cannot continue. */
 export async function runStory(deps: StoryDeps): Promise<Story> {
   const { baseUrl, target, folder, primitives } = deps;
   const request = {
@@ -78,7 +77,7 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
     fact(
       'receipt_verified_offline',
       verification.ok,
-      'the receipt verifies offline, by the saved receipt, keys and proof alone',
+      'the receipt verifies offline, by the saved receipt, keys and proof only',
     ),
     loggedFact(verification),
     ...replayFacts(first, again, target.received.length - requests),
@@ -87,22 +86,22 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
   return storyOf(deps, { first, again, received, verification, facts, files });
 }
 
-/** What came to the target, and how many times. Throws `FoundWrong` where nothing did. */
+/** The first request at the target, and their number. Throws `StoryFailed` if there is none. */
 export function receivedBy(target: DemoTarget): { readonly received: Received; readonly requests: number } {
   const [received] = target.received;
   if (received === undefined)
-    throw new FoundWrong('the service says it called the target, and nothing came there');
+    throw new StoryFailed('the service states that it called the target, but the target received nothing');
   return { received, requests: target.received.length };
 }
 
-type Told = Pick<Story, 'verification' | 'facts' | 'files'> & {
+type Seen = Pick<Story, 'verification' | 'facts' | 'files'> & {
   readonly first: Executed;
   readonly again: Executed;
   readonly received: Received;
 };
 
-export function storyOf({ baseUrl, target }: StoryDeps, told: Told): Story {
-  const { first, again, received, verification, facts, files } = told;
+export function storyOf({ baseUrl, target }: StoryDeps, seen: Seen): Story {
+  const { first, again, received, verification, facts, files } = seen;
   return {
     ok: facts.every(({ ok }) => ok),
     service: baseUrl,
@@ -124,12 +123,12 @@ export function storyOf({ baseUrl, target }: StoryDeps, told: Told): Story {
 
 async function execute(baseUrl: string, request: unknown): Promise<Executed> {
   const { status, body } = await callLoopback('POST', `${baseUrl}/api/execute/webhook`, request);
-  // 502: the target failed. It is an execution too, and the facts tell what is wrong with it.
+  // 502: the target failed. It is an execution too, and the facts show what is wrong.
   if (status === 200 || status === 502) return JSON.parse(body);
-  throw new FoundWrong(`POST /api/execute/webhook answered ${status}: ${body}`);
+  throw new StoryFailed(`POST /api/execute/webhook answered ${status}: ${body}`);
 }
 
-/** What an agent would keep beside its task: receipt and keys as the service serves them, and the receipt's proof. */
+/** Saves what an agent would keep: the receipt, the keys, and the inclusion proof. */
 export async function saveEvidence(
   folder: string,
   baseUrl: string,
@@ -155,14 +154,14 @@ async function logged(url: string): Promise<string> {
     const { status, body } = await callLoopback('GET', url);
     if (status === 200) return body;
     if (status !== 409 || performance.now() > until)
-      throw new FoundWrong(`${url} answered ${status}: ${body}`);
-    await new Promise((resolve) => setTimeout(resolve, LOGGED.everyMs));
+      throw new StoryFailed(`${url} answered ${status}: ${body}`);
+    await sleep(LOGGED.everyMs);
   }
 }
 
 async function download(url: string): Promise<string> {
   const { status, body } = await callLoopback('GET', url);
-  if (status !== 200) throw new FoundWrong(`${url} answered ${status}: ${body}`);
+  if (status !== 200) throw new StoryFailed(`${url} answered ${status}: ${body}`);
   return body;
 }
 

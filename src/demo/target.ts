@@ -1,6 +1,7 @@
-// The demo's target: what someone's webhook endpoint would be, on this machine, with a certificate of a root of its own.
+// The demo's connections on this machine: a webhook target with a certificate of its own root, and calls to the service.
+import { request } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { makeLocalCa } from './certificates/local-ca.ts';
 
 /** As it came over the wire. */
@@ -29,12 +30,12 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
   const validity = { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 30 * DAY_MS) };
   const ca = makeLocalCa('relay demo root', validity);
   const received: Received[] = [];
-  const server = createServer(ca.issue({ ...validity, names: [host] }), (request, response) => {
+  const server = createServer(ca.issue({ ...validity, names: [host] }), (incoming, response) => {
     const chunks: Uint8Array[] = [];
-    request.on('data', (chunk: Uint8Array) => chunks.push(chunk));
-    request.on('end', () => {
-      const { method = '', url = '' } = request;
-      received.push({ method, path: url, headers: flat(request.headers), body: Buffer.concat(chunks) });
+    incoming.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+    incoming.on('end', () => {
+      const { method = '', url = '' } = incoming;
+      received.push({ method, path: url, headers: flat(incoming.headers), body: Buffer.concat(chunks) });
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"thanks":true}');
     });
   });
@@ -57,12 +58,57 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
 }
 
 function flat(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value ?? '')]));
 }
 
 function listen(server: Server, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, host, () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+const CALL_TIMEOUT_MS = 60_000;
+
+/** Calls the service on this machine. `body`: sent as JSON. */
+export async function callLoopback(
+  method: string,
+  url: string,
+  body?: unknown,
+): Promise<{ readonly status: number; readonly body: string }> {
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  const headers = { 'content-type': 'application/json' };
+  const answer = await sendLoopback(new Request(url, { method, headers, ...sent }));
+  return { status: answer.status, body: await answer.text() };
+}
+
+/** Uses a connection of its own, because the runtimes' fetch obeys HTTP_PROXY for loopback addresses too. */
+export async function sendLoopback(call: Request): Promise<Response> {
+  const { hostname, port, pathname, search } = new URL(call.url);
+  const text = await call.text();
+  const length = text === '' ? {} : { 'content-length': String(Buffer.byteLength(text)) };
+  return new Promise((resolve, reject) => {
+    const sending = request(
+      {
+        method: call.method,
+        hostname,
+        port,
+        path: pathname + search,
+        headers: { ...Object.fromEntries(call.headers), ...length, connection: 'close' },
+        createConnection: () => connect(Number(port), hostname),
+      },
+      (answer) => {
+        const chunks: Uint8Array[] = [];
+        answer.on('data', (chunk: Uint8Array) => chunks.push(chunk));
+        answer.on('error', reject);
+        answer.on('end', () => {
+          const headers = new Headers(flat(answer.headers));
+          resolve(new Response(Buffer.concat(chunks), { status: answer.statusCode ?? 500, headers }));
+        });
+      },
+    );
+    sending.setTimeout(CALL_TIMEOUT_MS, () => sending.destroy(new Error(`${call.url} did not answer`)));
+    sending.on('error', reject);
+    sending.end(text);
   });
 }

@@ -6,6 +6,7 @@ import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './job/even
 import {
   IdempotencyKeyClaimed,
   IdempotencyKeyReleased,
+  PaymentRefunded,
   PaymentRejected,
   PaymentReleased,
   PaymentReserved,
@@ -32,6 +33,7 @@ export const EVENTS = {
   SigningKeyActivated,
   SigningKeyRetired,
   CheckpointSigned,
+  PaymentRefunded,
 } as const;
 
 type Catalogue = typeof EVENTS;

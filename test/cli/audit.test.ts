@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { findingTable } from '#src/cli/audit-print.ts';
+import { findingTable } from '#src/cli/audit.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -37,11 +37,11 @@ const audit = (...args: string[]) => runCli(['audit', ...args]);
 test('nothing wrong: exit 0, what was looked at, and what no audit can tell', async () => {
   const { code, stdout, stderr } = await audit('--events', honest);
   assert.deepEqual([code, stderr], [0, '']);
-  assert.match(stdout, /^✓ Nothing wrong was found\.\n/);
+  assert.match(stdout, /^✓ No problem was found\.\n/);
   assert.match(stdout, /10 jobs, 10 receipts, 3 keys, 2 checkpoints/);
   assert.match(stdout, /14 leaves, root [A-Za-z0-9+/]{43}=\n/);
-  assert.match(stdout, /as the record itself tells them/);
-  assert.match(stdout, /What no audit can tell:\n {2}whether an outcome that was truly signed is true/);
+  assert.match(stdout, /from the record itself: --keys/);
+  assert.match(stdout, /What no audit can detect:\n {2}whether a truly signed outcome is true/);
 });
 
 test('something wrong: exit 1, a table with kind, stream, revision, job and words', async () => {
@@ -55,7 +55,7 @@ test('something wrong: exit 1, a table with kind, stream, revision, job and word
   const missing = lines.find((line) => line.startsWith('receipt_missing'))?.split(/ {2,}/);
   assert.deepEqual(missing?.slice(0, 4), ['receipt_missing', job, '2', jobId]);
   assert.ok((missing?.[4]?.length ?? 0) > 10, 'and why, in words');
-  assert.match(stdout, /✗ \d things are wrong\./);
+  assert.match(stdout, /✗ \d problems were found\./);
 });
 
 test('--json: a line for each finding, and the summary last', async () => {
@@ -100,7 +100,7 @@ test('a kept key set and a kept checkpoint, bare or as an execution answered it'
   const open = exportOf(history.events.slice(0, last));
   const early = await runCli(['audit', '--events', '-', '--checkpoint', bare], { stdin: open });
   assert.equal(early.code, 0, early.stdout + early.stderr);
-  assert.match(early.stdout, /1 kept checkpoints not in it: the record ends before .*, or it was taken out/);
+  assert.match(early.stdout, /1 kept checkpoints not in it: the record ends before .*, or it was removed/);
   const json = await runCli(['audit', '--events', '-', '--checkpoint', bare, '--json'], { stdin: open });
   assert.equal(JSON.parse(json.stdout).summary.notes.unreachedCheckpoints, 1);
   const older = exportOf(history.events.slice(0, 20));
@@ -151,7 +151,7 @@ test('what is no export, begins in the middle, is not there or no text: exit 2, 
     [['--events', saved('other.json', '{"hello":1}\n')], /is no export/],
     [['--events', saved('half', headLine({ origin: null, from: null }))], /is no export/],
     [['--events', saved('middle', `${headLine({ origin: null, from: '7' })}\n`)], /begins in the middle/],
-    [['--events', join(folder, 'missing')], /is not there/],
+    [['--events', join(folder, 'missing')], /does not exist/],
     [['--events', join(folder, 'a-folder')], /is a folder/],
     [[], /there is no event log at/],
     [['--events', honest, '--keys', saved('keys', JSON.stringify([key]))], /is no JWK set/],
@@ -197,7 +197,7 @@ test('text of strangers steers no terminal, and only the first findings are show
   const lines = table.lines();
   assert.equal(table.total(), 60);
   assert.equal(lines.length, 52);
-  assert.equal(lines.at(-1), 'and 10 more: --json tells all of them');
+  assert.equal(lines.at(-1), 'and 10 more: use --json to print all');
   assert.match(lines[1] ?? '', /job-\\u001b\[31m\\u000a\\u202e0/);
   assert.doesNotMatch(lines.join(''), /[\u001b\n\u202e]/);
 });

@@ -1,19 +1,17 @@
-// relay export: the whole log as a file, byte for byte the same however often its making was interrupted; and what is left
-// alone.
+// relay export: the complete log as a file, byte for byte the same however often it was interrupted; and the files that
+// it leaves unchanged.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import {
-  appendFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
-  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,8 +20,7 @@ import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { CannotRun, systemCode } from '#src/cli/exit.ts';
-import { type ExportFile, openExportFile } from '#src/cli/export-file.ts';
-import { readBegun } from '#src/cli/export-resume.ts';
+import { readBegun } from '#src/cli/export-file.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -111,16 +108,24 @@ test('wherever it was cut, a second run ends with the same bytes', async () => {
   await Promise.all(
     cuts.map(async (at) => {
       const file = place(`cut-${at}`);
-      // The last: half a line behind the end, as a run leaves it that had more to add.
-      writeFileSync(file, at > whole.length ? `${whole}{"position":"0` : whole.slice(0, at));
+      // The last: half a line after the end, as a run leaves it that had more to add.
+      writeFileSync(`${file}.part`, at > whole.length ? `${whole}{"position":"0` : whole.slice(0, at));
       const { code, stderr } = await exportTo(small, file);
       assert.deepEqual([code, stderr], [0, ''], `cut at ${at}`);
       assert.equal(readFileSync(file, 'utf8'), whole, `cut at ${at}`);
+      assert.equal(existsSync(`${file}.part`), false);
     }),
   );
 });
 
-/** A log of 10,000 decisions, and an export of it into `file` that is caught in the middle by `signal`. */
+test('a file under its own name that was cut afterwards is completed', async () => {
+  const file = place('cut-later');
+  writeFileSync(file, whole.slice(0, 20_000));
+  assert.equal((await exportTo(small, file)).code, 0);
+  assert.equal(readFileSync(file, 'utf8'), whole);
+});
+
+/** A log of 10,000 decisions, and an export of it into `file` that `signal` interrupts. */
 let large: string;
 before(async () => {
   large = place('large');
@@ -133,18 +138,19 @@ before(async () => {
 
 async function caught(file: string, signal: 'SIGKILL' | 'SIGSTOP'): Promise<RunningCli> {
   for (;;) {
-    // A run that was faster than the signal is done over.
-    rmSync(file, { force: true });
+    // Repeated if the run was faster than the signal.
+    for (const name of [file, `${file}.part`]) rmSync(name, { force: true });
     const run = startCli(['export', '--out', file], { env: { DATA_DIR: large } });
     let over = false;
     const ended = run.ended.then(() => {
       over = true;
     });
-    while (!over && !(existsSync(file) && statSync(file).size > 0)) await setImmediate();
+    while (!over && (statSync(`${file}.part`, { throwIfNoEntry: false })?.size ?? 0) === 0)
+      await setImmediate();
     send(run, signal);
     if (signal === 'SIGKILL') await ended;
     else while (!over && !isStopped(run.pid)) await setImmediate();
-    if (!readFileSync(file, 'utf8').includes('{"end":true')) return run;
+    if (!existsSync(file) && existsSync(`${file}.part`)) return run;
     send(run, 'SIGCONT');
     await ended;
   }
@@ -172,26 +178,38 @@ function isStopped(pid: number): boolean {
   }
 }
 
-test('killed in the middle, it looks unfinished, and is gone on with to the same bytes', async () => {
+test('killed in the middle, there is no file under its name, and the next run completes it', async () => {
   const file = place('killed');
   await caught(file, 'SIGKILL');
-  assert.ok(readFileSync(file, 'utf8').length > 0);
+  assert.equal(existsSync(file), false);
+  assert.ok(readFileSync(`${file}.part`, 'utf8').length > 0);
   assert.equal((await exportTo(large, file)).code, 0);
   assert.equal(readFileSync(file, 'utf8'), await expected(large));
 });
 
-test('two runs never write one file: the second ends with exit 2, and the first with the whole log', async () => {
+test('killed while it continues a finished export, the finished export is unchanged', async () => {
+  const file = place('kept');
+  const finished = await expected(large);
+  const lines = finished.split('\n');
+  const end = { events: 5, streams: 5, head: JSON.parse(lines[5] ?? '').position };
+  const earlier = [...lines.slice(0, 6), endLine(end), ''].join('\n');
+  writeFileSync(file, earlier);
+  const run = startCli(['export', '--out', file], { env: { DATA_DIR: large } });
+  while ((statSync(`${file}.part`, { throwIfNoEntry: false })?.size ?? 0) === 0) await setImmediate();
+  send(run, 'SIGKILL');
+  await run.ended;
+  assert.ok([earlier, finished].includes(readFileSync(file, 'utf8')));
+  assert.equal((await exportTo(large, file)).code, 0);
+  assert.equal(readFileSync(file, 'utf8'), finished);
+});
+
+test('two runs never write one file: the second ends with exit 2, and the first with the complete log', async () => {
   const file = place('shared');
   const first = await caught(file, 'SIGSTOP');
-  const left = readFileSync(file, 'utf8');
-  symlinkSync(file, place('another-name'));
   try {
-    for (const name of [file, place('another-name')]) {
-      const second = await exportTo(large, name);
-      assert.deepEqual([second.code, second.stdout], [2, '']);
-      assert.match(second.stderr, /^relay: \S+ is being written by another relay export: [^\n]+\n$/);
-    }
-    assert.equal(readFileSync(file, 'utf8'), left);
+    const second = await exportTo(large, file);
+    assert.deepEqual([second.code, second.stdout], [2, '']);
+    assert.match(second.stderr, /^relay: \S+ is being written by another relay export: [^\n]+\n$/);
   } finally {
     first.signal('SIGCONT');
   }
@@ -200,49 +218,17 @@ test('two runs never write one file: the second ends with exit 2, and the first 
   assert.deepEqual(
     readdirSync(folder).filter((name) => name.startsWith('shared')),
     ['shared'],
-    'no lock is left',
+    'no lock and no part remain',
   );
 });
 
-test('written into by somebody else in the middle: exit 2, without an end', async () => {
-  const file = place('disturbed');
-  const run = await caught(file, 'SIGSTOP');
-  // More than one write of the run covers, wherever it was stopped.
-  appendFileSync(file, 'of somebody else\n'.repeat(100_000));
-  run.signal('SIGCONT');
-  const { code, stderr } = await run.ended;
-  assert.equal(code, 2);
-  assert.match(stderr, /was changed by somebody else/);
-  assert.ok(!readFileSync(file, 'utf8').includes('{"end":true'));
-});
-
-test('every write and the end want the file as it was left, in its place', () => {
-  const changes: readonly ((file: string) => void)[] = [
-    (file) => appendFileSync(file, 'x'),
-    (file) => truncateSync(file, 2),
-    (file) => renameSync(file, `${file}.away`),
-    (file) => {
-      renameSync(file, `${file}.away`);
-      writeFileSync(file, 'head\n');
-    },
-  ];
-  const steps: readonly ((file: ExportFile) => void)[] = [
-    (file) => file.keep(0),
-    (file) => file.write('line\n'),
-    (file) => file.finish('end\n'),
-  ];
-  for (const [n, change] of changes.entries()) {
-    for (const [m, step] of steps.entries()) {
-      const path = place(`changed-${n}-${m}`);
-      const file = openExportFile(path);
-      file.write('head\n');
-      change(path);
-      const changed = existsSync(path) ? readFileSync(path, 'utf8') : null;
-      assert.throws(() => step(file), CannotRun);
-      file.close();
-      assert.equal(existsSync(path) ? readFileSync(path, 'utf8') : null, changed);
-    }
-  }
+test('a symbolic link stays one: the file that it names is continued', async () => {
+  const [file, link] = [place('linked'), place('link')];
+  writeFileSync(file, '');
+  symlinkSync(file, link);
+  assert.equal((await exportTo(small, link)).code, 0);
+  assert.equal(lstatSync(link).isSymbolicLink(), true);
+  assert.equal(readFileSync(file, 'utf8'), whole);
 });
 
 test('a finished export is continued with what has come since, and left as it is where nothing has', async () => {
@@ -290,7 +276,7 @@ test('what is no export of this log is refused with exit 2, and left byte for by
   const cases: [text: string, problem: RegExp][] = [
     [withOther(1), /is an export of another log/],
     [withOther(-3), /is an export of another log/],
-    ['my thesis', /is there already and is no export/],
+    ['my thesis', /exists and is no export/],
     [await expected(DATA_DIR), /is an export of another log/],
     [whole.replace('"origin":null', '"origin":"else.example/receipts"'), /is an export of another log/],
     [whole.replace('"from":null', '"from":"7"'), /begins in the middle of a log/],
@@ -311,7 +297,7 @@ test('what is no export of this log is refused with exit 2, and left byte for by
 test('a file that cannot have been left by an export is refused with the line that is wrong', async () => {
   const [head, first, second, ...rest] = whole.split('\n');
   const cases: [text: string, problem: RegExp][] = [
-    ['my thesis\n', /is there already and is no export/],
+    ['my thesis\n', /exists and is no export/],
     [[head, second, first, ...rest].join('\n'), /line 3: it is out of order/],
     [whole.replace('"revision":"0"', '"revision":"00"'), /line 2: it is neither an event nor the end/],
     [`${whole}${first}\n`, /line 153: it follows the end/],
@@ -333,7 +319,7 @@ test('a place where no file can be, and a log that is not there: exit 2, and not
   mkdirSync(place('a-folder'));
   const cases: [DATA_DIR: string, out: string, problem: RegExp][] = [
     [small, place('a-folder'), /is a folder/],
-    [small, join(place('no-folder'), 'file'), /is in a folder that is not there/],
+    [small, join(place('no-folder'), 'file'), /is in a folder that does not exist/],
     [small, '/dev/null', /is no file/],
     [place('no-log'), place('never'), /there is no event log at/],
   ];

@@ -82,7 +82,7 @@ describe('relay keys, on a log that a service has begun', () => {
     assert.deepEqual([again.code, more], [0, ['']]);
     assert.match(unchanged, /nothing was recorded/);
     assert.ok(told.startsWith(`receipt key ${first} is compromised since 2026-01-31 12:00:07 UTC: `), told);
-    assert.match(rule, /^A receipt of its from then on does not verify, .* earlier ones verify\.$/);
+    assert.match(rule, /^Receipts that it signed from then on do not verify, .* earlier ones verify\.$/);
     const { code, stdout } = await keys(['list']);
     assert.equal(code, 0);
     const [, old = '', checkpoint = '', fresh = ''] = stdout.split('\n');
@@ -110,7 +110,7 @@ describe('relay keys, on a log that a service has begun', () => {
     const lost = await keys(['retire', '--compromised', '--', keyId]);
     assert.match(
       lost.stdout,
-      /^checkpoint key [\w-]{43} is compromised since .*\nNo checkpoint of its counts any more/,
+      /^checkpoint key [\w-]{43} is compromised since .*\nNone of its checkpoints counts any more/,
     );
     assert.deepEqual([over.code, lost.code], [0, 0]);
   });

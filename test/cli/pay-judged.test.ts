@@ -98,7 +98,7 @@ describe('relay pay: the offer is judged before anything is signed', () => {
     const args = ['pay', it.world.target.url('/whom'), '--relay', it.front.url];
     const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`Nobody is paid without --pay-to. If ${PAY_TO} is whom you mean`));
+    assert.match(stdout, new RegExp(`No one is paid without --pay-to. To pay ${PAY_TO}, name it there`));
     assert.equal(book.payments().length, 0);
   });
 
@@ -223,7 +223,7 @@ describe('relay pay: cannot run', () => {
     const { code, stdout, stderr } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
     await free.end();
     assert.deepEqual([code, stdout, free.target.requests.length], [2, '', 0]);
-    assert.match(stderr, /answered 400 where 402 was due/);
+    assert.match(stderr, /answered 400 instead of 402/);
   });
 
   const TARGET = 'https://target.example/hook';

@@ -49,10 +49,10 @@ async function stored({ DATA_DIR }: { DATA_DIR: string }, stream: string) {
 }
 
 const row = (n: number, state: string) => {
-  const { payer, amount } = paymentReserved().data;
+  const { payer, network, asset, amount } = paymentReserved().data;
   const transaction = state === 'unserved' ? paymentSettled().data.transaction : null;
   const since = paymentSettled().data.settledAt;
-  return { id: id(n), state, payer, amount, transaction, jobId: jobId(n), since };
+  return { id: id(n), state, payer, network, asset, amount, transaction, jobId: jobId(n), since };
 };
 
 describe('relay payments', () => {

@@ -22,7 +22,7 @@ describe('what is no receipt cannot be verified: exit 2, one line, no stack', ()
   test('a file without --keys says how to get them', () =>
     no([file('good.json', jws)], /--keys.*\/\.well-known\/jwks\.json/));
   test('a file that is not there', () =>
-    no([join(folder, 'nowhere'), '--keys', KEYS], /nowhere is not there/));
+    no([join(folder, 'nowhere'), '--keys', KEYS], /nowhere does not exist/));
   test('a folder', () => no([folder, '--keys', KEYS], /is a folder/));
   test('nothing at all', () => no(['-', '--keys', KEYS], /standard input is neither JSON nor a JWS/));
   test('bytes that are no text', () =>
@@ -41,7 +41,7 @@ describe('what is no receipt cannot be verified: exit 2, one line, no stack', ()
     no([file('huge', ' '.repeat(1024 * 1024 + 1)), '--keys', KEYS], /over 1 MiB/));
   test('an endless file', () => no(['/dev/zero', '--keys', KEYS], /over 1 MiB/));
   test('keys that are not there', () =>
-    no([file('good.json', jws), '--keys', join(folder, 'none')], /none is not there/));
+    no([file('good.json', jws), '--keys', join(folder, 'none')], /none does not exist/));
   test('keys that are no JSON', () => no([file('good.json', jws), '--keys', file('k', 'x')], /is not JSON/));
   test('keys that are no JWK set', () =>
     no([file('good.json', jws), '--keys', file('k', '{}')], /no JWK set/));

@@ -103,7 +103,7 @@ describe('--proof', () => {
   test('a file that is not there cannot be run', async () => {
     const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--proof', '/nowhere/proof']);
     assert.equal(code, 2);
-    assert.match(stderr, /\/nowhere\/proof is not there/);
+    assert.match(stderr, /\/nowhere\/proof does not exist/);
   });
 });
 
@@ -170,7 +170,7 @@ describe('--disclose', () => {
       const path = file('none.json', content);
       const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--disclose', path]);
       assert.equal(code, 2);
-      assert.match(stderr, /holds no disclosures/);
+      assert.match(stderr, /contains no disclosures/);
     });
   }
 });

@@ -71,8 +71,8 @@ describe('relay demo', () => {
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(stdout, /\n {2}webhook-signature +v1a,/);
     // nothing that is gone when it ends
-    assert.doesNotMatch(stdout, /proof page|Look for yourself/);
-    assert.match(stdout, /All is as it should be\.\n$/);
+    assert.doesNotMatch(stdout, /proof page|Try it yourself/);
+    assert.match(stdout, /Everything is as expected\.\n$/);
     assert.deepEqual(leftBehind(env), []);
   });
 

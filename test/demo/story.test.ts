@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { FoundWrong } from '#src/cli/exit.ts';
+import { StoryFailed } from '#src/demo/facts.ts';
 import { runStory, type Story } from '#src/demo/story.ts';
 import type { DemoTarget, Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
@@ -203,12 +203,15 @@ describe('the story of a relay', () => {
   test('that refuses, or calls nobody, or hides its receipt or keys ends there', async () => {
     const ends: readonly (readonly [Lies, RegExp])[] = [
       [{ status: 429 }, /answered 429/],
-      [{ send: () => [] }, /nothing came there/],
+      [{ send: () => [] }, /the target received nothing/],
       [{ paths: { '/receipt': 503 } }, /receipt answered 503/],
       [{ paths: { '/.well-known/jwks.json': 404 } }, /jwks\.json answered 404/],
     ];
     for (const [lies, message] of ends) {
-      await assert.rejects(told(lies), (error) => error instanceof FoundWrong && message.test(error.message));
+      await assert.rejects(
+        told(lies),
+        (error) => error instanceof StoryFailed && message.test(error.message),
+      );
     }
   });
 });

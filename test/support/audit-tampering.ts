@@ -1,8 +1,8 @@
 // An export as a tamperer handles it: events to change, a file that is whole again afterwards, and an audit of its text.
 
 import { openAuditor } from '#src/app/audit.ts';
-import { eventsOfExport } from '#src/cli/audit-export.ts';
-import type { AnyFinding } from '#src/cli/audit-print.ts';
+import type { AnyFinding } from '#src/cli/audit.ts';
+import { eventsOfExport } from '#src/cli/export-file.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';

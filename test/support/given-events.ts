@@ -139,6 +139,18 @@ export const paymentSettled = sample('PaymentSettled', {
   settledAt: at(5),
 });
 
+export const paymentRefunded = sample('PaymentRefunded', {
+  v,
+  jobId: JOB_ID,
+  network: paymentReserved().data.network,
+  asset: paymentReserved().data.asset,
+  amount: '3000',
+  payer: paymentReserved().data.payer,
+  transaction: `0x${hex('6')}`,
+  evidence: 'chain',
+  refundedAt: at(100),
+});
+
 export const paymentRejected = sample('PaymentRejected', {
   v,
   jobId: JOB_ID,

@@ -1,28 +1,36 @@
-// A buyer reads what a relay asks for before it pays (x402 version 2, scheme exact): is it what its own policy allows,
-// and did that very relay sign it? Decides nothing of the payment itself (client.ts).
-import { x402Client, x402HTTPClient } from '@x402/core/client';
+// Compares the payment requirements of a 402 (x402 version 2, scheme exact) with the buyer's limits, and verifies the
+// relay's signatures of the extension offer-receipt. Only the relay's published keys count, under its own name.
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { DEFAULT_ASSETS, type ExactDefaultAssetInfo } from '@x402/evm';
-import { decodeSignedOffers, extractOffersFromPaymentRequired } from '@x402/extensions/offer-receipt';
-import { type SignedBy, verifiedOffer } from './signed.ts';
+import {
+  decodeSignedOffers,
+  extractJWSHeader,
+  extractOffersFromPaymentRequired,
+  isJWSSignedOffer,
+  type SignedOffer,
+  verifyOfferSignatureJWS,
+} from '@x402/extensions/offer-receipt';
+import { type KeyRecord, keyValidAt, toJwk } from '#src/domain/signing-keys/keys.ts';
 
-export type ReadHeader = (name: string) => string | null;
-
-/** What a 402 asks for. `carried`: the client's own, whole as it came. */
-export type Bill = { readonly resourceUrl: string; readonly carried: PaymentRequired };
+export type SignedBy = {
+  /** The relay's did:web. */
+  readonly did: string;
+  /** Its published keys. */
+  readonly keys: readonly KeyRecord[];
+};
 
 export type BuyerLimits = {
   /** Millionths of a US dollar, at most. */
   readonly maxPriceMicroUsd: bigint;
   /** CAIP-2. */
   readonly network: string;
-  /** null: nobody has said yet whom to pay, so nobody is paid. */
+  /** null: no payee was named, so no one is paid. */
   readonly payTo: string | null;
   /** The URL that is called. */
   readonly resourceUrl: string;
 };
 
-/** The one way to pay that is judged, and taken where all is well. */
+/** The payment requirements that were compared, and accepted if all findings are good. */
 export type Terms = Omit<PaymentRequirements, 'extra'>;
 
 export type Finding = {
@@ -32,35 +40,23 @@ export type Finding = {
   readonly offered: string;
 };
 
-/** `accepted`: null where the bill holds nothing on this network that could be judged. */
+/** `accepted`: null if no requirement has the network and scheme `exact`. */
 export type Judged = {
   readonly accepted: PaymentRequirements | null;
   readonly findings: readonly Finding[];
 };
 
-/** An authorization that stands longer than this is for nothing that a webhook needs. */
+/** A webhook needs no authorization that is valid for longer. */
 const WINDOW_MAX_SECONDS = 300;
 
-/** null: the answer carries no bill of version 2. */
-export function readBill(header: ReadHeader): Bill | null {
-  try {
-    const carried = new x402HTTPClient(new x402Client()).getPaymentRequiredResponse(header);
-    const { x402Version, resource, accepts } = carried;
-    if (x402Version !== 2 || typeof resource?.url !== 'string' || !Array.isArray(accepts)) return null;
-    return { resourceUrl: resource.url, carried };
-  } catch {
-    return null;
-  }
-}
-
-/** `nowMs`: Unix ms. Every finding is told, not the first bad one alone. */
-export async function judgeBill(
-  bill: Bill,
+/** Returns all findings, not only the first bad one. `nowMs`: Unix ms. */
+export async function judgeOffer(
+  required: PaymentRequired,
   limits: BuyerLimits,
   signedBy: SignedBy,
   nowMs: number,
 ): Promise<Judged> {
-  const { accepts } = bill.carried;
+  const { accepts, resource } = required;
   const onNetwork = accepts.filter(({ network }) => network === limits.network);
   const accepted = onNetwork.find(({ scheme }) => scheme === 'exact') ?? null;
   const offers = (of: readonly PaymentRequirements[], name: 'scheme' | 'network') =>
@@ -68,10 +64,10 @@ export async function judgeBill(
   const findings: Finding[] = [
     finding('network', limits.network, offers(accepts, 'network'), onNetwork.length > 0),
     finding('scheme', 'exact', offers(onNetwork, 'scheme'), accepted !== null),
-    finding('resource', limits.resourceUrl, bill.resourceUrl, bill.resourceUrl === limits.resourceUrl),
+    finding('resource', limits.resourceUrl, resource.url, resource.url === limits.resourceUrl),
   ];
   if (accepted !== null) {
-    findings.push(...termFindings(accepted, limits), await offerFinding(bill, accepted, signedBy, nowMs));
+    findings.push(...termFindings(accepted, limits), await offerFinding(required, accepted, signedBy, nowMs));
   }
   return { accepted, findings };
 }
@@ -88,15 +84,13 @@ function termFindings(accepted: PaymentRequirements, limits: BuyerLimits): Findi
   const usdc = usdcOf(limits.network);
   const { name, version, assetTransferMethod = 'eip3009' } = extra ?? {};
   const sameAsset = usdc !== null && same(asset, usdc.asset);
-  // Anything but EIP-3009 under the token's own name would be another kind of signature than the one thought of.
+  // Another domain or transfer method would make it another kind of signature.
   const sameDomain = name === usdc?.name && version === usdc?.version && assetTransferMethod === 'eip3009';
   const cap = usdc === null ? 0n : atomicUnits(limits.maxPriceMicroUsd, usdc.decimals);
   const priced = /^[1-9]\d{0,30}$/.test(amount) && BigInt(amount) <= cap;
   const shownAsset = `${asset} (${String(name)} ${String(version)}, ${String(assetTransferMethod)})`;
   const expectedAsset =
-    usdc === null
-      ? 'a network with a USDC that is known'
-      : `${usdc.asset} (${usdc.name} ${usdc.version}, eip3009)`;
+    usdc === null ? 'a network with a known USDC' : `${usdc.asset} (${usdc.name} ${usdc.version}, eip3009)`;
   const brief =
     Number.isInteger(maxTimeoutSeconds) && maxTimeoutSeconds > 0 && maxTimeoutSeconds <= WINDOW_MAX_SECONDS;
   return [
@@ -104,7 +98,7 @@ function termFindings(accepted: PaymentRequirements, limits: BuyerLimits): Findi
     finding('price', `at most ${cap}`, amount, priced),
     finding(
       'pay_to',
-      limits.payTo ?? 'nobody yet',
+      limits.payTo ?? 'no payee named',
       payTo,
       limits.payTo !== null && same(payTo, limits.payTo),
     ),
@@ -123,30 +117,35 @@ const atomicUnits = (microUsd: bigint, decimals: number): bigint =>
   decimals >= 6 ? microUsd * 10n ** BigInt(decimals - 6) : microUsd / 10n ** BigInt(6 - decimals);
 
 async function offerFinding(
-  { carried, resourceUrl }: Bill,
+  required: PaymentRequired,
   accepted: PaymentRequirements,
   signedBy: SignedBy,
   nowMs: number,
 ): Promise<Finding> {
   const expected = `these terms, signed by ${signedBy.did}`;
-  const told = (offered: string, ok = false) => finding('signed_offer', expected, offered, ok);
-  const signed = offersOf(carried);
-  if (signed.length === 0) return told('no signed offer');
+  const found = (offered: string, ok = false) => finding('signed_offer', expected, offered, ok);
+  const signed = offersOf(required);
+  if (signed.length === 0) return found('no signed offer');
   const problems: string[] = [];
   for (const each of signed) {
-    const verified = await verifiedOffer(each, signedBy, nowMs);
+    const verified = await verifiedJws(
+      isJWSSignedOffer(each) ? each : null,
+      signedBy,
+      nowMs,
+      verifyOfferSignatureJWS,
+    );
     if ('problem' in verified) {
       problems.push(verified.problem);
       continue;
     }
     const { scheme, network, asset, payTo, amount, validUntil, resourceUrl: of } = verified.payload;
     const terms = { scheme, network, asset, payTo, amount, of };
-    const asked = { ...pick(accepted), of: resourceUrl };
+    const asked = { ...pick(accepted), of: required.resource.url };
     if (JSON.stringify(terms) !== JSON.stringify(asked)) problems.push('signed for other terms');
-    else if (!(validUntil * 1000 > nowMs)) problems.push('it is over');
-    else return told(`signed by ${verified.keyUrl}`, true);
+    else if (!(validUntil * 1000 > nowMs)) problems.push('it has expired');
+    else return found(`signed by ${verified.keyUrl}`, true);
   }
-  return told(problems.join('; '));
+  return found(problems.join('; '));
 }
 
 const pick = ({ scheme, network, asset, payTo, amount }: PaymentRequirements) => ({
@@ -157,12 +156,39 @@ const pick = ({ scheme, network, asset, payTo, amount }: PaymentRequirements) =>
   amount,
 });
 
-function offersOf(carried: PaymentRequired) {
+function offersOf(required: PaymentRequired): readonly SignedOffer[] {
   try {
-    return decodeSignedOffers(extractOffersFromPaymentRequired(carried)).map(
+    return decodeSignedOffers(extractOffersFromPaymentRequired(required)).map(
       ({ signedOffer }) => signedOffer,
     );
   } catch {
     return [];
+  }
+}
+
+export type Verified<P> =
+  | { readonly payload: P; readonly keyUrl: string }
+  /** For a person. */
+  | { readonly problem: string };
+
+/** `atMs`: when it was signed. */
+export async function verifiedJws<S extends { readonly signature: string }, P>(
+  signed: S | null,
+  { did, keys }: SignedBy,
+  atMs: number,
+  verify: (signed: S, key: ReturnType<typeof toJwk>) => Promise<P>,
+): Promise<Verified<P>> {
+  if (signed === null) return { problem: 'not signed as a JWS' };
+  try {
+    const { alg, kid = '' } = extractJWSHeader(signed.signature);
+    const [name, keyId] = kid.split('#');
+    if (name !== did || keyId === undefined) return { problem: `signed by ${kid || 'no named key'}` };
+    const key = keys.find((candidate) => candidate.keyId === keyId);
+    if (key === undefined || !keyValidAt(key, Math.floor(atMs / 1000)))
+      return { problem: `${kid} is no key of the relay at that time` };
+    if (alg !== 'EdDSA') return { problem: `signed by ${alg}` };
+    return { payload: await verify(signed, toJwk(key)), keyUrl: kid };
+  } catch {
+    return { problem: 'its signature is invalid' };
   }
 }

@@ -13,8 +13,7 @@ import {
 import { mnemonicToAccount } from 'viem/accounts';
 import { startAnvil } from './anvil-process.ts';
 import contracts from './contracts.json' with { type: 'json' };
-import { mined } from './mined.ts';
-import { numbered } from './numbered.ts';
+import { mined, numbered } from './transactions.ts';
 
 /** Base's: clients and facilitators only take chains that they know. */
 const CHAIN_ID = 8453;

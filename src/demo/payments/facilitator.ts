@@ -7,8 +7,7 @@ import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { createWalletClient, http, publicActions } from 'viem';
 import { devAccount, viemChain } from './chain.ts';
-import { mined } from './mined.ts';
-import { numbered } from './numbered.ts';
+import { mined, numbered } from './transactions.ts';
 
 export type LocalFacilitator = {
   /** As X402_FACILITATOR_URL takes it. */

@@ -54,6 +54,15 @@ function faultOf({ payment, reservedFor }: PaymentStory, event: PaymentEvent): F
     return reservedFor.includes(jobId) ? null : impossible(`settled for ${jobId}, which never reserved it`);
   if (jobId !== payment.reserved.jobId)
     return impossible(`it is of ${jobId}, and the payment is reserved for another job`);
+  if (event.type === 'PaymentRefunded') {
+    const { network, asset, amount, payer, jobId, transaction } = event.data;
+    const fields = differing({ network, asset, amount, payer, jobId }, payment.reserved);
+    if (fields.length > 0)
+      return { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+    return payment.status === 'settled' && payment.settled.transaction === transaction
+      ? { kind: 'payment_mismatch', message: 'the refund names the transaction of the charge' }
+      : null;
+  }
   const echo = event.type === 'PaymentRejected' && event.data.evidence === 'facilitator';
   if (echo && payment.status !== 'reserved')
     return impossible('after a lost answer the facilitator alone cannot say that no money moved');

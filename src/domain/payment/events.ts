@@ -99,6 +99,29 @@ export const SettlementRetried = declareEvent({
 });
 export type SettlementRetried = EventData<typeof SettlementRetried>;
 
+/** The charge was returned in full. `evidence`: the transfer was found on the chain, or the operator stated it. */
+export const PaymentRefunded = declareEvent({
+  stream: 'payment',
+  time: 'refundedAt',
+  versions: {
+    1: Type.Object(
+      {
+        v: V1,
+        jobId: Text,
+        network: Text,
+        asset: Text,
+        amount: Type.String({ pattern: '^\\d+$' }),
+        payer: Text,
+        transaction: Type.String({ pattern: '^0x[0-9a-f]{64}$' }),
+        evidence: Type.Union([Type.Literal('chain'), Type.Literal('operator')]),
+        refundedAt: Instant,
+      },
+      strict,
+    ),
+  },
+});
+export type PaymentRefunded = EventData<typeof PaymentRefunded>;
+
 export const IdempotencyKeyClaimed = declareEvent({
   stream: 'claim',
   time: 'claimedAt',

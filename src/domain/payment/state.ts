@@ -1,6 +1,6 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
 import type { EventOf, PaymentEvent } from '../events.ts';
-import type { PaymentReserved, PaymentSettled } from './events.ts';
+import type { PaymentRefunded, PaymentReserved, PaymentSettled } from './events.ts';
 
 export type Payment =
   | { readonly status: 'absent' }
@@ -14,28 +14,52 @@ export type Payment =
       readonly owner: string;
     }
   | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
+  /** Charged and returned: it buys nothing any more, and its authorization is used. */
+  | {
+      readonly status: 'refunded';
+      readonly reserved: PaymentReserved;
+      readonly settled: PaymentSettled;
+      readonly refunded: PaymentRefunded;
+    }
   /** Ended without money moving: the same authorization may be reserved anew. */
   | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
-export type BoundPayment = Exclude<Payment, { status: 'absent' | 'rejected' | 'released' }>;
+export type BoundPayment = Exclude<Payment, { status: 'absent' | 'refunded' | 'rejected' | 'released' }>;
+
+export type RefundedPayment = Extract<Payment, { status: 'refunded' }>;
 
 export const absentPayment: Payment = { status: 'absent' };
 
 export function isBound(payment: Payment): payment is BoundPayment {
-  return payment.status !== 'absent' && payment.status !== 'rejected' && payment.status !== 'released';
+  switch (payment.status) {
+    case 'absent':
+    case 'refunded':
+    case 'rejected':
+    case 'released':
+      return false;
+    default:
+      return true;
+  }
 }
 
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
+  if (payment.status === 'refunded') return payment;
   if (event.type === 'PaymentReserved') {
     return isBound(payment) ? payment : { status: 'reserved', reserved: event.data, owner: event.data.owner };
   }
-  if (payment.status === 'absent' || payment.status === 'settled') return payment;
+  if (payment.status === 'absent') return payment;
+  if (payment.status === 'settled')
+    return event.type === 'PaymentRefunded'
+      ? { ...payment, status: 'refunded', refunded: event.data }
+      : payment;
   const { reserved } = payment;
   // The money of this authorization is in, whatever was concluded before and whichever job's call moved it.
   if (event.type === 'PaymentSettled') return { status: 'settled', reserved, settled: event.data };
   if (!isBound(payment)) return payment;
   switch (event.type) {
+    case 'PaymentRefunded':
+      return payment;
     case 'PaymentRejected':
       return { status: 'rejected', reserved };
     case 'PaymentReleased':

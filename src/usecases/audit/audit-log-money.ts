@@ -38,6 +38,8 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
   const authorizations = scratch.table<string>('authorization');
   /** The job that a transaction of the chain has paid for. */
   const transactions = scratch.table<string>('transaction');
+  /** Asset and payer of the transfer of a refund. */
+  const refunds = scratch.table<string>('refund');
   const claims = scratch.table<Claim>('claim');
   /** Jobs that ever held a key. */
   const claimants = scratch.table<string>('claimant');
@@ -85,6 +87,17 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     ];
   }
 
+  /** One transfer refunds payments of one payer. */
+  function refundFault(event: PaymentEvent): Fault | null {
+    if (event.type !== 'PaymentRefunded') return null;
+    const { network, asset, payer, transaction } = event.data;
+    const [name, to] = [`${network} ${transaction}`, `${asset} ${payer}`];
+    const known = refunds.get(name);
+    if (known === null) refunds.put(name, to);
+    if (known === null || known === to) return null;
+    return { kind: 'payment_shared', message: `the transfer ${transaction} has refunded another payer` };
+  }
+
   /** Whoever gave up for a lost key lost it to a job that had claimed it. */
   function winnerFault(event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
@@ -98,7 +111,12 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
       const before = payments.get(stream) ?? NO_STORY;
       const { story, faults } = judgePayment(before, event);
       putPayment(stream, before, story);
-      const others = [winnerFault(event), twinFault(stream, event), await nameFault(stream, event)];
+      const others = [
+        winnerFault(event),
+        refundFault(event),
+        twinFault(stream, event),
+        await nameFault(stream, event),
+      ];
       return [...faults, ...others.filter((fault) => fault !== null)];
     },
     claim(stream, event, jobOf) {
@@ -150,6 +168,7 @@ function openOf({ payment: { status }, servedBy }: PaymentStory): Open | null {
     case 'retried':
       return 'unconfirmed';
     case 'absent':
+    case 'refunded':
     case 'rejected':
     case 'released':
       return null;

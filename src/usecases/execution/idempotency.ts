@@ -2,7 +2,7 @@
 import type { Claim, ReleaseReason } from '#src/domain/payment/claim.ts';
 import { retentionOver } from '#src/domain/payment/claim.ts';
 import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
-import { type BoundPayment, isBound, type Payment } from '#src/domain/payment/state.ts';
+import { type BoundPayment, isBound, type Payment, type RefundedPayment } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
@@ -51,7 +51,7 @@ export async function findKnown(deps: KnownDeps, lookup: Lookup): Promise<Known>
   const { paymentStream, claimStream } = lookup;
   const payment = paymentStream === null ? null : await loadPayment(deps.log, paymentStream);
   const claim = claimStream === null ? null : await loadClaim(deps.log, claimStream);
-  if (payment !== null && isBound(payment.state)) {
+  if (payment !== null && (isBound(payment.state) || payment.state.status === 'refunded')) {
     return byPayment(deps, lookup, { ...payment, state: payment.state }, claim);
   }
   if (claim === null || claim.state.status === 'free') {
@@ -63,10 +63,11 @@ export async function findKnown(deps: KnownDeps, lookup: Lookup): Promise<Known>
 async function byPayment(
   deps: KnownDeps,
   lookup: Lookup,
-  payment: View<BoundPayment>,
+  payment: View<BoundPayment | RefundedPayment>,
   claim: View<Claim> | null,
 ): Promise<Known> {
-  const { reserved } = payment.state;
+  const { state } = payment;
+  const { reserved } = state;
   const job = await findJob(deps, reserved.jobId);
   // Closed: right and wrong requests get the same answer. An unfinished job is still owed to whoever has the right one.
   if (job?.kind === 'completed' && deps.mismatches.isClosed(payment.stream)) {
@@ -79,7 +80,9 @@ async function byPayment(
     deps.mismatches.count(payment.stream);
     return reused;
   }
-  return job === null ? resume(deps, payment, claim) : { ...job, by: 'payment' };
+  if (job !== null) return { ...job, by: 'payment' };
+  // A refunded payment buys nothing any more; a result that it bought before is replayed.
+  return state.status === 'refunded' ? reused : resume(deps, { ...payment, state }, claim);
 }
 
 /** The authorization that was recorded, and by a signature that only its payer can have made. */

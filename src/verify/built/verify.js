@@ -1087,6 +1087,23 @@ var SettlementRetried = declareEvent({
   time: "retriedAt",
   versions: { 1: Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict) }
 });
+var PaymentRefunded = declareEvent({
+  stream: "payment",
+  time: "refundedAt",
+  versions: {
+    1: Type.Object({
+      v: V1,
+      jobId: Text,
+      network: Text,
+      asset: Text,
+      amount: Type.String({ pattern: "^\\d+$" }),
+      payer: Text,
+      transaction: Type.String({ pattern: "^0x[0-9a-f]{64}$" }),
+      evidence: Type.Union([Type.Literal("chain"), Type.Literal("operator")]),
+      refundedAt: Instant
+    }, strict)
+  }
+});
 var IdempotencyKeyClaimed = declareEvent({
   stream: "claim",
   time: "claimedAt",
@@ -1175,7 +1192,8 @@ var EVENTS = {
   DecisionRecorded,
   SigningKeyActivated,
   SigningKeyRetired,
-  CheckpointSigned
+  CheckpointSigned,
+  PaymentRefunded
 };
 var EVENT_TYPES = Object.keys(EVENTS);
 

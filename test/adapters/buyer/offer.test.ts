@@ -1,8 +1,9 @@
-// Judging a bill as the service's own adapter makes it: good, over, of another time or key. (What a relay may change in
-// it is tried in test/cli/pay.test.ts.)
+// Comparing an offer of the service's own adapter: good, expired, of another time or key. (test/cli/pay-judged.test.ts
+// tries what a relay may change in it.)
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Bill, judgeBill, readBill } from '#src/adapters/buyer/offer.ts';
+import { x402Client, x402HTTPClient } from '@x402/core/client';
+import { judgeOffer } from '#src/adapters/buyer/offer.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { BASE_URL, lab, offerKey, PAY_TO } from '#test/adapters/payments/lab.ts';
 import { manualClock } from '#test/support/fakes.ts';
@@ -13,30 +14,29 @@ const DID = 'did:web:relay.example';
 const resourceUrl = `${BASE_URL}/api/execute/webhook`;
 const LIMITS = { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: PAY_TO, resourceUrl };
 
-async function bill(): Promise<Bill> {
+async function required() {
   const { protocol } = await lab({ clock: manualClock(NOW) });
   const asked = { route: 'execute/webhook', reason: 'payment_required', hints: [] } as const;
   const { headers } = await protocol.challenge(asked);
-  const read = readBill((name) => headers[name.toUpperCase()] ?? null);
-  assert.ok(read);
-  return read;
+  const client = new x402HTTPClient(new x402Client());
+  return client.getPaymentRequiredResponse((name) => headers[name.toUpperCase()] ?? null);
 }
 async function offerFound(changes: Partial<KeyRecord> = {}, nowMs = NOW, did = DID) {
   const key = { ...offerKey.record, notBefore: NOW / 1000 - 60, ...changes };
-  const { findings } = await judgeBill(await bill(), LIMITS, { did, keys: [key] }, nowMs);
+  const { findings } = await judgeOffer(await required(), LIMITS, { did, keys: [key] }, nowMs);
   const others = findings.filter(({ name }) => name !== 'signed_offer');
   assert.ok(others.every(({ ok }) => ok));
   const found = findings.find(({ name }) => name === 'signed_offer');
   return [found?.ok, found?.offered];
 }
 
-test('a bill of our own is good', async () => {
+test('our own offer is good', async () => {
   assert.deepEqual(await offerFound(), [true, `signed by ${DID}#${offerKey.keyId}`]);
 });
 
-test('an offer that is over is none', async () => {
+test('an expired offer is refused', async () => {
   assert.equal((await offerFound({}, NOW + 299_000))[0], true);
-  assert.deepEqual(await offerFound({}, NOW + 300_000), [false, 'it is over']);
+  assert.deepEqual(await offerFound({}, NOW + 300_000), [false, 'it has expired']);
 });
 
 test('only a key of the relay that is valid now counts, and only under the relay’s name', async () => {
@@ -47,17 +47,6 @@ test('only a key of the relay that is valid now counts, and only under the relay
   for (const [ok, why] of [retired, early, compromised, otherUse]) {
     assert.deepEqual([ok, String(why).endsWith('is no key of the relay at that time')], [false, true]);
   }
-  assert.deepEqual(await offerFound({ x: testKey().x }), [false, 'its signature is not good']);
+  assert.deepEqual(await offerFound({ x: testKey().x }), [false, 'its signature is invalid']);
   assert.equal((await offerFound({}, NOW, 'did:web:other.example'))[0], false);
-});
-
-test('what is no bill of version 2', () => {
-  const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
-  for (const value of [null, '', '%%%', header(null), header({}), header({ x402Version: 1, accepts: [] })]) {
-    assert.equal(
-      readBill(() => value),
-      null,
-      String(value),
-    );
-  }
 });

@@ -9,7 +9,7 @@ import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } fr
 import { httpExchange } from '#src/adapters/payments/exchange.ts';
 import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
-import { mined } from '#src/demo/payments/mined.ts';
+import { mined } from '#src/demo/payments/transactions.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { makePayment, newPayer } from '#test/support/payer.ts';
 import { waitFor } from '#test/support/service.ts';

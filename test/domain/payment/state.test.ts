@@ -16,6 +16,7 @@ import {
   at,
   JOB_ID,
   OTHER_JOB_ID,
+  paymentRefunded,
   paymentRejected,
   paymentReleased,
   paymentReserved,
@@ -31,6 +32,7 @@ const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   unknown: [paymentReserved(), settlementUnknown()],
   retried: [paymentReserved(), settlementUnknown(), settlementRetried()],
   settled: [paymentReserved(), paymentSettled()],
+  refunded: [paymentReserved(), paymentSettled(), paymentRefunded()],
   rejected: [paymentReserved(), paymentRejected()],
   released: [paymentReserved(), paymentReleased()],
 };
@@ -65,7 +67,8 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
     },
     'retried',
   ),
-  settled: to({}, 'settled'),
+  settled: to({ PaymentRefunded: 'refunded' }, 'settled'),
+  refunded: to({}, 'refunded'),
   rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
   released: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'released'),
 };
@@ -76,6 +79,7 @@ const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
   PaymentReleased: paymentReleased(),
   SettlementUnknown: settlementUnknown(),
   SettlementRetried: settlementRetried(),
+  PaymentRefunded: paymentRefunded(),
 };
 
 function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, stay: Payment['status']) {
@@ -86,6 +90,7 @@ function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, sta
     PaymentReleased: stay,
     SettlementUnknown: stay,
     SettlementRetried: stay,
+    PaymentRefunded: stay,
   };
   return { ...none, ...moves };
 }
@@ -108,7 +113,7 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
   });
 }
 
-test('any sequence: settled is for ever, and a bound payment never changes its job', () => {
+test('any sequence: a settled payment can only be refunded, and a bound payment never changes its job', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(...Object.values(EVENTS), paymentReserved()), { maxLength: 15 }),
@@ -117,7 +122,8 @@ test('any sequence: settled is for ever, and a bound payment never changes its j
         for (const event of events) {
           const before = payment;
           payment = evolvePayment(before, event);
-          if (before.status === 'settled') assert.equal(payment, before);
+          if (before.status === 'settled') assert.ok(payment === before || payment.status === 'refunded');
+          if (before.status === 'refunded') assert.equal(payment, before);
           if (isBound(before))
             assert.equal(payment.status === 'absent' ? null : payment.reserved, before.reserved);
         }

@@ -53,6 +53,8 @@ test('a settled payment whose job never started is unserved, from the moment it 
       id: PAYMENT_STREAM,
       state: 'unserved',
       payer,
+      network,
+      asset,
       amount: '3000',
       transaction: TRANSACTION,
       jobId: JOB_ID,

@@ -1,15 +1,16 @@
-// Presenting a payment: how long, how often, and what counts as an end.
+// Presenting a payment: how long, how often, and which answers are final.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Answer, PATIENCE_MS, present } from '#src/adapters/buyer/client.ts';
+import { PRESENT_MS, present, purchase } from '#src/adapters/buyer/purchase.ts';
 import { letPass, manualClock } from '#test/support/fakes.ts';
+import { primitives } from '#test/support/primitives.ts';
 
 const PAYMENT = { name: 'PAYMENT-SIGNATURE', value: 'the one payment' };
-const answer = (status: number, body: unknown, headers: Record<string, string> = {}): Answer => ({
-  status,
-  body: typeof body === 'string' ? body : JSON.stringify(body),
-  header: (name) => headers[name.toLowerCase()] ?? null,
-});
+const answer = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return { status, body: text, response: () => new Response(text, { status, headers }) };
+};
+type Answer = ReturnType<typeof answer>;
 const error = (code: string) => ({ error: { code, message: 'words' } });
 const DONE = answer(200, { job: {}, receipt: {} });
 
@@ -17,11 +18,13 @@ const DONE = answer(200, { job: {}, receipt: {} });
 async function presented(...answers: readonly (Answer | null)[]) {
   const clock = manualClock();
   const sent: unknown[] = [];
-  const send = async (...call: unknown[]) => {
+  const send = async (request: Request) => {
     const next = answers[Math.min(sent.length, answers.length - 1)] ?? null;
-    sent.push(call);
+    const { method, url, headers } = request;
+    const payment = headers.get('PAYMENT-SIGNATURE');
+    sent.push([method, url, await request.text(), headers.get('content-type'), payment]);
     if (next === null) throw new Error('no answer');
-    return next;
+    return next.response();
   };
   const deps = { send, clock, waiting: () => undefined };
   const result = await letPass(clock, present(deps, 'https://relay.example/x', '{}', PAYMENT));
@@ -32,8 +35,8 @@ test('the same call with the same payment, again and again', async () => {
   const { result, sent } = await presented(null, answer(503, error('payment_unconfirmed')), DONE);
   assert.equal(result.kind, 'executed');
   assert.equal(sent.length, 3);
-  const headers = { 'content-type': 'application/json', 'PAYMENT-SIGNATURE': 'the one payment' };
-  for (const call of sent) assert.deepEqual(call, ['POST', 'https://relay.example/x', '{}', headers]);
+  const same = ['POST', 'https://relay.example/x', '{}', 'application/json', 'the one payment'];
+  for (const call of sent) assert.deepEqual(call, same);
 });
 
 test('Retry-After is waited for; without one the pauses grow, and have an end', async () => {
@@ -46,8 +49,12 @@ test('Retry-After is waited for; without one the pauses grow, and have an end', 
 test('patience ends within two minutes, whatever Retry-After says', async () => {
   for (const headers of [{}, { 'retry-after': '999999' }, { 'retry-after': 'nonsense' }]) {
     const { result, elapsed } = await presented(answer(503, error('facilitator_unavailable'), headers));
-    assert.deepEqual(result, { kind: 'unfinished', last: '503 facilitator_unavailable' });
-    assert.ok(elapsed <= PATIENCE_MS, String(elapsed));
+    assert.deepEqual(result, {
+      kind: 'unfinished',
+      answer: null,
+      last: '503 facilitator_unavailable',
+    });
+    assert.ok(elapsed <= PRESENT_MS, String(elapsed));
   }
 });
 
@@ -78,5 +85,22 @@ test('what is no word of the relay is no end: the payment may be spent', async (
   for (const each of [...strange, answer(502, 'bad gateway'), answer(500, error('internal_error'))]) {
     const { result, sent } = await presented(each, DONE);
     assert.deepEqual([result.kind, sent.length], ['executed', 2], `${each.status} ${each.body}`);
+  }
+});
+
+test('a 402 without readable requirements of version 2 is not paid', async () => {
+  const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
+  for (const value of ['%%%', header(null), header({}), header({ x402Version: 1, accepts: [] })]) {
+    let calls = 0;
+    const send = async () => {
+      calls++;
+      return new Response('{}', { status: 402, headers: { 'PAYMENT-REQUIRED': value } });
+    };
+    const deps = { send, clock: manualClock(), primitives, waiting: () => undefined };
+    const limits = { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: null };
+    const request = { url: 'https://target.example/' };
+    const order = { relay: 'https://relay.example', request, limits, privateKey: null, save: null };
+    await assert.rejects(purchase(deps, order));
+    assert.equal(calls, 1);
   }
 });

@@ -1,7 +1,7 @@
 // Lines out of bytes that come in pieces of any size.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { linesOf } from '#src/cli/export-lines.ts';
+import { linesOf } from '#src/cli/export-file.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 
 async function read(bytes: Uint8Array, piece: number, max?: number) {

@@ -1,0 +1,238 @@
+// Evidence of a purchase: the receipt verifies offline, names this payment and this request, and the relay signed that
+// the payment was delivered for.
+import { x402Client, x402HTTPClient } from '@x402/core/client';
+import {
+  isJWSSignedReceipt,
+  OFFER_RECEIPT,
+  type SignedReceipt,
+  verifyReceiptSignatureJWS,
+} from '@x402/extensions/offer-receipt';
+import { fromBase64url, fromUtf8, sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { type SignedBy, type Terms, verifiedJws } from './offer.ts';
+
+/** One claim, compared with what was received. */
+export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
+
+const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
+
+export type Answer = { readonly status: number; readonly headers: Headers; readonly body: string };
+
+export type Settlement = {
+  readonly success: boolean;
+  readonly network: string;
+  readonly payer: string | null;
+  /** null: settled, but unknown to the relay. */
+  readonly transaction: string | null;
+  /** The signed payment receipt; null if there is none. */
+  readonly receipt: SignedReceipt | null;
+};
+
+/** Who paid, in which transaction (PAYMENT-RESPONSE); null if it is missing or unreadable. */
+function readSettlement(headers: Headers): Settlement | null {
+  try {
+    const { success, network, payer, transaction, extensions } = new x402HTTPClient(
+      new x402Client(),
+    ).getPaymentSettleResponse((name) => headers.get(name));
+    const held = extensions?.[OFFER_RECEIPT] as { info?: { receipt?: SignedReceipt } } | undefined;
+    return {
+      success,
+      network,
+      payer: payer ?? null,
+      transaction: transaction === '' ? null : transaction,
+      receipt: held?.info?.receipt ?? null,
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** The members of an execution response that a buyer checks. */
+export type PaidExecution = {
+  readonly idempotentReplay: boolean;
+  readonly job: {
+    readonly id: string;
+    readonly status: string;
+    readonly attempts: number;
+    readonly responseStatus: number | null;
+    readonly errorCategory: string | null;
+    readonly completedAt: string;
+  };
+  readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
+  readonly disclosures: readonly string[];
+  readonly links: Readonly<Record<string, string>>;
+};
+
+export type Evidence = {
+  readonly ok: boolean;
+  readonly execution: PaidExecution;
+  readonly settlement: Settlement | null;
+  /** The payment in the signed receipt. */
+  readonly receiptPayment: PaymentFacts | null;
+  /** The offline report, from the receipt and the published keys only. */
+  readonly verification: VerificationReport;
+  readonly facts: readonly Fact[];
+};
+
+export type Agreed = {
+  readonly url: string;
+  readonly request: { readonly url: string; readonly body?: unknown };
+  readonly terms: Terms;
+  /** Lower case. */
+  readonly payer: string;
+  readonly by: SignedBy;
+};
+
+/** Throws for an answer that is no execution response. */
+export async function judgeExecution(
+  primitives: Primitives,
+  answer: Answer,
+  agreed: Agreed,
+): Promise<Evidence> {
+  const execution = readExecution(JSON.parse(answer.body));
+  const { job, receipt } = execution;
+  const settlement = readSettlement(answer.headers);
+  const facts = {
+    jws: receipt.jws,
+    receiptId: receipt.id,
+    jobId: job.id,
+    keys: agreed.by.keys,
+    job: null,
+    log: null,
+  };
+  const verification = await verifyReceipt(facts, primitives);
+  const signed = payloadOf(receipt.jws);
+  const all = [
+    fact('receipt_verified_offline', verification.ok, 'the receipt verifies offline, by the published keys'),
+    paymentNamed(signed, settlement, agreed),
+    settled(settlement, agreed),
+    requestBound(signed, execution, agreed),
+    // A failed target is paid for too, but the payment receipt is signed for a delivery only.
+    ...(answer.status === 200 ? [await paymentReceiptFact(settlement, execution, agreed)] : []),
+  ];
+  const ok = all.every((each) => each.ok);
+  return { ok, execution, settlement, receiptPayment: signed?.payment ?? null, verification, facts: all };
+}
+
+function readExecution(body: Readonly<Record<string, unknown>>): PaidExecution {
+  const { job, receipt, disclosures, links } = body as Partial<PaidExecution>;
+  const readable =
+    typeof job?.id === 'string' &&
+    typeof job.completedAt === 'string' &&
+    typeof receipt?.id === 'string' &&
+    typeof receipt.jws === 'string' &&
+    Array.isArray(disclosures) &&
+    typeof links === 'object';
+  if (!readable)
+    throw new Error('the answer of the relay is no execution response; the payment may be spent');
+  return body as unknown as PaidExecution;
+}
+
+function paymentNamed(signed: ReceiptPayload | null, settlement: Settlement | null, agreed: Agreed): Fact {
+  const name = 'receipt_names_payment';
+  const { terms, payer } = agreed;
+  const { scheme, network, asset, amount, payTo } = terms;
+  const expected = { scheme, network, asset, amount, payTo, payer };
+  const named = signed?.payment ?? null;
+  const differs = Object.entries(expected).filter(
+    ([member, value]) => named?.[member as keyof typeof expected]?.toLowerCase() !== value.toLowerCase(),
+  );
+  if (named !== null && (settlement === null || named.transaction !== settlement.transaction))
+    differs.push(['transaction', '']);
+  const words = 'the receipt names this payment: payer, payee, amount, asset, network, transaction';
+  if (differs.length === 0) return fact(name, true, words);
+  return fact(name, false, `the receipt names another ${differs.map(([member]) => member).join(', ')}`);
+}
+
+function settled(settlement: Settlement | null, { terms, payer }: Agreed): Fact {
+  const ok =
+    settlement?.success === true &&
+    settlement.network === terms.network &&
+    settlement.payer?.toLowerCase() === payer;
+  return fact('payment_settled', ok, 'the payment header of the relay states that this payment is settled');
+}
+
+async function paymentReceiptFact(
+  settlement: Settlement | null,
+  { job }: PaidExecution,
+  { url, terms, payer, by }: Agreed,
+): Promise<Fact> {
+  const name = 'payment_receipt_signed';
+  const paid = {
+    resourceUrl: url,
+    network: terms.network,
+    payer,
+    completedMs: Date.parse(job.completedAt),
+  };
+  const problem =
+    settlement === null ? 'there is no payment header' : await paymentReceiptProblem(settlement, paid, by);
+  if (problem === null) return fact(name, true, 'the relay signed that this payment was delivered for');
+  return fact(name, false, `the signed payment receipt: ${problem}`);
+}
+
+/** Opens the salted commitments of the receipt: they must match this URL and this body. */
+function requestBound(
+  signed: ReceiptPayload | null,
+  { disclosures }: PaidExecution,
+  { request }: Agreed,
+): Fact {
+  const body = request.body === undefined ? new Uint8Array(0) : utf8(JSON.stringify(request.body));
+  const url = new URL(request.url);
+  url.hash = '';
+  const expected: Readonly<Record<string, string>> = {
+    target_url: url.href,
+    request_body_sha256: toHex(sha256(body)),
+  };
+  const opened = new Set<string>();
+  for (const text of disclosures) {
+    const [name = '', value] = disclosed(text);
+    const commitment = toBase64url(sha256(utf8(text)));
+    if (expected[name] === value && signed?.request._sd.includes(commitment)) opened.add(name);
+  }
+  const ok = Object.keys(expected).every((name) => opened.has(name));
+  return fact('receipt_binds_request', ok, 'the receipt is bound to this URL and body');
+}
+
+function disclosed(text: string): readonly [name?: string, value?: unknown] {
+  try {
+    const [, name, value] = JSON.parse(fromUtf8(fromBase64url(text) ?? new Uint8Array(0)) ?? '');
+    return [String(name), value];
+  } catch {
+    return [];
+  }
+}
+
+type PaidFor = {
+  readonly resourceUrl: string;
+  readonly network: string;
+  /** Lower case. */
+  readonly payer: string;
+  /** Completion of the job, Unix ms. */
+  readonly completedMs: number;
+};
+
+/** null: the relay signed that this payer's payment bought this resource; otherwise what is wrong, for a person. */
+async function paymentReceiptProblem(
+  { receipt, transaction }: Settlement,
+  { resourceUrl, network, payer, completedMs }: PaidFor,
+  by: SignedBy,
+): Promise<string | null> {
+  if (receipt === null) return 'there is none';
+  const verified = await verifiedJws(
+    isJWSSignedReceipt(receipt) ? receipt : null,
+    by,
+    completedMs,
+    verifyReceiptSignatureJWS,
+  );
+  if ('problem' in verified) return verified.problem;
+  const signed = verified.payload;
+  const differs = [
+    ['resource', signed.resourceUrl, resourceUrl],
+    ['network', signed.network, network],
+    ['payer', String(signed.payer).toLowerCase(), payer],
+    ['transaction', signed.transaction || null, transaction],
+  ].flatMap(([name, says, is]) => (says === is ? [] : [name]));
+  return differs.length === 0 ? null : `it names another ${differs.join(', ')}`;
+}

@@ -1,0 +1,376 @@
+// One purchase by `@x402/fetch`: its hooks compare the 402 with the buyer's limits before anything is signed, and keep
+// the payment before it is sent. The same payment is presented until the relay gives a final answer; a second payment is
+// never made for one call.
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { resolve } from 'node:path';
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment, x402Client, x402HTTPClient } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+import { showUsd } from '#src/domain/payment/money.ts';
+import type { Primitives } from '#src/domain/receipt/verify.ts';
+import { didOf } from '#src/domain/signing-keys/did.ts';
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { type Answer, type Evidence, judgeExecution } from './evidence.ts';
+import { type BuyerLimits, type Finding, judgeOffer, type Terms } from './offer.ts';
+
+/** One HTTP request without following redirects; rejects if no complete answer came. */
+export type Send = (request: Request) => Promise<Response>;
+
+export type PurchaseDeps = {
+  readonly send: Send;
+  readonly clock: Clock;
+  readonly primitives: Primitives;
+  /** Called before each wait. */
+  readonly waiting: (why: string, ms: number) => void;
+};
+
+export type Order = {
+  /** Origin of the relay. */
+  readonly relay: string;
+  /** Body of the execution, as the route takes it. */
+  readonly request: { readonly url: string; readonly body?: unknown };
+  readonly limits: Omit<BuyerLimits, 'resourceUrl'>;
+  /** null: compare the offer only, do not pay. */
+  readonly privateKey: `0x${string}` | null;
+  /** File that keeps the payment before it is sent, and that a repeat continues from. */
+  readonly save: string | null;
+};
+
+/** The header that carries a payment: it pays once, and presenting it again returns what it bought. */
+export type PaymentHeader = {
+  readonly name: string;
+  readonly value: string;
+  /** Lower case. */
+  readonly payer: string;
+};
+
+export type Bought = {
+  readonly outcome:
+    | 'delivered'
+    | 'target_failed'
+    | 'policy_refused'
+    | 'not_paid'
+    | 'relay_refused'
+    | 'unfinished';
+  readonly relay: string;
+  /** Continued from a saved payment: the offer was not fetched again. */
+  readonly resumed: boolean;
+  readonly terms: Terms | null;
+  readonly policy: readonly Finding[];
+  readonly payment: PaymentHeader | null;
+  /** Of a relay that refused or did not finish. */
+  readonly problem: { readonly code: string; readonly message: string } | null;
+  readonly evidence: Evidence | null;
+};
+
+const PATH = '/api/execute/webhook';
+
+/** Ends the purchase before anything is signed. */
+class NotPaid extends Error {}
+
+/** Throws if the relay cannot be reached or asks for no payment; a refusal or a problem is part of the result. */
+export async function purchase(deps: PurchaseDeps, order: Order): Promise<Bought> {
+  const { relay, request, privateKey, save } = order;
+  const url = `${relay}${PATH}`;
+  const body = JSON.stringify(request);
+  const account = privateKey === null ? null : privateKeyToAccount(privateKey);
+  let state: Bought = { ...NOTHING, relay };
+
+  const saved = save === null || account === null ? null : readPurchase(save, url, body);
+  if (saved !== null) {
+    const presented = await present(deps, url, body, saved.payment);
+    return concluded(deps, order, { ...state, ...saved, resumed: true }, presented);
+  }
+
+  let accepted: PaymentRequirements | null = null;
+  const client = x402Client.fromConfig({
+    schemes:
+      account === null
+        ? []
+        : [{ network: networkOf(order.limits.network), client: new ExactEvmScheme(account) }],
+    // Only the requirements that were compared with the limits can be paid.
+    policies: [(_version, offered) => offered.filter((each) => each === accepted)],
+    spendControls: { maxAmountPerPayment: showUsd(order.limits.maxPriceMicroUsd) },
+  });
+  const http = new x402HTTPClient(client).onPaymentRequired(async ({ paymentRequired }) => {
+    demandVersion2(url, paymentRequired);
+    const by = { did: didOfRelay(relay), keys: await publishedKeys(deps, relay) };
+    const limits = { ...order.limits, resourceUrl: url };
+    const judged = await judgeOffer(paymentRequired, limits, by, deps.clock.now());
+    const allowed = judged.accepted !== null && judged.findings.every(({ ok }) => ok);
+    state = {
+      ...state,
+      outcome: allowed ? 'not_paid' : 'policy_refused',
+      terms: judged.accepted === null ? null : termsOf(judged.accepted),
+      policy: judged.findings,
+    };
+    if (!allowed || account === null) throw new NotPaid();
+    accepted = judged.accepted;
+  });
+  client.onAfterPaymentCreation(async ({ paymentPayload }) => {
+    const [header] = Object.entries(http.encodePaymentSignatureHeader(paymentPayload));
+    if (header === undefined || account === null) throw new Error('the x402 client made no payment header');
+    const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
+    state = { ...state, payment };
+    if (save !== null && state.terms !== null) savePurchase(save, url, body, { payment, terms: state.terms });
+  });
+
+  let presented: Presented | null = null;
+  const send = async (input: Request): Promise<Response> => {
+    const { payment } = state;
+    // The first call has an empty body: a relay that asks for no payment must not execute before it was judged.
+    if (payment === null) return firstAnswer(deps, new Request(input, { method: 'POST', body: '{}' }));
+    presented = await present(deps, url, body, payment);
+    const { status, headers } = presented.answer ?? { status: 504, headers: new Headers() };
+    return new Response(null, { status, headers });
+  };
+  try {
+    const pay = wrapFetchWithPayment(send as unknown as typeof fetch, http);
+    await pay(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  } catch (error) {
+    if (error instanceof NotPaid) return state;
+    throw error;
+  }
+  if (presented === null) throw new Error(`${url} asks for no payment`);
+  return concluded(deps, order, state, presented);
+}
+
+const NOTHING: Omit<Bought, 'relay'> = {
+  outcome: 'policy_refused',
+  resumed: false,
+  terms: null,
+  policy: [],
+  payment: null,
+  problem: null,
+  evidence: null,
+};
+
+const networkOf = (text: string) => text as `${string}:${string}`;
+
+const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Terms): Terms => ({
+  scheme,
+  network,
+  asset,
+  amount,
+  payTo,
+  maxTimeoutSeconds,
+});
+
+/** Throws unless it is a 402. */
+async function firstAnswer({ send }: PurchaseDeps, request: Request): Promise<Response> {
+  const answer = await reached(request.url, send(request));
+  if (answer.status === 402) return answer;
+  throw new Error(`${request.url} answered ${answer.status} instead of 402: it asks for no payment now`);
+}
+
+/** The header is not validated by the client: throws if its shape is wrong. */
+function demandVersion2(url: string, { x402Version, resource, accepts }: PaymentRequired): void {
+  if (x402Version !== 2 || typeof resource?.url !== 'string' || !Array.isArray(accepts))
+    throw new Error(`${url} sends no readable payment requirements of x402 version 2`);
+}
+
+async function publishedKeys(
+  { send }: Pick<PurchaseDeps, 'send'>,
+  relay: string,
+): Promise<readonly KeyRecord[]> {
+  const url = `${relay}/.well-known/jwks.json`;
+  const answer = await reached(url, send(new Request(url)));
+  const keys = answer.status === 200 ? fromJwkSet(parsedJson(await answer.text())) : null;
+  if (keys === null) throw new Error(`${url} is no JWK set (status ${answer.status})`);
+  return keys;
+}
+
+async function reached<T>(url: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (cause) {
+    throw new Error(`${url} cannot be reached`, { cause });
+  }
+}
+
+function didOfRelay(relay: string): string {
+  const { hostname, port } = new URL(relay);
+  return didOf(hostname, port);
+}
+
+async function concluded(
+  deps: PurchaseDeps,
+  { relay, request }: Order,
+  state: Bought,
+  presented: Presented,
+): Promise<Bought> {
+  const { terms, payment } = state;
+  if (presented.kind === 'refused') {
+    const { code, message } = presented;
+    return { ...state, outcome: 'relay_refused', problem: { code, message } };
+  }
+  if (presented.kind === 'unfinished' || terms === null || payment === null) {
+    const last = presented.kind === 'unfinished' ? presented.last : presented.answer.status;
+    const problem = { code: 'unfinished', message: `no final answer: the last was ${last}` };
+    return { ...state, outcome: 'unfinished', problem };
+  }
+  const { answer } = presented;
+  // The result is shown even if the keys cannot be fetched now: it then fails verification.
+  const keys = await publishedKeys(deps, relay).catch(() => []);
+  const by = { did: didOfRelay(relay), keys };
+  const agreed = { url: `${relay}${PATH}`, request, terms, payer: payment.payer, by };
+  const evidence = await judgeExecution(deps.primitives, answer, agreed);
+  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
+}
+
+export type Presented =
+  /** An execution response: delivered, or attempted and failed. */
+  | { readonly kind: 'executed'; readonly answer: Answer }
+  /** A final refusal: nothing was sent to the target. */
+  | { readonly kind: 'refused'; readonly answer: Answer; readonly code: string; readonly message: string }
+  /** No final answer in time: the same header may be presented again. `last`: the latest result. */
+  | { readonly kind: 'unfinished'; readonly answer: null; readonly last: string };
+
+/** How long a payment is presented again and again. */
+export const PRESENT_MS = 120_000;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 15_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** POSTs `body` (JSON) with the payment, waits as the relay asks, and repeats with the same header. */
+export async function present(
+  { send, clock, waiting }: Pick<PurchaseDeps, 'send' | 'clock' | 'waiting'>,
+  url: string,
+  body: string,
+  payment: Pick<PaymentHeader, 'name' | 'value'>,
+): Promise<Presented> {
+  const until = clock.monotonic() + PRESENT_MS;
+  const headers = { 'content-type': 'application/json', [payment.name]: payment.value };
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    const answer = await completeAnswer(send, new Request(url, { method: 'POST', headers, body }));
+    const final = answer === null ? null : finalAnswer(answer);
+    if (final !== null) return final;
+    const why =
+      answer === null ? 'no answer' : [answer.status, errorOf(answer)?.code].filter(Boolean).join(' ');
+    const wait = retryAfterMs(answer) ?? pause;
+    if (clock.monotonic() + wait > until) return { kind: 'unfinished', answer: null, last: why };
+    waiting(why, wait);
+    await clock.sleep(wait);
+  }
+}
+
+/** null: none came. */
+async function completeAnswer(send: Send, request: Request): Promise<Answer | null> {
+  try {
+    const response = await send(request);
+    return { status: response.status, headers: response.headers, body: await response.text() };
+  } catch {
+    return null;
+  }
+}
+
+/** null: presenting the same header again may still bring the result. Only the relay's own error is a final refusal. */
+function finalAnswer(answer: Answer): Presented | null {
+  const { status } = answer;
+  const execution = jsonObject(answer.body);
+  if (
+    (status === 200 || status === 502) &&
+    execution !== null &&
+    'job' in execution &&
+    'receipt' in execution
+  )
+    return { kind: 'executed', answer };
+  if (status >= 300 && status < 400)
+    return { kind: 'unfinished', answer: null, last: `${status}, and redirects are not followed` };
+  const error = errorOf(answer);
+  // 508: the relay would call itself, always.
+  const final = status === 508 || (status >= 400 && status < 500 && !TEMPORARY.has(status));
+  if (error === null || !final || error.code === 'idempotency_in_progress') return null;
+  return { kind: 'refused', answer, ...error };
+}
+
+/** Too slow, too many requests: not charged, and over soon. */
+const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
+
+/** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
+function errorOf({ status, body }: Answer): { readonly code: string; readonly message: string } | null {
+  const error = jsonObject(body)?.error;
+  if (typeof error === 'string') return status === 402 ? { code: 'payment_required', message: error } : null;
+  const { code, message } = (error ?? {}) as Record<string, unknown>;
+  return typeof code === 'string' ? { code, message: String(message ?? '') } : null;
+}
+
+function retryAfterMs(answer: Answer | null): number | null {
+  const text = answer?.headers.get('retry-after') ?? '';
+  return /^\d{1,6}$/.test(text) ? Math.min(Number(text) * 1000, LONGEST_RETRY_AFTER_MS) : null;
+}
+
+function jsonObject(text: string): Readonly<Record<string, unknown>> | null {
+  const value = parsedJson(text);
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+}
+
+/** undefined if it is not JSON. */
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const FORMAT = 'relay-purchase/1';
+
+type Purchase = { readonly payment: PaymentHeader; readonly terms: Terms };
+type Saved = Purchase & {
+  readonly format: typeof FORMAT;
+  readonly url: string;
+  readonly requestSha256: string;
+};
+
+/** null: the file does not exist. Throws if it contains another purchase, or something else. */
+function readPurchase(file: string, url: string, body: string): Purchase | null {
+  if (!existsSync(file)) return null;
+  const saved = parsedJson(readFileSync(file, 'utf8')) as Saved | null | undefined;
+  if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
+    throw new Error(`${file} is not a purchase that --save has written`);
+  if (saved.url !== url || saved.requestSha256 !== sha256(body))
+    throw new Error(`${file} holds the purchase of another call: repeat that one, or name another file`);
+  return { payment: saved.payment, terms: saved.terms };
+}
+
+/** Complete and on the disk when it returns; an existing file is not replaced. Throws if it cannot be written. */
+function savePurchase(file: string, url: string, body: string, purchase: Purchase): void {
+  const saved: Saved = { format: FORMAT, url, requestSha256: sha256(body), ...purchase };
+  const part = `${resolve(file)}.${process.pid}.part`;
+  try {
+    const descriptor = openSync(part, 'wx', 0o600);
+    try {
+      writeSync(descriptor, `${JSON.stringify(saved, null, 2)}\n`);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    try {
+      linkSync(part, file);
+    } finally {
+      unlinkSync(part);
+    }
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : 'unknown';
+    throw new Error(`${file} cannot be written (${String(code)}): nothing was paid`, { cause });
+  }
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** The wallet's address, with its checksum. */
+export const addressOf = (privateKey: `0x${string}`): `0x${string}` =>
+  privateKeyToAccount(privateKey).address;

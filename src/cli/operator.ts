@@ -1,0 +1,45 @@
+// The event log and the keys of an operator's command, as the configuration names them, opened and closed.
+import { readConfig, readLogConfig } from '#src/config.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import { LogTakesNothing } from '#src/usecases/signing-keys/announce-keys.ts';
+import type { KeyOfficeDeps } from '#src/usecases/signing-keys/rotate-keys.ts';
+import { CannotRun } from './exit.ts';
+
+/** Runs `work` on the configured event log, which is closed afterwards. */
+export async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
+  const config = readLogConfig();
+  const { openOperatorLog } = await import('#src/app/operator.ts');
+  const deps = await openOperatorLog(config);
+  try {
+    return await work(deps);
+  } finally {
+    await deps.log.close();
+  }
+}
+
+/** Runs `work` on the configured event log and key file (`path`). */
+export async function withKeys<T>(
+  work: (deps: KeyOfficeDeps & { readonly path: string }) => Promise<T>,
+): Promise<T> {
+  const config = readConfig();
+  const { openOperatorKeys } = await import('#src/app/operator.ts');
+  const deps = await openOperatorKeys(config);
+  try {
+    return await work({ ...deps, path: config.keyFile.path });
+  } catch (cause) {
+    if (!(cause instanceof LogTakesNothing)) throw cause;
+    throw new CannotRun(
+      'the event log accepts no events: run the command again when it does; nothing is done twice',
+      { cause },
+    );
+  } finally {
+    await deps.log.close();
+  }
+}
+
+/** Reached share of the log, 0 to 1, for a progress bar: positions are opaque, but both logs begin them with a growing number. */
+export function shareOf(position: string | null, head: string | null): number | null {
+  const [at, of] = [position, head].map((text) => Number(/^\d+/.exec(text ?? '')?.[0] ?? Number.NaN));
+  if (at === undefined || of === undefined || !(of > 0) || !(at <= of)) return null;
+  return at / of;
+}

@@ -1,0 +1,115 @@
+// Refunds on a real chain: charged calls that were not served are returned by a real transfer, recorded, and never
+// executed afterwards.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createWalletClient, type Hex, http, parseAbi, publicActions } from 'viem';
+import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import { mined } from '#src/demo/payments/transactions.ts';
+import { runCli } from '#test/support/cli.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import type { Service } from '#test/support/service.ts';
+
+const needs = needsAnvil();
+const abi = parseAbi(['function mint(address to, uint256 value)']);
+
+type Row = { readonly id: string; readonly payer: string; readonly state: string };
+
+describe('refunds', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  let samples: readonly Sample[];
+  let rows: readonly Row[];
+  let env: Record<string, string>;
+
+  const payments = (...args: string[]) => runCli(['payments', ...args], { env });
+  const idOf = (n: number) => {
+    const payer = samples[n]?.payer.address.toLowerCase();
+    return rows.find((row) => row.payer === payer)?.id ?? '';
+  };
+  /** A transfer of the token to this payer. */
+  async function transfer(sample: Sample | undefined, amount: bigint): Promise<Hex> {
+    const chain = viemChain(paid.chain.url);
+    const account = devAccount(3);
+    const wallet = createWalletClient({ account, chain, transport: http(paid.chain.url) });
+    const to = sample?.payer.address ?? '0x';
+    const call = { address: TOKEN, abi, functionName: 'mint', args: [to, amount] } as const;
+    const hash = await wallet.writeContract(call);
+    await mined(wallet.extend(publicActions), hash);
+    return hash;
+  }
+  const balance = async () => {
+    const { code, stdout } = await payments('--balance', '--json');
+    const [row] = JSON.parse(stdout);
+    return [code, row.charged, row.served, row.refunded, row.open];
+  };
+
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+    env = { ...(paid.env as Record<string, string>), X402_RPC_URL: paid.chain.url };
+    samples = await paid.samples(service, 'refund', { count: 4 });
+    // The last one is served. Of the others the settlement succeeds and its answer is lost.
+    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
+    await each(samples.slice(0, 3), (sample) => sendPatiently(service, sample));
+    paid.proxy.rule(() => 'pass');
+    const served = samples[3];
+    if (served !== undefined) assert.equal((await sendPatiently(service, served)).status, 200);
+    rows = JSON.parse((await payments('--unknown', '--json')).stdout);
+    assert.equal(rows.length, 3);
+    for (const { id } of rows) assert.equal((await payments('resolve', id, '--settled')).code, 0);
+  });
+  after(() => paid?.end());
+
+  test('before: charged = served + open', needs, async () => {
+    assert.deepEqual(await balance(), [0, '12000', '3000', '0', '9000']);
+  });
+
+  test('a transfer that is too small, to someone else, or unknown refunds nothing', needs, async () => {
+    const small = await transfer(samples[0], 2999n);
+    const elsewhere = await transfer(samples[1], 3000n);
+    const unknown = `0x${'7'.repeat(64)}`;
+    for (const [hash, message] of [
+      [small, /moved less than/],
+      [elsewhere, /moved less than/],
+      [unknown, /has no transaction/],
+    ] as const) {
+      const { code, stdout, stderr } = await payments('refund', idOf(0), '--tx', hash);
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, message);
+    }
+    assert.deepEqual(await balance(), [0, '12000', '3000', '0', '9000']);
+  });
+
+  test('a transfer of the amount is recorded as verified, and refunds no other payment', needs, async () => {
+    const hash = await transfer(samples[0], 3000n);
+    const { code, stdout, stderr } = await payments('refund', idOf(0), '--tx', hash, '--json');
+    assert.equal(code, 0, stderr);
+    assert.equal(JSON.parse(stdout).verified, true);
+    const again = await payments('refund', idOf(1), '--tx', hash);
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /one transfer refunds once/);
+    assert.deepEqual(await balance(), [0, '12000', '3000', '3000', '6000']);
+  });
+
+  test(
+    'the payment header of a refunded payment executes nothing; that of an unserved one does',
+    needs,
+    async () => {
+      const [refunded, , unserved] = samples;
+      if (refunded === undefined || unserved === undefined) throw new Error('samples are missing');
+      const answer = await send(service, refunded);
+      assertSaid(answer, 409, 'payment_reused');
+      assert.equal(paid.hits(refunded), 0);
+      assert.equal((await sendPatiently(service, unserved)).status, 200);
+      assert.deepEqual(await balance(), [0, '12000', '6000', '3000', '3000']);
+    },
+  );
+
+  test('the audit has no finding', needs, async () => {
+    const { code, stdout } = await runCli(['audit'], { env });
+    assert.equal(code, 0, stdout);
+  });
+});

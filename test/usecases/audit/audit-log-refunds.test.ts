@@ -1,0 +1,75 @@
+// Refunds in an audit: an honest one is clean; one without its charge, a second one, and one of another amount are found.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import {
+  audit,
+  edited,
+  givenRecord,
+  nth,
+  type Record,
+  renumbered,
+  told,
+  without,
+} from '#test/support/audited-record.ts';
+import { given } from '#test/support/fakes-world.ts';
+import { hex, paymentRefunded } from '#test/support/given-events.ts';
+
+const TX = `0x${hex('e')}`;
+
+/** Two paid jobs, the first one refunded. */
+async function refunded(): Promise<{ it: Record; stream: string; other: string }> {
+  const it = await givenRecord({ log: false });
+  await it.paid();
+  await it.paid();
+  const [stream, other] = [0, 1].map((n) => nth(it.log.events, 'PaymentReserved', n).stream) as [
+    string,
+    string,
+  ];
+  const request = { ids: [stream], transaction: TX, findTransfer: null };
+  assert.equal((await refundPayments(it.deps, request)).outcome, 'refunded');
+  return { it, stream, other };
+}
+const eventIn = ({ log }: Record, type: string) => nth(log.events, type);
+
+test('a recorded refund is clean', async () => {
+  const { it } = await refunded();
+  assert.deepEqual(told(await audit(it.log.events)), []);
+});
+
+test('a refund without a charge is found', async () => {
+  const { it, stream } = await refunded();
+  const charge = eventIn(it, 'PaymentSettled');
+  const findings = told(await audit(renumbered(without(it.log.events, (event) => event === charge))));
+  assert.ok(findings.includes(`payment_event_impossible ${stream} 1`), findings.join());
+});
+
+test('a second refund is found', async () => {
+  const { it, stream } = await refunded();
+  const { data } = eventIn(it, 'PaymentRefunded');
+  await given(it.it, stream, paymentRefunded({ ...data, transaction: `0x${hex('f')}` }));
+  assert.deepEqual(told(await audit(it.log.events)), [`payment_event_impossible ${stream} 3`]);
+});
+
+test('a refund of another amount, payer or asset is found', async () => {
+  const { it, stream } = await refunded();
+  for (const change of [{ amount: '2999' }, { payer: '0x1' }, { asset: '0x1' }])
+    assert.deepEqual(told(await audit(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change))), [
+      `payment_mismatch ${stream} 2`,
+    ]);
+});
+
+test('a transfer that refunds two payers is found', async () => {
+  const { it, other } = await refunded();
+  const { jobId, network, asset, amount } = nth(it.log.events, 'PaymentReserved', 1).data;
+  const event = paymentRefunded({
+    ...{ jobId: String(jobId), network: String(network), asset: String(asset), amount: String(amount) },
+    payer: '0x1',
+    transaction: TX,
+  });
+  await given(it.it, other, event);
+  assert.deepEqual(told(await audit(it.log.events)), [
+    `payment_mismatch ${other} 2`,
+    `payment_shared ${other} 2`,
+  ]);
+});
