@@ -1,6 +1,6 @@
 // Reads an export (receipts.md §5) line by line: for the auditor, who gets every problem as a finding, and for
 // `relay export`, which continues after the last complete event.
-import { jobOfStream, placeOf } from '#src/domain/audit/event-location.ts';
+
 import {
   EXPORT_FORMAT,
   type ExportEnd,
@@ -15,6 +15,7 @@ import {
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import type { ExportFindingKind, Finding } from '#src/domain/audit/finding.ts';
+import { jobOfStream, placeOf } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { CannotRun } from './exit.ts';

@@ -16,11 +16,17 @@ export function canonicalJson(value: Json): string {
   if (typeof value === 'string') return quoted(value);
   if (isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object') throw new TypeError(`canonical JSON cannot hold ${typeof value}`);
-  const names = Object.keys(value).sort();
-  return `{${names.map((name) => `${quoted(name)}:${canonicalJson(value[name] as Json)}`).join(',')}}`;
+  let text = '';
+  for (const name of Object.keys(value).sort())
+    text += `${text === '' ? '' : ','}${quoted(name)}:${canonicalJson(value[name] as Json)}`;
+  return `{${text}}`;
 }
 
+/** Printable ASCII without quotation mark and backslash: most names and values. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 function quoted(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
   if (hasLoneSurrogate(text)) throw new TypeError('canonical JSON cannot hold a lone surrogate');
   return JSON.stringify(text);
 }
@@ -31,6 +37,20 @@ export function hasLoneSurrogate(text: string): boolean {
   if (!/[\ud800-\udfff]/.test(text)) return false;
   return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text);
 }
+
+/** Whether two JSON values are equal, whatever the order of their members. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const names = Object.keys(a);
+  if (names.length !== Object.keys(b).length) return false;
+  for (const name of names)
+    if (!Object.hasOwn(b, name) || !sameJson(memberOf(a, name), memberOf(b, name))) return false;
+  return true;
+}
+
+const memberOf = (value: object, name: string): unknown => (value as Readonly<Record<string, unknown>>)[name];
 
 /** The JSON value of the text; undefined if it is not JSON. */
 export function parsedJson(text: string): unknown {

@@ -52,7 +52,7 @@ export function decodeEvent({ type, data }: Pick<RecordedEvent, 'type' | 'data'>
 }
 
 /**
- * The event as whoever projects or audits reads it: null also for what Postgres does not take, so that read models, the
+ * The event as projections and audits read it: null also for text that Postgres does not store, so that read models, the
  * transparency log's leaves and an audit count the same events, whatever they are stored in.
  */
 export function readEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {

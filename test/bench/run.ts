@@ -6,6 +6,7 @@ import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { rootPath } from '#test/support/runtime.ts';
+import { auditMeasure } from './audit.ts';
 import { callsMeasure, eventStoreMeasure, paidMeasure } from './calls.ts';
 import { logMeasure } from './event-log.ts';
 import { plotOf } from './plot.ts';
@@ -13,7 +14,14 @@ import { timeByRoom } from './profile.ts';
 import type { Measure, Point, Row } from './rounds.ts';
 import { startMeasure } from './start.ts';
 
-const MEASURES: readonly Measure[] = [callsMeasure, eventStoreMeasure, logMeasure, startMeasure, paidMeasure];
+const MEASURES: readonly Measure[] = [
+  callsMeasure,
+  eventStoreMeasure,
+  logMeasure,
+  startMeasure,
+  paidMeasure,
+  auditMeasure,
+];
 
 async function main(args: readonly string[]): Promise<number> {
   const flags = args.filter((arg) => arg.startsWith('--'));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { canonicalJson, hasLoneSurrogate, type Json } from '#src/domain/canonical-json.ts';
+import { canonicalJson, hasLoneSurrogate, type Json, sameJson } from '#src/domain/canonical-json.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 
 test('RFC 8785 §3.2.2: the example of primitive types', () => {
@@ -110,4 +110,21 @@ test('hasLoneSurrogate is true exactly where UTF-8 cannot carry the text', () =>
       assert.equal(hasLoneSurrogate(text), new TextDecoder().decode(utf8(text)) !== text);
     }),
   );
+});
+
+test('JSON values are the same whatever the order of their members, and differ by any other difference', () => {
+  assert.ok(sameJson({ a: 1, b: [2, { c: null }] }, { b: [2, { c: null }], a: 1 }));
+  for (const [a, b] of [
+    [{ a: 1 }, { a: 1, b: null }],
+    [{ a: undefined }, { b: undefined }],
+    [
+      [1, 2],
+      [2, 1],
+    ],
+    [[], {}],
+    [null, {}],
+    [1, '1'],
+    [{ a: [1] }, { a: { 0: 1 } }],
+  ])
+    assert.deepEqual([sameJson(a, b), sameJson(b, a)], [false, false]);
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Json } from '../../domain/canonical-json.ts';
+import type { Json, JsonObject } from '../../domain/canonical-json.ts';
 import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
 
 /** Held in memory over all tables, before it is written in one transaction: changes, and characters of their JSON. */
@@ -100,21 +100,22 @@ function rowsOf(db: DatabaseSync, number: number): Rows {
 }
 
 function batchedTable(rows: Rows, changed: (characters: number) => void, flushAll: () => void) {
-  /** Not written yet: the value, as it was put and as JSON. */
-  const held = new Map<string, { readonly value: Json; readonly text: string } | Gone>();
+  /** Not written yet. */
+  const held = new Map<string, Json | Gone>();
+  const stored = keyFilter();
   const table: ScratchTable<Json> = {
     get(key) {
       const put = held.get(key);
-      if (put !== undefined) return put === GONE ? null : put.value;
-      const text = rows.get(key);
+      if (put !== undefined) return put === GONE ? null : put;
+      const text = stored.mayHave(key) ? rows.get(key) : null;
       return text === null ? null : JSON.parse(text);
     },
     put(key, value) {
-      const text = JSON.stringify(value);
-      held.set(key, { value, text });
-      changed(key.length + text.length);
+      held.set(key, value);
+      changed(key.length + sizeOf(value));
     },
     delete(key) {
+      if (!stored.mayHave(key)) return void held.delete(key);
       held.set(key, GONE);
       changed(key.length);
     },
@@ -134,16 +135,53 @@ function batchedTable(rows: Rows, changed: (characters: number) => void, flushAl
     },
   };
   function flush(): void {
-    // In the order of the index: pages are written once.
+    // In the order of the index, so that each page is written once.
     for (const key of [...held.keys()].sort()) {
       const put = held.get(key);
       if (put === undefined) continue;
       if (put === GONE) rows.delete(key);
-      else rows.put(key, put.text);
+      else {
+        rows.put(key, JSON.stringify(put));
+        stored.add(key);
+      }
     }
     held.clear();
   }
   return { table, flush };
+}
+
+/** About as many characters as its JSON has. Values are serialised only when they are written: most are replaced before. */
+function sizeOf(value: Json): number {
+  if (typeof value === 'string') return value.length + 2;
+  if (typeof value !== 'object' || value === null) return 6;
+  let size = 2;
+  for (const name in value) size += name.length + 4 + sizeOf((value as JsonObject)[name] ?? null);
+  return size;
+}
+
+/** Bits of one filter: 4 MiB, of which the system provides what is used. */
+const FILTER_BITS = 2 ** 25;
+
+/** A Bloom filter: most keys that are asked for were never stored, and a look-up in the database costs 5 µs. */
+function keyFilter() {
+  const words = new Uint32Array(FILTER_BITS / 32);
+  const placesOf = (key: string): readonly [number, number, number] => {
+    let [a, b] = [0x811c9dc5, 0x9747b28c];
+    for (let at = 0; at < key.length; at++) {
+      const code = key.charCodeAt(at);
+      a = Math.imul(a ^ code, 0x01000193);
+      b = Math.imul(b + code, 0x85ebca6b) ^ (b >>> 15);
+    }
+    const mask = FILTER_BITS - 1;
+    return [(a ^ (a >>> 13)) & mask, (b ^ (b >>> 16)) & mask, (a + Math.imul(b, 3)) & mask];
+  };
+  const bit = (at: number) => 1 << (at & 31);
+  return {
+    add(key: string): void {
+      for (const at of placesOf(key)) words[at >>> 5] = (words[at >>> 5] ?? 0) | bit(at);
+    },
+    mayHave: (key: string): boolean => placesOf(key).every((at) => ((words[at >>> 5] ?? 0) & bit(at)) !== 0),
+  };
 }
 
 type Gone = typeof GONE;

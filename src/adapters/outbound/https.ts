@@ -4,7 +4,7 @@ import type { SecureContext } from 'node:tls';
 import type { Dial } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import type { ErrorCategory } from '../../domain/event-fields.ts';
-import { categoryOfStatus } from '../../domain/job/outcome.ts';
+import { categoryOfStatus } from '../../domain/job/retry.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Outbound, OutboundRequest } from '../../ports/outbound.ts';
 import type { Resolver } from '../../ports/resolver.ts';

@@ -5,7 +5,7 @@ import { z } from '@x402/core/schemas';
 import { authorizationTypes } from '@x402/evm';
 import { recoverTypedDataAddress } from 'viem';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
-import { identityText } from '#src/domain/payment/identity.ts';
+import { identityText } from '#src/domain/payment/events.ts';
 import { lowerHex, type Terms } from './terms.ts';
 
 export type Hex = `0x${string}`;

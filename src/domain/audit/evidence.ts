@@ -85,7 +85,7 @@ export type KeptFacts = {
   readonly origin: string | null;
   readonly leaves: number;
   readonly root: Hash | null;
-  /** A checkpoint of that size and root stands in it. */
+  /** It contains a checkpoint of that size and root. */
   readonly recorded: boolean;
   /** Size of the largest checkpoint in it; null where it has none. */
   readonly largest: number | null;
@@ -122,11 +122,11 @@ function treeFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly Evidence
     return [found('kept_checkpoint_origin_mismatch', message)];
   }
   if (facts.root === null) {
-    const message = `The checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were taken away, or the record is simply older than the checkpoint.`;
+    const message = `The checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were removed, or the record is older than the checkpoint.`;
     return [found('kept_checkpoint_ahead', message)];
   }
   if (sameHash(facts.root, kept.root)) return unrecordedFindings(kept, facts);
-  const message = `The first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(kept.root)} was signed (${source}): one of them was changed, added or taken away since.`;
+  const message = `The first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(kept.root)} was signed (${source}): one of them was changed, added or removed since.`;
   return [found('kept_checkpoint_root_mismatch', message)];
 }
 
@@ -145,6 +145,6 @@ export const isUnreached = (kept: KeptCheckpoint, facts: KeptFacts): boolean =>
 function unrecordedFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
   if (!isMissed(kept, facts) || !isPassed(kept, facts)) return [];
   const { source, size } = kept;
-  const message = `The record does not have the checkpoint of ${source}, over ${size} receipts and key events, which it fits, and has a larger one: checkpoints were taken away.`;
+  const message = `The record does not have the checkpoint of ${source}, over ${size} receipts and key events, which it fits, and has a larger one: checkpoints were removed.`;
   return [found('kept_checkpoint_unrecorded', message)];
 }

@@ -1,5 +1,7 @@
 // What an audit finds: one thing in the record that an honest relay cannot have written, named so that it can be looked
-// up. It decides the words; where each is looked for stands in the files beside it.
+// up. The files beside it look for them.
+import type { RecordedEvent } from '../event-codec.ts';
+import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
 import type { CheckName } from '../receipt/verify.ts';
 
 /** Of the log as a whole: order, names and shapes. */
@@ -21,9 +23,9 @@ export type LogFindingKind =
   | 'stream_mismatch';
 
 export type JobFindingKind =
-  /** It cannot follow what stands before it. */
+  /** It cannot follow the events before it. */
   | 'job_event_impossible'
-  /** The completion tells something else than the job's attempts. */
+  /** The completion contradicts the job's attempts. */
   | 'job_completion_mismatch'
   | 'receipt_missing'
   | 'receipt_without_job'
@@ -32,7 +34,7 @@ export type JobFindingKind =
   | 'receipt_id_repeated'
   /** The event around the receipt says something else than the receipt. */
   | 'receipt_event_mismatch'
-  /** Truly signed over the right events, and tells something else than they do. */
+  /** Signed over the right events, and contradicts them. */
   | 'receipt_content_mismatch'
   /** Issued long before its job's completion, or long after it. */
   | 'receipt_time_wrong'
@@ -88,7 +90,7 @@ export type CheckpointFindingKind =
   | 'checkpoint_missing'
   | 'checkpoint_unreadable'
   | 'checkpoint_signature_invalid'
-  /** A checkpoint key has signed it whose compromise stands before it. */
+  /** Signed by a checkpoint key whose compromise was recorded before. */
   | 'checkpoint_key_compromised'
   /** The event says something else than its note. */
   | 'checkpoint_event_mismatch'
@@ -96,7 +98,7 @@ export type CheckpointFindingKind =
   | 'checkpoint_shrinks'
   /** Signed a second time over the same leaves. */
   | 'checkpoint_repeated'
-  /** Signed long before the one that stands before it. */
+  /** Signed long before the checkpoint before it. */
   | 'checkpoint_time_wrong'
   /** More leaves than the record has by then. */
   | 'checkpoint_ahead'
@@ -112,9 +114,9 @@ export type CheckpointFindingKind =
 export type ExportFindingKind =
   /** The first line names another transparency log than the events do. */
   | 'export_origin_mismatch'
-  /** A line that is no event, stands behind the end, or is a second end. */
+  /** A line that is no event, follows the end line, or is a second end line. */
   | 'export_line_wrong'
-  /** The end line counts otherwise than what stands before it. */
+  /** The end line's counts differ from the lines before it. */
   | 'export_end_mismatch'
   /** The last line is half, or no end line. */
   | 'export_cut';
@@ -138,3 +140,51 @@ export type Finding = {
   /** A sentence for people. */
   readonly message: string;
 };
+
+/** What a finding says of one event. */
+export type Place = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
+
+/** A finding without its place. `message`: what will be a sentence. */
+export type Fault = { readonly kind: FindingKind; readonly message: string };
+
+export const findingOf = ({ kind, message }: Fault, place: Place): Finding => ({
+  kind,
+  ...place,
+  message: sentence(message),
+});
+
+/** What begins with an id is left as it is. */
+const sentence = (text: string): string =>
+  `${/^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}.`;
+
+const JOB = STREAM.job('');
+
+/** By the stream's name; null for a stream of something else. */
+export const jobOfStream = (stream: string): string | null =>
+  stream.startsWith(JOB) ? stream.slice(JOB.length) : null;
+
+/** The job of a job's stream by its name; of others the one that the event names. */
+export function placeOf({ stream, revision, position, data }: RecordedEvent): Place {
+  const named = typeof data.jobId === 'string' ? data.jobId : null;
+  const jobId = jobOfStream(stream) ?? named;
+  return { stream, revision: String(revision), jobId, position };
+}
+
+/** Whether an event of its type belongs into a stream of this name; null if it does. */
+export function streamFault({ type, data }: DomainEvent, stream: string): Fault | null {
+  const kind = EVENTS[type].stream;
+  const named = STREAM[kind];
+  if (typeof named === 'string') return stream === named ? null : misplaced(type);
+  if (!stream.startsWith(named(''))) return misplaced(type);
+  if (kind === 'payment' || kind === 'claim')
+    return /^[0-9a-f]{64}$/.test(stream.slice(named('').length)) ? null : misplaced(type);
+  const id =
+    kind === 'decision' && 'decisionId' in data ? data.decisionId : 'jobId' in data ? data.jobId : '';
+  if (stream === named(id ?? '')) return null;
+  return { kind: 'stream_mismatch', message: `the event is of ${id}, and the stream is another's` };
+}
+
+const misplaced = (type: string): Fault => ({
+  kind: 'event_misplaced',
+  message: `no ${type} belongs into a stream of this name`,
+});

@@ -5,15 +5,17 @@ import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';
 import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
-import { CHECKPOINT_SLACK_MS } from './clock-tolerance.ts';
-import type { Fault } from './event-location.ts';
+import type { Fault } from './finding.ts';
 
-/** What the checkpoint says where it can be read, whoever signed it. */
+/** The clocks of the processes that sign checkpoints in turn may differ by this much. */
+const CLOCK_TOLERANCE_MS = 600_000;
+
+/** The checkpoint's tree head, whoever signed it; null if it cannot be read. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };
 
 /** A process learns of a compromise some seconds after it was announced, and signs until then. */
 const COMPROMISED =
-  'its key was compromised, so the checkpoint does not count, whoever signed it; every later audit says the same';
+  'its key was compromised, so the checkpoint does not count, whoever signed it; every later audit reports it again';
 
 /** `keys`: as announced before it. */
 export async function judgeCheckpoint(
@@ -28,10 +30,10 @@ export async function judgeCheckpoint(
   const faults: Fault[] = [];
   const { origin, size, root, keyId, signedAt } = signed;
   if (origin !== head.origin || size !== String(head.size) || root !== toBase64(head.root)) {
-    const message = 'the event tells another origin, size or root than its note';
+    const message = 'origin, size or root of the event are not those of its note';
     faults.push({ kind: 'checkpoint_event_mismatch', message });
   }
-  // Who signed it first: of a compromised key it is told in its own words, as of a receipt.
+  // A compromised key has its own finding, as for a receipt.
   const checkpoint = await verifyOwnCheckpoint(signed.note, keys, primitives);
   const key = keys.find((known) => known.keyId === checkpoint?.keyId) ?? null;
   const invalid = (message: string) => faults.push({ kind: 'checkpoint_signature_invalid', message });
@@ -44,7 +46,7 @@ export async function judgeCheckpoint(
 }
 
 /** Of one that fits: what no relay would sign after the one before it. `signedAt`: Unix ms. */
-export function unseemlyFaults(
+export function orderFaults(
   { size }: TreeHead,
   signedAt: number,
   last: { readonly size: number; readonly signedAt: number } | null,
@@ -53,7 +55,7 @@ export function unseemlyFaults(
   if (last !== null && size === last.size) {
     faults.push({ kind: 'checkpoint_repeated', message: `the same ${size} leaves were signed before` });
   }
-  if (last !== null && signedAt < last.signedAt - CHECKPOINT_SLACK_MS) {
+  if (last !== null && signedAt < last.signedAt - CLOCK_TOLERANCE_MS) {
     faults.push({ kind: 'checkpoint_time_wrong', message: 'it is signed before the checkpoint before it' });
   }
   return faults;

@@ -1,5 +1,7 @@
-// Whether an event can follow what a job's stream says before it: the commands that write such events are asked what
-// they would have written.
+// Whether an event can follow the events before it in its job's stream, by the commands that write such events; and whether
+// a job's receipt verifies and states what its events state.
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { type Json, sameJson } from '../canonical-json.ts';
 import type { JobEvent } from '../events.ts';
 import {
   closeInterrupted,
@@ -9,11 +11,16 @@ import {
   type JobRefusal,
   recordAttempt,
 } from '../job/commands.ts';
-import type { AttemptMade, JobCompleted, JobStarted } from '../job/events.ts';
-import type { Job } from '../job/state.ts';
-import { JOB_SLACK_MS } from './clock-tolerance.ts';
-import type { Fault } from './event-location.ts';
-import { same } from './same.ts';
+import type { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from '../job/events.ts';
+import type { CompletedJob, Job } from '../job/state.ts';
+import type { ChainedEvent } from '../receipt/chain.ts';
+import { CHECK_WORDS } from '../receipt/check-labels.ts';
+import { logOf, type ParsedJws, payloadIn, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
+import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
+import { type Fault, RECEIPT_FINDINGS } from './finding.ts';
+
+/** The clocks of one process over time, and of the owner and a recovering process, may differ by this much. */
+const CLOCK_TOLERANCE_MS = 60_000;
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
   switch (event.type) {
@@ -68,17 +75,17 @@ function attemptFaults(job: Job, made: AttemptMade): readonly Fault[] {
   const { v: _, jobId: __, outcome: ___, ...facts } = made;
   const expected = recordAttempt(facts, job);
   if (isRefusedCommand(expected)) return [impossible(REFUSALS[expected.refusedCommand])];
-  if (!same(expected[0].data, made)) return [impossible('the outcome is not that of the error category')];
+  if (!sameJson(expected[0].data, made)) return [impossible('the outcome is not that of the error category')];
   if (made.willRetry && made.errorCategory === null) return [impossible('a success is not retried')];
   if (made.willRetry !== (made.waitMs !== null)) return [impossible('a wait goes with a retry')];
   const cause = interruptionOf(made);
   if (cause === null) return timeFaults(job, made);
   const closing = closeInterrupted(cause, made.endedAt, job);
-  if (!isRefusedCommand(closing) && same(closing[0].data, made)) return [];
-  return [impossible('nothing is known of an attempt that nobody saw')];
+  if (!isRefusedCommand(closing) && sameJson(closing[0].data, made)) return [];
+  return [impossible('an interrupted attempt has no status, time or certificate')];
 }
 
-const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b) - JOB_SLACK_MS;
+const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b) - CLOCK_TOLERANCE_MS;
 
 function timeFaults(job: Job, { startedAt, endedAt }: AttemptMade): readonly Fault[] {
   if (isBefore(endedAt, startedAt)) return [impossible('the attempt ends before it starts')];
@@ -97,14 +104,108 @@ function completionFaults(job: Job, completed: JobCompleted): readonly Fault[] {
   const last = job.status === 'running' ? job.attempts.at(-1) : undefined;
   const cause = last === undefined ? null : interruptionOf(last);
   const closedBy = cause === 'interrupted_unknown' ? 'recovery' : 'owner';
-  const told = same({ ...expected[0].data, closedBy }, completed);
+  const expectedOne = sameJson({ ...expected[0].data, closedBy }, completed);
   const unseen = cause === null || (responseBytes === null && responseCommitment === null && !truncated);
   const whole = (responseBytes === null) === (responseCommitment === null);
-  if (told && unseen && whole) return [];
+  if (expectedOne && unseen && whole) return [];
   return [
     {
       kind: 'job_completion_mismatch',
-      message: 'the completion tells something else than the attempts before it',
+      message: 'the completion contradicts the attempts before it',
     },
   ];
+}
+
+/**
+ * The checks of the one verifier, and that the payload is, to the last member, the one that the events make. `parsed`: the
+ * receipt's JWS. `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt.
+ */
+export async function receiptFaults(
+  job: Omit<CompletedJob, 'receipt'>,
+  events: readonly ChainedEvent[],
+  signed: ReceiptSigned,
+  parsed: ParsedJws | null,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<readonly Fault[]> {
+  const { started, completed } = job;
+  const { jws, receiptId } = signed;
+  const facts = {
+    jobId: started.jobId,
+    receiptId,
+    status: completed.status,
+    responseStatus: completed.responseStatus,
+    method: started.method,
+    attempts: completed.attempts,
+    decisionId: started.decisionId,
+    targetCommitment: started.commitments.target_url,
+    payment: started.payment,
+    events,
+  };
+  const asked = { jws, receiptId, jobId: started.jobId, keys, job: facts, log: null };
+  const report = await verifyReceipt(asked, primitives, parsed);
+  const payload = payloadIn(parsed);
+  const faults: Fault[] = [];
+  for (const { name, ok } of report.checks) {
+    const kind = RECEIPT_FINDINGS[name];
+    // Of what cannot be read every comparison fails: that says nothing more.
+    if (ok || faults.some((fault) => fault.kind === kind) || (payload === null && !BARE.has(name))) continue;
+    const why =
+      name === 'key_valid_at_issue' && isCompromised(keys, report.keyId, payload) ? `; ${COMPROMISED}` : '';
+    faults.push({ kind, message: `not so (${name}): ${CHECK_WORDS[name]}${why}` });
+  }
+  if (payload === null) return faults;
+  if (!isEventOf(signed, payload, report.keyId)) {
+    const message = 'decision, key or time of the event are not those of its receipt';
+    faults.push({ kind: 'receipt_event_mismatch', message });
+  }
+  if (!isInTime(payload, completed.completedAt)) {
+    const message = 'it is issued long before the completion of its job, or long after it';
+    faults.push({ kind: 'receipt_time_wrong', message });
+  }
+  if (faults.length === 0 && !isPayloadOf(job, payload)) {
+    const message = 'the receipt says something else than the events of its job';
+    faults.push({ kind: 'receipt_content_mismatch', message });
+  }
+  return faults;
+}
+
+/** For an operator who only reported the compromise. */
+export const COMPROMISED =
+  'the key is compromised, so the receipt does not verify, whoever signed it; every later audit reports it again';
+
+function isCompromised(
+  keys: readonly KeyRecord[],
+  keyId: string | null,
+  payload: ReceiptPayload | null,
+): boolean {
+  const since = keys.find((key) => key.keyId === keyId)?.compromisedAt ?? null;
+  return since !== null && payload !== null && payload.iat >= since;
+}
+
+/** Checks that need no payload. */
+const BARE: ReadonlySet<CheckName> = new Set(['signature_valid', 'payload_version_supported']);
+
+const isEventOf = (
+  { decisionId, keyId, signedAt }: ReceiptSigned,
+  payload: ReceiptPayload,
+  kid: string | null,
+): boolean =>
+  decisionId === payload.decisionId &&
+  keyId === kid &&
+  Math.floor(Date.parse(signedAt) / 1000) === payload.iat;
+
+/** Signed as the job is closed, by the same process. */
+const MOST_SECONDS_AFTER = 300;
+
+function isInTime({ iat }: ReceiptPayload, completedAt: string): boolean {
+  const completed = Math.floor(Date.parse(completedAt) / 1000);
+  return iat >= completed - CLOCK_TOLERANCE_MS / 1000 && iat <= completed + MOST_SECONDS_AFTER;
+}
+
+function isPayloadOf(job: Omit<CompletedJob, 'receipt'>, payload: ReceiptPayload): boolean {
+  const { receiptId, iat, stream } = payload;
+  const log = logOf(payload);
+  const expected: { readonly [name: string]: Json } = receiptPayload(job, { receiptId, iat, stream, log });
+  return sameJson(expected, payload);
 }

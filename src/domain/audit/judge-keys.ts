@@ -1,8 +1,8 @@
-// Whether the log's word on its keys can be: each announced once, named after itself, ended by rule.
+// Whether the events of the signing keys are possible: each key announced once, named by its thumbprint, ended by rule.
 import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { EventOf, KeyEvent } from '../events.ts';
-import type { Fault } from './event-location.ts';
+import type { Fault } from './finding.ts';
 
 export type KeyFacts = {
   readonly keys: readonly KeyRecord[];

@@ -154,3 +154,12 @@ export const IdempotencyKeyReleased = declareEvent({
   },
 });
 export type IdempotencyKeyReleased = EventData<typeof IdempotencyKeyReleased>;
+
+/** What identifies an authorization on its chain; its SHA-256, lower-case hex, names the payment's stream. */
+export const identityText = ({
+  network,
+  asset,
+  payer,
+  nonce,
+}: Pick<PaymentReserved, 'network' | 'asset' | 'payer' | 'nonce'>): string =>
+  `${network}:${asset}:${payer}:${nonce}`;

@@ -16,7 +16,7 @@ export type CommitmentName =
 export type Disclosure = {
   /** base64url(JSON [salt, name, value]): what the payer gets. */
   readonly text: string;
-  /** base64url(SHA-256(ASCII of `text`)): what stands in the receipt. */
+  /** base64url(SHA-256(ASCII of `text`)): what the receipt contains. */
   readonly commitment: string;
 };
 

@@ -1,4 +1,4 @@
-// Whether a receipt stands in the transparency log: by a proof file, or, while it is young, by its promise alone.
+// Whether a receipt is in the transparency log: by a proof file, or pending until the time that it promises.
 
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY } from '../limits.ts';

@@ -3,8 +3,7 @@
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
-import type { Json } from '../canonical-json.ts';
-import { canonicalJson } from '../canonical-json.ts';
+import { hasLoneSurrogate, type Json, sameJson } from '../canonical-json.ts';
 import type { PaymentFacts } from '../event-fields.ts';
 import { type ChainedEvent, eventChain } from './chain.ts';
 import { type LogFacts, logCheck } from './log-check.ts';
@@ -87,8 +86,12 @@ export type VerifyFacts = {
   readonly log: LogFacts | null;
 };
 
-export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives): Promise<VerificationReport> {
-  const jws = parseJws(facts.jws);
+/** `jws`: of the facts, if the caller has parsed it already. */
+export async function verifyReceipt(
+  facts: VerifyFacts,
+  primitives: Primitives,
+  jws: ParsedJws | null = parseJws(facts.jws),
+): Promise<VerificationReport> {
   const payload = payloadIn(jws);
   const keyId = typeof jws?.header.kid === 'string' ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
@@ -113,18 +116,10 @@ export async function verifyReceipt(facts: VerifyFacts, primitives: Primitives):
   };
 }
 
-/** Both values, and true only where they are equal and there is one. */
+/** Both values; ok if they are equal, not null, and no text that canonical JSON cannot hold (of a forged payload). */
 function same(name: CheckName, expected: Json, receipt: Json): Check {
-  return { name, ok: receipt !== null && equal(expected, receipt), details: { expected, receipt } };
-}
-
-/** What no canonical JSON can hold (a lone surrogate in a forged payload or an edited export) equals nothing. */
-function equal(a: Json, b: Json): boolean {
-  try {
-    return canonicalJson(a) === canonicalJson(b);
-  } catch {
-    return false;
-  }
+  const held = receipt !== null && !(typeof receipt === 'string' && hasLoneSurrogate(receipt));
+  return { name, ok: held && sameJson(expected, receipt), details: { expected, receipt } };
 }
 
 /** null where the events, edited, are no canonical JSON any more: that fails one check, and stops none. */
@@ -224,11 +219,11 @@ function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
     if (event?.type === 'AttemptMade') recorded.push(receiptAttempt(event.data));
   }
   const counted = same('attempts_match', job.attempts, payload?.attempts.length ?? null);
-  if (!counted.ok || payload === null || equal(recorded, payload.attempts)) return counted;
+  if (!counted.ok || payload === null || sameJson(recorded, payload.attempts)) return counted;
   return same('attempts_match', recorded, payload.attempts);
 }
 
 /** As `same`, where null is a value too (no decision, no payment). */
 function matches(name: CheckName, expected: Json, receipt: Json, payload: ReceiptPayload | null): Check {
-  return { name, ok: payload !== null && equal(expected, receipt), details: { expected, receipt } };
+  return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }

@@ -30,7 +30,7 @@ export type Checkpoint = TreeHead & { readonly keyId: string };
 
 /**
  * The checkpoint, where a checkpoint key of these has signed it under the name of its origin; else null. A note tells no
- * time: a retired key's checkpoints hold for ever, a compromised key's never.
+ * time: a retired key's checkpoints stay valid, a compromised key's never are.
  */
 export const verifyCheckpoint = (
   note: string,

@@ -27,7 +27,7 @@ export const isCount = (value: number): boolean => Number.isSafeInteger(value) &
 const half = (n: number): number => Math.floor(n / 2);
 
 /**
- * RFC 9162 §2.1.3.2 (the same tree as RFC 6962): whether the leaf stands at `index` of the tree of `size` leaves with
+ * RFC 9162 §2.1.3.2 (the same tree as RFC 6962): whether the leaf is at `index` of the tree of `size` leaves with
  * this root. `proof`: from the leaf's sibling upwards.
  */
 export function verifyInclusion(claim: {

@@ -1,4 +1,4 @@
-// A proof file (C2SP tlog-proof): that one leaf stands in the log, checkable with the log's key alone, offline.
+// A proof file (C2SP tlog-proof): that one leaf is in the log, verifiable with the log's key alone, offline.
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';

@@ -1,5 +1,5 @@
 // The growing tree in little: its size and the roots of the complete subtrees along its right edge (a compact range).
-// That is all that appending a leaf and telling the root need, however large the tree is.
+// That is all that appending a leaf and computing the root need, however large the tree is.
 import { emptyRoot, type Hash, leafHash, nodeHash } from './merkle.ts';
 import { TILE_HEIGHT } from './tiles.ts';
 

@@ -19,7 +19,7 @@ import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, rootOf } from '#src/domain/transparency/tree.ts';
 
 export type KeptEvidence = {
-  /** null: the record's own keys are believed. */
+  /** null: the record's own keys are trusted. */
   readonly keys: readonly KeyRecord[] | null;
   readonly checkpoints: readonly KeptCheckpoint[];
 };
@@ -93,8 +93,8 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       for (const checkpoint of kept.checkpoints) {
         const signature = await signatureOf(checkpoint, trusted, primitives);
         const root = roots.get(checkpoint.size) ?? null;
-        const told = recorded.has(`${checkpoint.size} ${toBase64(checkpoint.root)}`);
-        const facts = { origin, leaves: tree.size, root, recorded: told, largest, signature };
+        const isRecorded = recorded.has(`${checkpoint.size} ${toBase64(checkpoint.root)}`);
+        const facts = { origin, leaves: tree.size, root, recorded: isRecorded, largest, signature };
         findings.push(...compareCheckpoint(checkpoint, facts));
         if (isUnreached(checkpoint, facts)) unreachedCheckpoints++;
       }

@@ -1,15 +1,14 @@
 // Jobs in an audit: each stream folded from its start to its receipt, and then forgotten.
 
-import { type Fault, type Place, placeOf } from '#src/domain/audit/event-location.ts';
-import type { ClaimFacts } from '#src/domain/audit/judge-claim.ts';
-import { jobFaults } from '#src/domain/audit/judge-job.ts';
-import { judgeJobReceipt } from '#src/domain/audit/judge-job-receipt.ts';
+import { type Fault, type Place, placeOf } from '#src/domain/audit/finding.ts';
+import { jobFaults, receiptFaults } from '#src/domain/audit/judge-job.ts';
+import type { ClaimFacts } from '#src/domain/audit/judge-payment.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
-import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { parseJws, payloadIn, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
@@ -44,10 +43,12 @@ export type JobVerdict = {
   readonly faults: readonly Fault[];
   /** Of a receipt, where it can be read. */
   readonly payload: ReceiptPayload | null;
+  /** Of a receipt: the faults of its verification, which runs beside the next events. */
+  readonly verified: Promise<readonly Fault[]> | null;
 };
 
 export type JobAudit = {
-  take(recorded: RecordedEvent, event: JobEvent): Promise<JobVerdict>;
+  take(recorded: RecordedEvent, event: JobEvent): JobVerdict;
   statusOf(jobId: string): ClaimFacts['job'];
   /** Jobs that are not over at the end of the record. */
   unfinished(): Iterable<{ readonly fault: Fault | null; readonly place: Place }>;
@@ -55,13 +56,16 @@ export type JobAudit = {
   readonly receipts: number;
 };
 
-const OVER: Fault = { kind: 'job_event_impossible', message: 'the job is over: its receipt stands before' };
+const OVER: Fault = {
+  kind: 'job_event_impossible',
+  message: 'the job is over: its receipt was recorded before',
+};
 const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
 
 export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobAudit {
   const open = scratch.table<OpenJob>('open');
   const over = scratch.table<true>('over');
-  /** Where a receipt of an id stands. */
+  /** The stream of each receipt id. */
   const receiptIds = scratch.table<string>('receipt');
   const so = { jobs: 0, receipts: 0 };
 
@@ -73,7 +77,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     return { kind: 'receipt_id_repeated', message };
   }
 
-  /** The job goes on; its receipt, too, is only judged where it may stand. */
+  /** Applies the event to its job. */
   function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
     const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
     const first = job.status === 'absent' && event.type === 'JobStarted';
@@ -88,29 +92,30 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     return first ? [...faults, ...started(event.data)] : faults;
   }
 
-  async function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): Promise<JobVerdict> {
+  function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): JobVerdict {
     so.receipts++;
     const before = open.get(recorded.stream);
     const repeated = idFault(event.data, recorded);
     const faults = [...follow(recorded, event), ...(repeated === null ? [] : [repeated])];
     open.delete(recorded.stream);
     over.put(recorded.stream, true);
-    if (before?.job.status !== 'completed') return { faults, payload: null };
+    if (before?.job.status !== 'completed') return { ...NOTHING, faults };
     const events = before.events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
-    const verdict = await judgeJobReceipt(before.job, events, event.data, keys(), primitives);
-    return { faults: [...faults, ...verdict.faults], payload: verdict.payload };
+    const parsed = parseJws(event.data.jws);
+    const verified = receiptFaults(before.job, events, event.data, parsed, keys(), primitives);
+    return { faults, payload: payloadIn(parsed), verified };
   }
 
   return {
-    async take(recorded, event) {
+    take(recorded, event) {
       if (over.get(recorded.stream) !== null) {
-        if (event.type !== 'ReceiptSigned') return { faults: [OVER], payload: null };
+        if (event.type !== 'ReceiptSigned') return { ...NOTHING, faults: [OVER] };
         so.receipts++;
         const repeated = idFault(event.data, recorded);
-        return { faults: repeated === null ? [SECOND] : [SECOND, repeated], payload: null };
+        return { ...NOTHING, faults: repeated === null ? [SECOND] : [SECOND, repeated] };
       }
       if (event.type === 'ReceiptSigned') return receipt(recorded, event);
-      return { faults: follow(recorded, event), payload: null };
+      return { ...NOTHING, faults: follow(recorded, event) };
     },
     statusOf(jobId) {
       const stream = STREAM.job(jobId);
@@ -120,7 +125,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     *unfinished() {
       for (const [, { job, last: place, lost }] of open.entries()) {
         if (lost || job.status === 'absent') continue;
-        const message = 'the job is completed, and nobody has signed a receipt for it';
+        const message = 'the job is completed and has no receipt';
         const fault: Fault | null = job.status === 'completed' ? { kind: 'receipt_missing', message } : null;
         yield { fault, place };
       }
@@ -133,6 +138,8 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     },
   };
 }
+
+const NOTHING: JobVerdict = { faults: [], payload: null, verified: null };
 
 const fresh = (recorded: RecordedEvent): OpenJob => ({
   job: absentJob,

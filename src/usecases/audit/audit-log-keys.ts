@@ -1,6 +1,6 @@
-// The signing keys in an audit: as the log has announced them so far, and what a later word on them undoes.
+// The signing keys in an audit: as announced so far, and the receipts that a later retirement revokes.
 
-import type { Fault, Place } from '#src/domain/audit/event-location.ts';
+import type { Fault, Place } from '#src/domain/audit/finding.ts';
 import { keyFaults } from '#src/domain/audit/judge-keys.ts';
 import type { KeyEvent } from '#src/domain/events.ts';
 import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
@@ -8,7 +8,7 @@ import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type KeyAudit = {
   /** `undone`: receipts before it that the key no longer vouches for. */
-  take(event: KeyEvent): Promise<{ readonly faults: readonly Fault[]; readonly undone: Iterable<Place> }>;
+  take(event: KeyEvent): { readonly faults: readonly Fault[]; readonly undone: Iterable<Place> };
   /** A receipt that was signed by a key which was valid then. `iat`: Unix seconds. */
   issued(keyId: string, iat: number, place: Place): void;
   readonly keys: readonly KeyRecord[];
@@ -31,7 +31,7 @@ export function auditKeys(scratch: AuditScratch): KeyAudit {
     get keys() {
       return keys;
     },
-    async take(event) {
+    take(event) {
       const faults = keyFaults({ keys, secretCheck }, event);
       const { keyId } = event.data;
       const before = keys.find((key) => key.keyId === keyId);

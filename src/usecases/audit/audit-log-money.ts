@@ -1,10 +1,12 @@
 // Payments, claims and decisions in an audit: each stream against itself, and against the jobs that name it.
 
-import type { Fault } from '#src/domain/audit/event-location.ts';
-import { type ClaimFacts, claimedFaults, judgeClaim } from '#src/domain/audit/judge-claim.ts';
+import type { Fault } from '#src/domain/audit/finding.ts';
 import {
+  type ClaimFacts,
+  claimedFaults,
   type DecisionStory,
   decidedFaults,
+  judgeClaim,
   judgePayment,
   NO_STORY,
   type PaymentStory,
@@ -16,14 +18,14 @@ import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
-import { identityText } from '#src/domain/payment/identity.ts';
+import { identityText } from '#src/domain/payment/events.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type MoneyAudit = {
-  payment(stream: string, event: PaymentEvent): Promise<readonly Fault[]>;
+  payment(stream: string, event: PaymentEvent): readonly Fault[];
   /** `jobOf`: how far a job has come. */
   claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
-  decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): Promise<readonly Fault[]>;
+  decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): readonly Fault[];
   /** What the streams that a job names say against its start. */
   started(started: JobStarted): readonly Fault[];
   /** Payments that are not over: settled without a job, and of unknown fate. */
@@ -65,7 +67,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
   }
 
   /** The stream is named after the authorization, so that no second one can be made for it. */
-  async function nameFault(stream: string, event: PaymentEvent): Promise<Fault | null> {
+  function nameFault(stream: string, event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReserved') return null;
     const hash = toHex(sha256(utf8(identityText(event.data))));
     if (stream === STREAM.payment(hash)) return null;
@@ -107,7 +109,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
 
   return {
     open,
-    async payment(stream, event) {
+    payment(stream, event) {
       const before = payments.get(stream) ?? NO_STORY;
       const { story, faults } = judgePayment(before, event);
       putPayment(stream, before, story);
@@ -115,7 +117,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
         winnerFault(event),
         refundFault(event),
         twinFault(stream, event),
-        await nameFault(stream, event),
+        nameFault(stream, event),
       ];
       return [...faults, ...others.filter((fault) => fault !== null)];
     },
@@ -134,7 +136,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
       if (event.type === 'IdempotencyKeyClaimed') claimants.put(event.data.jobId, stream);
       return faults;
     },
-    async decision({ data }, { data: { decisionId, recommendation } }) {
+    decision({ data }, { data: { decisionId, recommendation } }) {
       if (decisions.get(decisionId) !== null) {
         return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
       }

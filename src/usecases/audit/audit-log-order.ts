@@ -1,6 +1,6 @@
 // Whether the record is whole and in order: positions, event ids and revisions, whatever the events say.
 
-import type { Fault } from '#src/domain/audit/event-location.ts';
+import type { Fault } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
@@ -23,7 +23,7 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
   function positionFault(position: string): Fault | null {
     const before = so.head;
     if (before !== null && position <= before) {
-      const message = `position ${position} stands behind ${before}`;
+      const message = `position ${position} follows ${before}`;
       return { kind: 'position_order', message };
     }
     so.head = position;
@@ -77,7 +77,7 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
   };
 }
 
-/** Half a surrogate pair or U+0000: neither a database nor UTF-8 tells such names apart. */
+/** Half a surrogate pair or U+0000: neither a database nor UTF-8 distinguishes such names. */
 const isNoName = (name: string): boolean => name === '' || name.includes('\u0000') || hasLoneSurrogate(name);
 
 /**

@@ -1,7 +1,8 @@
-// The transparency log in an audit: the tree built anew from the record, and every checkpoint held against it.
+// The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
-import type { Fault, Place } from '#src/domain/audit/event-location.ts';
-import { fitFault, judgeCheckpoint, unseemlyFaults } from '#src/domain/audit/judge-checkpoint.ts';
+import type { Fault, Place } from '#src/domain/audit/finding.ts';
+import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
+import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
@@ -9,24 +10,25 @@ import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
+import { HASH_BYTES, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
+import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
-import { hashTree } from './audit-log-hashes.ts';
 
 /** `due`: Unix seconds until which a checkpoint has to cover it; null: nothing was promised. */
 type Leaf = Place & { readonly due: number | null };
 
-/** A fault and where it stands. */
+/** A fault and its event. */
 export type Found = { readonly fault: Fault; readonly place: Place };
 
 export type TreeAudit = {
   /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
-  leaf(place: Place, event: DomainEvent, payload: ReceiptPayload | null): Promise<readonly Fault[]>;
+  leaf(place: Place, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
   checkpoint(
     place: Place,
     event: EventOf<'CheckpointSigned'>,
     keys: readonly KeyRecord[],
   ): Promise<readonly Found[]>;
-  /** Receipts whose promised time is over by then, and that no checkpoint covers: the first one, told for all. */
+  /** The first receipt whose promised time is over by then and that no checkpoint covers; it counts the others. */
   broken(atSeconds: number): Found | null;
   root(): Hash;
   readonly size: number;
@@ -58,7 +60,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       if (so.judged >= size && leaf.due !== null && !late) return;
       if (!late) continue;
       const { due: _, ...place } = leaf;
-      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time${AWAY}`;
+      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time${CAUSES}`;
       yield { fault: { kind: 'receipt_not_logged', message }, place };
     }
   }
@@ -80,7 +82,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     // Once: without its checkpoints every receipt lacks them.
     if (so.missed) return [];
     so.missed = true;
-    const message = `receipts promise to be in ${promised}, and no checkpoint of it stands before them`;
+    const message = `receipts promise to be in ${promised}, and no checkpoint of it was recorded before them`;
     return [{ kind: 'checkpoint_missing', message }];
   }
 
@@ -96,13 +98,13 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   }
 
   return {
-    async leaf(place, event, payload) {
+    leaf(place, event, payload) {
       const data = leafData(event);
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
       leaves.put(String(tree.size), { ...place, due });
-      await tree.append(data);
+      tree.append(data);
       return payload === null ? [] : promiseFaults(payload);
     },
     async checkpoint(place, { data }, keys) {
@@ -120,16 +122,16 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
         so.fits = true;
         so.good = head.size;
         if (faults.length > 0) return found;
-        const unseemly = unseemlyFaults(head, signedAt, last && { size: last.size, signedAt: times.last });
+        const misordered = orderFaults(head, signedAt, last && { size: last.size, signedAt: times.last });
         times.last = signedAt;
-        const told = unseemly.map((fault) => ({ fault, place }));
-        return [...told, ...overdue(head.size, Math.floor(signedAt / 1000))];
+        const outOfOrder = misordered.map((fault) => ({ fault, place }));
+        return [...outOfOrder, ...overdue(head.size, Math.floor(signedAt / 1000))];
       }
-      const told = unfitFault(unfit, head.size);
-      return told === null ? found : [...found, { fault: told, place }];
+      const fault = unfitFault(unfit, head.size);
+      return fault === null ? found : [...found, { fault, place }];
     },
     broken(atSeconds) {
-      // Without any checkpoint that is told elsewhere, and so is a checkpoint that covers it and is wrong.
+      // A record without checkpoints, and a wrong checkpoint that covers it, are reported elsewhere.
       if (origin === null) return null;
       let first: Place | null = null;
       let count = 0;
@@ -142,7 +144,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       }
       if (first === null) return null;
       const all = count === 1 ? '' : `, nor ${count - 1} more behind it`;
-      const message = `no checkpoint covers it${all}, and the record goes on beyond the promised time${AWAY}`;
+      const message = `no checkpoint covers it${all}, and the record continues beyond the promised time${CAUSES}`;
       return { fault: { kind: 'receipt_not_logged', message }, place: first };
     },
     root: tree.root,
@@ -164,8 +166,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   };
 }
 
-/** What an honest relay has to say to it. */
-const AWAY = ': checkpoints are missing, or the relay, its log or its database was away then';
+/** The causes that an honest relay may have. */
+const CAUSES = ': checkpoints are missing, or the relay, its event log or its database was unavailable then';
 
 /** So many leaves are named one by one. */
 const NAMED = 5;
@@ -183,4 +185,46 @@ function narrowed(leaves: ScratchTable<Leaf>, good: number, to: number): string 
   if (count > NAMED) return `; ${leavesHere} ${since}: ${nameOf(good)} to ${nameOf(to - 1)}`;
   const names = Array.from({ length: count }, (_, i) => nameOf(good + i));
   return `; ${leavesHere} ${since}: ${names.join(', ')}`;
+}
+
+/** The tree of the leaves read so far, and the root of any size that it has had. */
+type HashTree = {
+  append(data: Uint8Array): void;
+  /** Of the first `size` leaves; null where there are not as many. */
+  rootAt(size: number): Promise<Hash | null>;
+  root(): Hash;
+  readonly size: number;
+};
+
+function hashTree(scratch: AuditScratch): HashTree {
+  /** Hashes by `<level>/<index>`, base64. */
+  const hashes = scratch.table<string>('hash');
+  let tree: Tree = EMPTY_TREE;
+
+  async function readTile(level: number, n: number): Promise<Uint8Array | null> {
+    const bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
+    let width = 0;
+    for (; width < TILE_WIDTH; width++) {
+      const hash = fromBase64(hashes.get(`${level}/${n * TILE_WIDTH + width}`) ?? '');
+      if (hash?.length !== HASH_BYTES) break;
+      bytes.set(hash, width * HASH_BYTES);
+    }
+    return width === 0 ? null : bytes.subarray(0, width * HASH_BYTES);
+  }
+
+  return {
+    append(data) {
+      const appended = appendLeaf(tree, data);
+      for (const { level, index, hash } of appended.entries) hashes.put(`${level}/${index}`, toBase64(hash));
+      tree = appended.tree;
+    },
+    async rootAt(size) {
+      if (size > tree.size) return null;
+      return size === tree.size ? rootOf(tree) : treeReader(readTile).root(0, size);
+    },
+    root: () => rootOf(tree),
+    get size() {
+      return tree.size;
+    },
+  };
 }

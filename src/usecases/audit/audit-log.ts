@@ -1,13 +1,26 @@
 // An audit of the whole record: every event once, in the log's order, and nothing else. Where the events come from, a log
 // or an exported file, is the caller's.
 
-import { evolveTold, reachedAt, type ToldTimes } from '#src/domain/audit/claimed-time.ts';
-import { type Fault, findingOf, homeFault, type Place, placeOf } from '#src/domain/audit/event-location.ts';
-import type { Finding } from '#src/domain/audit/finding.ts';
-import { COMPROMISED } from '#src/domain/audit/judge-job-receipt.ts';
+import {
+  type Fault,
+  type Finding,
+  findingOf,
+  type Place,
+  placeOf,
+  streamFault,
+} from '#src/domain/audit/finding.ts';
+import { COMPROMISED } from '#src/domain/audit/judge-job.ts';
 import { toBase64 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '#src/domain/events.ts';
+import type { StreamKind } from '#src/domain/event-fields.ts';
+import {
+  claimedTime,
+  type DomainEvent,
+  EVENTS,
+  isPaymentEvent,
+  type JobEvent,
+  type KeyEvent,
+} from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditJobs } from './audit-log-jobs.ts';
@@ -26,7 +39,7 @@ export type AuditDeps = {
 
 /** What is no fault of the record, and still worth knowing. */
 export type AuditNotes = {
-  /** Jobs that run, or whose process died and that nobody has closed yet. */
+  /** Jobs that run, or that were interrupted and are not closed yet. */
   readonly openJobs: number;
   /** Payments that settled and whose job never started. */
   readonly unservedPayments: number;
@@ -59,7 +72,7 @@ export type AuditSummary = {
 export type Auditor = {
   /** One call after another, in global order from the log's first event on. */
   take(event: RecordedEvent): Promise<void>;
-  /** What only the end can tell; once. */
+  /** Findings that need the whole record; call once. */
   finish(): Promise<AuditSummary>;
 };
 
@@ -72,7 +85,8 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
   let findings = 0;
   let openJobs = 0;
-  let told: ToldTimes = [];
+  let times: ClaimedTimes = [];
+  let verifications: Promise<void>[] = [];
 
   function report(fault: Fault, place: Place): void {
     findings++;
@@ -82,25 +96,26 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
     for (const fault of faults) report(fault, place);
   };
 
-  async function job(recorded: RecordedEvent, event: JobEvent, place: Place): Promise<void> {
-    const { faults, payload } = await jobs.take(recorded, event);
+  function job(recorded: RecordedEvent, event: JobEvent, place: Place): void {
+    const { faults, payload, verified } = jobs.take(recorded, event);
     reportAll(faults, place);
-    reportAll(await tree.leaf(place, event, payload), place);
+    if (verified !== null) verifications.push(verified.then((found) => reportAll(found, place)));
+    reportAll(tree.leaf(place, event, payload), place);
     if (event.type !== 'ReceiptSigned' || payload === null) return;
     keys.issued(event.data.keyId, payload.iat, place);
   }
 
-  async function key(event: KeyEvent, place: Place): Promise<void> {
-    const { faults, undone } = await keys.take(event);
+  function key(event: KeyEvent, place: Place): void {
+    const { faults, undone } = keys.take(event);
     reportAll(faults, place);
     for (const receipt of undone) report(undoneBy(event, place), receipt);
-    await tree.leaf(place, event, null);
+    tree.leaf(place, event, null);
   }
 
   /** An event where it belongs. */
-  async function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): Promise<void> {
-    told = evolveTold(told, recorded.stream, event);
-    if (isPaymentEvent(event)) return reportAll(await money.payment(recorded.stream, event), place);
+  function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): void | Promise<void> {
+    times = laterTimes(times, recorded.stream, event);
+    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), place);
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
@@ -111,16 +126,25 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       case 'IdempotencyKeyReleased':
         return reportAll(money.claim(recorded.stream, event, jobs.statusOf), place);
       case 'DecisionRecorded':
-        return reportAll(await money.decision(recorded, event), place);
+        return reportAll(money.decision(recorded, event), place);
       case 'SigningKeyActivated':
       case 'SigningKeyRetired':
         return key(event, place);
       case 'CheckpointSigned':
-        for (const found of await tree.checkpoint(place, event, keys.keys)) report(found.fault, found.place);
-        return;
+        return tree.checkpoint(place, event, keys.keys).then((found) => {
+          for (const { fault, place } of found) report(fault, place);
+        });
       default:
         return event satisfies never;
     }
+  }
+
+  /** Signatures are verified in the runtime's thread pool, this many at a time. */
+  async function settle(most: number): Promise<void> {
+    if (verifications.length <= most) return;
+    const running = verifications;
+    verifications = [];
+    await Promise.all(running);
   }
 
   return {
@@ -130,18 +154,22 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       reportAll(faults, place);
       if (skip) return;
       const event = readEvent(recorded);
-      const astray = event === null ? UNREADABLE : homeFault(event, recorded.stream);
-      if (event !== null && astray === null) return judge(recorded, event, place);
-      report(astray ?? UNREADABLE, place);
-      // Whatever its stream: the leaves are counted by their types alone.
-      if (event !== null) await tree.leaf(place, event, null);
+      const astray = event === null ? UNREADABLE : streamFault(event, recorded.stream);
+      if (event !== null && astray === null) await judge(recorded, event, place);
+      else {
+        report(astray ?? UNREADABLE, place);
+        // Whatever its stream: the leaves are counted by their types alone.
+        if (event !== null) tree.leaf(place, event, null);
+      }
+      await settle(VERIFICATIONS);
     },
     async finish() {
+      await settle(0);
       for (const { fault, place } of jobs.unfinished()) {
         if (fault === null) openJobs++;
         else report(fault, place);
       }
-      const broken = tree.broken(Math.floor(reachedAt(told) / 1000));
+      const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
       if (broken !== null) report(broken.fault, broken.place);
       return {
         events: order.events,
@@ -166,6 +194,27 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
     },
   };
 }
+
+/** Enough to keep the thread pool busy, and few enough to be nothing in memory. */
+const VERIFICATIONS = 64;
+
+/** The latest claimed times of two streams, the later one first. Unix ms. */
+type ClaimedTimes = readonly { readonly stream: string; readonly at: number }[];
+
+/** Payments and claims do not count: the call that writes them writes its job, by the same clock. */
+function laterTimes(times: ClaimedTimes, stream: string, event: DomainEvent): ClaimedTimes {
+  if (!COUNTED.has(EVENTS[event.type].stream)) return times;
+  const at = Date.parse(claimedTime(event));
+  if (event.type === 'CheckpointSigned') return [{ stream, at }];
+  const before = times.find((time) => time.stream === stream)?.at ?? at;
+  const others = times.filter((time) => time.stream !== stream);
+  return [...others, { stream, at: Math.max(before, at) }].sort((a, b) => b.at - a.at).slice(0, 2);
+}
+
+const COUNTED: ReadonlySet<StreamKind> = new Set(['job', 'decision', 'keys', 'receiptLog']);
+
+/** The second-latest of them, so that one clock that runs ahead makes nothing late; 0 if only one stream has any. */
+const reachedAt = (times: ClaimedTimes): number => times[1]?.at ?? 0;
 
 const UNREADABLE: Fault = {
   kind: 'event_unreadable',

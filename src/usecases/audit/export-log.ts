@@ -1,4 +1,4 @@
-// The whole log, page after page, up to where it stood when it was asked: for whoever copies or audits it.
+// The whole event log in pages, up to its head at the start: for exports and audits.
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -27,7 +27,7 @@ export async function* pagesOf(
   }
 }
 
-/** As the first checkpoint fixed it for ever; null where the log has none. */
+/** As the first checkpoint fixed it; null if the event log has none. */
 export async function receiptLogOrigin(log: Pick<EventLog, 'readStream'>): Promise<string | null> {
   for (let from = 0n; ; from += BigInt(PAGE)) {
     const events = await log.readStream(STREAM.receiptLog, { from, max: PAGE });

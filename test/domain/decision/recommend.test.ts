@@ -175,7 +175,7 @@ const anyFacts: fc.Arbitrary<DecisionFacts> = fc.record({
   method: fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE'),
   idempotencyKeyPresent: fc.boolean(),
   strippedHeaders: fc.nat(3),
-  measured: fc.boolean(),
+  measured: fc.constantFrom(true, true, true, false),
 });
 const anyPolicy: fc.Arbitrary<BuyerPolicy> = fc.record({
   maxPriceUsd: fc.option(usd),

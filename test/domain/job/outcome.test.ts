@@ -1,7 +1,7 @@
 // Status to category.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { categoryOfStatus, isSuccess } from '#src/domain/job/outcome.ts';
+import { categoryOfStatus, isSuccess } from '#src/domain/job/retry.ts';
 
 test('every status from 100 to 999 has its one category', () => {
   const expected = (status: number) => {

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type ErrorCategory, ErrorCategory as ErrorCategorySchema } from '#src/domain/event-fields.ts';
-import { categoryOfStatus } from '#src/domain/job/outcome.ts';
-import { type AttemptOutcome, planRetry, type RetryFacts } from '#src/domain/job/retry.ts';
+import { type AttemptOutcome, categoryOfStatus, planRetry, type RetryFacts } from '#src/domain/job/retry.ts';
 import { retryAfterMs } from '#src/domain/job/retry-after.ts';
 
 const facts: RetryFacts = { attempt: 1, attemptsAllowed: 3, backoffMs: 250, dice: 0.5 };

@@ -115,7 +115,7 @@ test('it says in words what the state means, and what a check that fails compare
     ],
     [
       fakeWorld({ verifyJob: async () => report({ ok: false, checks: [mismatch] }) }),
-      /Job and receipt tell the same outcome .*status_matches.*&quot;receipt&quot;:&quot;succeeded&quot;/,
+      /Job and receipt state the same outcome .*status_matches.*&quot;receipt&quot;:&quot;succeeded&quot;/,
     ],
   ] as const;
   for (const [world, words] of cases) assert.match((await asked(world, `/proof/${JOB}`)).text, words);

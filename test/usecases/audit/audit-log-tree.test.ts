@@ -305,7 +305,10 @@ describe('what a receipt promises', () => {
       await goOn(own);
       const { findings, summary } = await audit(own.log.events);
       assert.deepEqual(told({ findings, summary }), [receipt(own)]);
-      assert.match(findings[0]?.message ?? '', /, or the relay, its log or its database was away then\.$/);
+      assert.match(
+        findings[0]?.message ?? '',
+        /, or the relay, its event log or its database was unavailable then\.$/,
+      );
     }
   });
   for (const [what, ahead] of [
@@ -430,7 +433,10 @@ describe('keys', () => {
       findings.map(({ kind, stream, revision, jobId }) => [kind, stream, revision, jobId]),
       [['receipt_key_invalid', undone.stream, '3', undone.data.jobId]],
     );
-    assert.match(findings[0]?.message ?? '', /the key is compromised, .* every later audit says the same\.$/);
+    assert.match(
+      findings[0]?.message ?? '',
+      /the key is compromised, .* every later audit reports it again\.$/,
+    );
   });
   test('a receipt by a key that was known to be compromised says so, and one by a key that was over does not', async () => {
     const own = await givenRecord({ log: false });
@@ -475,7 +481,7 @@ describe('keys', () => {
       assert.deepEqual(told({ findings, summary }), [`checkpoint_key_compromised ${LOG} 1`]);
       assert.match(
         findings[0]?.message ?? '',
-        /^Its key was compromised, .* every later audit says the same\.$/,
+        /^Its key was compromised, .* every later audit reports it again\.$/,
       );
     }
   });
