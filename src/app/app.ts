@@ -26,9 +26,9 @@ import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import { undoneReceipts } from '#src/usecases/receipts/revoked-receipts.ts';
+import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { asOfNow } from './as-of-now.ts';
-import type { KeptCheckpoints } from './checkpoints.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
 import { wireQuota } from './quota.ts';
@@ -55,7 +55,7 @@ export type AppParts = {
   readonly runner: ProjectionRunner;
   readonly slots: Slots;
   readonly receiptLog: () => ReceiptLog | null;
-  readonly checkpoints: Pick<KeptCheckpoints, 'latest' | 'standing'>;
+  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
   readonly telemetry: Telemetry;
 };
 
@@ -70,7 +70,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const resolver = instrument(targets.resolver, tracer, RESOLVER_SPANS);
   const freeResolver = instrument(targets.freeResolver, tracer, RESOLVER_SPANS);
   const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
-  const quota = await wireQuota({ stores, keyedHash, clock, logger, ending });
+  const quota = await wireQuota({ stores, keyedHash, logger, ending });
   const paying = await wirePayments({ config, baseUrl, clock, logger, signer });
   const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
   const settings = settingsOf(parts, targets);
@@ -107,7 +107,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     rows: models.transparency,
     keys: directory,
     primitives: verifierPrimitives,
-    latest: checkpoints.latest,
+    latest: () => checkpoints.latest()?.note ?? null,
     stands: () => checkpoints.standing()?.consistent !== false,
   });
   const reads = wireReads({

@@ -1,6 +1,6 @@
 // An auditor with its scratch space: whose events it takes is the command's.
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
-import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519-pool.ts';
+import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519.ts';
 import { type AuditDeps, type Auditor, makeAuditor } from '#src/usecases/audit/audit-log.ts';
 
 export type OpenAuditor = Auditor & {

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
-import { keyFileStore } from '#src/adapters/signing/key-store.ts';
+import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import type { KeyOfficeDeps } from '#src/usecases/signing-keys/rotate-keys.ts';
+import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { eventStoreLog } from './stores.ts';
 
 /** DATA_DIR contains no event log. */
@@ -37,7 +37,7 @@ export async function openOperatorLog({ dataDir, eventStoreUrl }: LogConfig): Pr
 }
 
 /** Throws as `openOperatorLog` does. The caller closes the log. */
-export const openOperatorKeys = async (config: Config): Promise<KeyOfficeDeps> => ({
+export const openOperatorKeys = async (config: Config): Promise<ChangeKeysDeps> => ({
   ...(await openOperatorLog(config)),
   store: keyFileStore(config.keyFile.path),
 });

@@ -1,4 +1,4 @@
-// Who takes the money: nobody in demo mode, else x402 with the configured facilitator, which is loaded only then.
+// Payments: none in demo mode, otherwise x402 with the configured facilitator. Its packages are loaded only then.
 import { parseUrl } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { type Config, ConfigError } from '#src/config.ts';
@@ -20,7 +20,7 @@ export type PaymentParts = {
   readonly signer: Signer;
 };
 
-/** `protocol` null: nobody is asked for money. Throws `ConfigError` where the values together ask for nothing. */
+/** `protocol` null: calls are free. Throws `ConfigError` if the values do not describe a payment. */
 export async function wirePayments(
   parts: PaymentParts,
 ): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
@@ -29,24 +29,24 @@ export async function wirePayments(
   if (x402 === null) return { payments: demoPayments(), protocol: null };
   const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
     import('#src/adapters/payments/x402.ts'),
-    import('#src/adapters/payments/terms.ts'),
+    import('#src/adapters/payments/requirements.ts'),
   ]);
   const base = parseUrl(baseUrl);
-  if (base === null) throw new Error('the base URL was judged by the configuration');
+  if (base === null) throw new Error('the configuration has validated the base URL');
   const offerKey = { signer, did: didOf(base.hostname, base.port) };
   const options = { ...parts, x402, offerKey, routes: PAID_ROUTES };
   const paid = await x402Payments(options).catch((error: unknown): never => {
     if (!(error instanceof UnusableTerms)) throw error;
     throw new ConfigError([{ variable: VARIABLES[error.setting], problem: error.message }]);
   });
-  // What is wrong with facilitator, chain or clock is told at the start; nothing waits for it.
+  // Logs problems of facilitator, chain and clock at start; nothing waits for it.
   void paid.payments.health();
   return paid;
 }
 
 const VARIABLES = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;
 
-/** What a call costs; shown in demo mode too, where it is what a paid call would cost. */
+/** What a call costs; in demo mode what a paid call would cost. */
 export function offerOf({ x402 }: Config): HttpSettings['offer'] {
   if (x402 === null) return { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display };
   return { scheme: PRICE.scheme, network: x402.network, price: `$${x402.priceUsd}` };

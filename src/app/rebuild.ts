@@ -6,7 +6,7 @@ import type { Db } from '#projections/rows.ts';
 import { type Tenancy, takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteRebuildStore } from '#src/adapters/read-store/pglite-rebuild.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
-import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519-pool.ts';
+import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';

@@ -14,9 +14,8 @@ import type { Logger } from '#src/ports/logger.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { inFlightSlots } from '#src/usecases/execution/slots.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { openReceiptLog } from '#src/usecases/transparency/receipt-log.ts';
 import { wireApp } from './app.ts';
-import { wireCheckpoints } from './checkpoints.ts';
+import { readCheckpoints, signCheckpoints } from './checkpoints.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { openStores } from './stores.ts';
@@ -85,20 +84,13 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const { logger, figures, tracer } = telemetry;
 
   const stores = await openStores(config, logger, ending);
-  const { readStore, checkpointKeep, exclusive } = stores;
+  const { readStore, exclusive } = stores;
   const log = countedLog(instrument(stores.log, tracer, EVENT_LOG_SPANS), figures, clock);
   const journal = { log, clock, entropy, logger, ending: ending.signal };
 
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
-  const { signer, checkpointSigner, directory, checkpointKeys } = keys;
-  const receiptLog = await openReceiptLog({
-    ...journal,
-    checkpointSigner,
-    checkpointKeys,
-    checkpointKeep,
-    primitives,
-  });
+  const checkpoints = await readCheckpoints(config, { ...journal, ...keys });
 
   const judgeReceipt = receiptJudge({ log, primitives });
   const { jobs, receipts } = config.retentionDays;
@@ -111,20 +103,12 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
-  const closing = { ...journal, owner, slots, signer, receiptLog: receiptLog.promised };
+  const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
   const recovering = recoverUntil(ending.signal, { ...closing, models, runner, exclusive });
-  const checkpoints = wireCheckpoints({
-    ...journal,
-    checkpointSigner,
-    directory,
-    receiptLog,
-    models,
-    runner,
-    stores,
-  });
+  const signing = signCheckpoints({ checkpoints, stores, models, runner, clock, logger });
   ending.push(async () => {
     await untilIdle({ slots, log, clock, logger }, ending.left());
-    await checkpoints.stop();
+    await signing.stop();
     ending.abort();
     await recovering;
   });
@@ -144,9 +128,8 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
-    await receiptLog.begin(new URL(baseUrl).host);
-    const promised = receiptLog.promised;
-    const running = { owner, slots, receiptLog: promised, checkpoints, telemetry };
+    await checkpoints.begin(new URL(baseUrl).host);
+    const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
     app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
     app.reject(error);

@@ -3,11 +3,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '#projections/rows.ts';
-import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { type Config, ConfigError } from '#src/config.ts';
-import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
@@ -16,8 +14,6 @@ import type { Ending, Undo } from './shutdown.ts';
 export type Stores = {
   readonly log: EventLog;
   readonly readStore: ReadStore<Db>;
-  /** null: the deployment keeps nothing beside its database and event log. */
-  readonly checkpointKeep: CheckpointKeep | null;
   /** A lock proves that no other process serves this log. */
   readonly exclusive: boolean;
   /** As in `sqlite+pglite`. */
@@ -37,11 +33,11 @@ export async function openStores(
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
     const log = await sharedFile(config, 'shared', ending);
-    return { log, readStore, checkpointKeep: keepOf(config), exclusive: false, driver: 'sqlite+postgres' };
+    return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };
   }
   const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
   ending.push(() => log.close());
-  return { log, readStore, checkpointKeep: null, exclusive: false, driver: 'eventstoredb+postgres' };
+  return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres' };
 }
 
 async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promise<Stores> {
@@ -50,15 +46,13 @@ async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promi
   const readStore = pgliteReadStore({ directory: join(config.dataDir, 'read-models'), logger });
   undo.push(() => readStore.close());
   const log = await sharedFile(config, 'alone', undo);
-  return { log, readStore, checkpointKeep: keepOf(config), exclusive: true, driver: 'sqlite+pglite' };
+  return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
 }
-
-const keepOf = ({ dataDir }: Config): CheckpointKeep => checkpointFile(join(dataDir, 'checkpoint.note'));
 
 async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
+  const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), exclusive: tenancy === 'alone' });
   undo.push(() => log.close());
   return log;
 }

@@ -1,9 +1,9 @@
 // Which targets this deployment calls: the rules of the configuration, and the readers and look-ups they work on.
 
 import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
 import type { Config } from '#src/config.ts';
 import { type AddressFacts, type Cidr, judgeAddress } from '#src/domain/destination/addresses.ts';
 import { hostOf } from '#src/domain/destination/names.ts';

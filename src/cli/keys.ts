@@ -2,10 +2,15 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
-import { windowOf } from '#src/usecases/signing-keys/announce-keys.ts';
-import { type ListedKey, listKeys } from '#src/usecases/signing-keys/list-keys.ts';
-import { type Retirement, retireKey } from '#src/usecases/signing-keys/retire-key.ts';
-import { type Rotation, rotateKeys } from '#src/usecases/signing-keys/rotate-keys.ts';
+import {
+  type ListedKey,
+  listKeys,
+  type Retirement,
+  type Rotation,
+  retireKey,
+  rotateKeys,
+  windowOf,
+} from '#src/usecases/signing-keys/change-keys.ts';
 import { readConfig } from '../config.ts';
 import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
 import { withKeys } from './operator.ts';

@@ -1,8 +1,8 @@
 // The event log and the keys of an operator's command, as the configuration names them, opened and closed.
 import { readConfig, readLogConfig } from '#src/config.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import { LogTakesNothing } from '#src/usecases/signing-keys/announce-keys.ts';
-import type { KeyOfficeDeps } from '#src/usecases/signing-keys/rotate-keys.ts';
+import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
+import { LogTakesNothing } from '#src/usecases/signing-keys/key-ring.ts';
 import { CannotRun } from './exit.ts';
 
 /** Runs `work` on the configured event log, which is closed afterwards. */
@@ -19,7 +19,7 @@ export async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promi
 
 /** Runs `work` on the configured event log and key file (`path`). */
 export async function withKeys<T>(
-  work: (deps: KeyOfficeDeps & { readonly path: string }) => Promise<T>,
+  work: (deps: ChangeKeysDeps & { readonly path: string }) => Promise<T>,
 ): Promise<T> {
   const config = readConfig();
   const { openOperatorKeys } = await import('#src/app/operator.ts');

@@ -26,10 +26,15 @@ export function sleep(ms: number, ...signals: readonly AbortSignalLike[]): Promi
   });
 }
 
-/** The outcome of `work`; after `ms` rejects with `onTimeout()` instead. A later outcome of `work` is ignored. */
+/**
+ * The outcome of `work`; after `ms` rejects with `onTimeout()` instead. A later outcome of `work` is ignored. An answer
+ * that arrived while the thread was busy counts: an overdue timer fires before input is read, hence the second timer.
+ */
 export function withTimeout<T>(work: Promise<T>, ms: number, onTimeout: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(onTimeout()), ms);
+    let timer = setTimeout(() => {
+      timer = setTimeout(() => reject(onTimeout()), 0);
+    }, ms);
     work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

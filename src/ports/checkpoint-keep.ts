@@ -1,10 +1,10 @@
-// The newest checkpoint of this deployment, where a restore of the event log does not take it back.
+// Keeps the newest checkpoint of this deployment outside of the event log, where a restore of the log does not replace it.
 
 export interface CheckpointKeep {
-  /** Where it is, for a person: a noun with its article. */
+  /** For a message: a noun with its article. */
   readonly place: string;
-  /** Whatever is kept there; null: nothing. Throws where that cannot be read. */
+  /** The content, whatever it is; null if there is none. Throws if it cannot be read. */
   read(): Promise<string | null>;
-  /** In the place of what is there; durable before it resolves. Throws where it cannot be written. */
+  /** Replaces the content; durable before it resolves. Throws if it cannot be written. */
   write(note: string): Promise<void>;
 }

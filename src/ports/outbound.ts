@@ -1,13 +1,13 @@
-// One attempt: one outbound HTTPS request to a checked address, and what came of it.
+// One attempt: one outbound HTTPS request to a checked address, and its report.
 
 import type { Target } from '#src/domain/destination/url.ts';
 import type { ErrorCategory, Phase, Sent, Timings } from '../domain/event-fields.ts';
 
 export interface Outbound {
   /**
-   * Resolves, checks and dials exactly one address, sends the request once, reads the answer up to the cap, and
-   * closes the connection. Everything within `timeoutMs` of the call. Never follows a redirect, never retries,
-   * never throws: whatever happens is a report.
+   * Resolves, checks and dials exactly one address, sends the request once, reads the response up to the limit,
+   * and closes the connection, all within `timeoutMs` of the call. Never follows a redirect, never retries, never
+   * throws: every outcome is a report.
    */
   send(request: OutboundRequest): Promise<AttemptReport>;
 }
@@ -15,7 +15,7 @@ export interface Outbound {
 export type OutboundRequest = {
   readonly target: Target;
   readonly method: string;
-  /** Final, in order; without Host, Content-Length and Connection, which are the adapter's. */
+  /** Final, in order; without Host, Content-Length and Connection, which the adapter sets. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** Exact bytes on the wire; null: no body. */
   readonly body: Uint8Array | null;
@@ -25,26 +25,26 @@ export type OutboundRequest = {
 export type AttemptReport = {
   readonly phase: Phase;
   readonly sent: Sent;
-  /** The final status line's code; null where none came. */
+  /** The final status line's code; null if none arrived. */
   readonly status: number | null;
-  /** null only for a complete 2xx answer (a body cut at our own cap counts as complete). */
+  /** null only for a complete 2xx response (a body cut at the relay's own limit counts as complete). */
   readonly errorCategory: ErrorCategory | null;
   readonly timings: Timings;
   /** As in `TLSv1.3`; null before the handshake. */
   readonly tlsVersion: string | null;
-  /** true where a configured exemption let a non-public address through. */
+  /** true if a configured exemption allowed a non-public address. */
   readonly exempted: boolean;
-  /** The address dialled; null where none was. */
+  /** The address dialled; null if none was. */
   readonly address: string | null;
   /** SHA-256 of the leaf certificate's DER, lower-case hex. */
   readonly leafSha256: string | null;
-  /** Bytes of the body read; null where no response came. */
+  /** Bytes of the body read; null if no response arrived. */
   readonly responseBytes: number | null;
   /** SHA-256 of the bytes read, lower-case hex. */
   readonly responseBodySha256: string | null;
-  /** The body went on past the cap. */
+  /** The body is longer than the limit. */
   readonly truncated: boolean;
-  /** Retry-After (RFC 9110 §10.2.3) in ms from now; null where absent or unreadable. */
+  /** Retry-After (RFC 9110 §10.2.3) in ms from now; null if absent or unreadable. */
   readonly retryAfterMs: number | null;
   /** The target asked for no more (410, or `webhook-delivery: abort-message`). */
   readonly abort: boolean;

@@ -31,6 +31,9 @@ export type PresentedPayment = {
   readonly carried: unknown;
 };
 
+/** What the chain knows of an authorization; network and asset are the configured ones. */
+export type Authorization = Pick<PresentedPayment, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'>;
+
 export type Verified =
   | { readonly outcome: 'valid' }
   /** Codes of the protocol. A later copy of a settled payment fails too: the stream is read again before a 402. */
@@ -50,8 +53,8 @@ export interface Payments {
   verify(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called after its claim is durable, once per claim. Bounded in time, never throws. */
   settle(payment: PresentedPayment): Promise<SettleAnswer>;
-  /** Asks the chain, where a way to it is configured. Bounded in time, never throws. */
-  lookUp(payment: PresentedPayment): Promise<ChainFinding>;
+  /** Asks the chain, if X402_RPC_URL is set. It needs no signature. Bounded in time, never throws. */
+  lookUp(authorization: Authorization): Promise<ChainFinding>;
   /** Whether the facilitator answers and knows our kind of payment; null where none is needed. Bounded, never throws. */
   health(): Promise<{ readonly ok: boolean } | null>;
 }

@@ -8,14 +8,14 @@ export type SigningKey = {
   sign(message: Uint8Array): Promise<Uint8Array>;
 };
 
-/** Keys come and go while the process lives: take one for each thing that is signed, and name that one in it. */
+/** Keys change while the process runs: take one for each thing that is signed, and put its id in it. */
 export interface Signer {
   /**
-   * The key for what is issued `at` (Unix ms; now where it is left out). Throws `Fault` `internal_error` where this
-   * process holds no key that is valid then.
+   * The key for what is issued `at` (Unix ms; default: now). Throws `Fault` `internal_error` if this process has no key
+   * that is valid then.
    */
   current(at?: number): SigningKey;
-  /** The key for saying again what was issued `at`, retired or not (Unix ms); null where it is no longer held. */
+  /** The key for repeating what was issued `at` (Unix ms), retired or not; null if it is no longer in the key file. */
   former(at: number): SigningKey | null;
 }
 

@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
-import { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
-import { keyFileStore } from '#src/adapters/signing/key-store.ts';
-import { activateSigningKeys } from '#src/usecases/signing-keys/announce-keys.ts';
+import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { activateSigningKeys } from '#src/usecases/signing-keys/key-ring.ts';
 import { runCli } from '#test/support/cli.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 

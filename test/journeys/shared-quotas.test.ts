@@ -10,8 +10,8 @@ import { execute } from '#test/support/service-world.ts';
 const needs = needsPostgres();
 const PER_CLIENT = 30;
 const PER_TARGET = 40;
-const AWAY = 'quotas are counted by each process for itself: the shared windows do not answer';
-const BACK = 'quotas are counted by all processes together again';
+const AWAY = 'Postgres does not answer: each process counts quotas alone until it does';
+const BACK = 'Postgres answers again: all processes count quotas together';
 
 describe('limits over two processes', () => {
   let cluster: Cluster;

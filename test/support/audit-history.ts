@@ -10,7 +10,7 @@ import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transpare
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { signedCheckpoint } from '#src/usecases/transparency/signed-checkpoint.ts';
+import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { failing, letPass, succeeding } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { given, type Shared, shared, type World, world } from './fakes-world.ts';
@@ -59,6 +59,7 @@ const RETIREMENT_MS = 600_000;
 const openQuota: Quota = {
   take: async ({ maxRequests: limit }) => ({ allowed: true, limit, remaining: limit, resetMs: 60_000 }),
   look: async ({ maxRequests: limit }) => ({ allowed: true, limit, remaining: limit, resetMs: 60_000 }),
+  giveBack: async () => undefined,
 };
 
 export async function auditHistory({

@@ -11,7 +11,7 @@ import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transpare
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { type AuditSummary, makeAuditor } from '#src/usecases/audit/audit-log.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
-import { signedCheckpoint } from '#src/usecases/transparency/signed-checkpoint.ts';
+import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { otherPayment } from './fakes-payments.ts';
 import { given, shared, world } from './fakes-world.ts';
 import { type CallChanges, execute } from './given-call.ts';

@@ -1,6 +1,5 @@
 // A process of its own for key-file-update.test.ts: adds keys to a file, one by one, or holds the file's lock for ever.
-import { updateKeyFile } from '#src/adapters/signing/key-file.ts';
-import { holdAlone } from '#src/adapters/signing/key-file-lock.ts';
+import { holdAlone, updateKeyFile } from '#src/adapters/signing/key-file.ts';
 
 const [path = '', what = ''] = process.argv.slice(2);
 if (what === 'hold') {

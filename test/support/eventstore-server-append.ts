@@ -1,33 +1,28 @@
-// The test server's writing calls: Append, BatchAppend, Delete, Tombstone.
+// The test server's writing calls (Append, Delete, Tombstone), and what every call checks before it acts: is the caller
+// admitted, is its connection still open, which fault is armed.
+
+import { setTimeout as sleep } from 'node:timers/promises';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
-import {
-  type handleBidiStreamingCall,
-  type handleClientStreamingCall,
-  type handleUnaryCall,
-  status,
-} from '@grpc/grpc-js';
+import { type handleClientStreamingCall, type handleUnaryCall, status } from '@grpc/grpc-js';
 import type { ServerSurfaceCall } from '@grpc/grpc-js/build/src/server-call.js';
-import type { Expected, ProposedEvent } from './eventstore-server-log.ts';
+import type { Expected, ProposedEvent, ServerLog } from './eventstore-server-log.ts';
 import {
   type AppendAnswer,
   appendResponse,
-  batchAppendResponse,
   type Fault,
   fault,
   MAX_APPEND_BYTES,
   streamDeleted,
   streamName,
 } from './eventstore-server-messages.ts';
-import type { ServerNode } from './eventstore-server-node.ts';
+import type { Front } from './eventstore-server-network.ts';
 
 type Message<T extends abstract new (...args: never) => unknown> = InstanceType<T>;
-type BatchOptions = Message<typeof streams.BatchAppendReq.Options>;
 
 type Write = {
   readonly stream: string;
   readonly expected: Expected;
-  readonly deadline: Date | null;
   readonly events: ProposedEvent[];
 };
 
@@ -44,8 +39,6 @@ async function write(node: ServerNode, call: ServerSurfaceCall, asked: Write): P
     armed.refuseAppends--;
     return { kind: 'timeout' };
   }
-  // As a real server: what waited beyond the caller's deadline is answered, and not stored.
-  if (asked.deadline !== null && asked.deadline.getTime() <= Date.now()) return { kind: 'timeout' };
   const answer = log.append(asked.stream, asked.expected, asked.events);
   const spared = armed.loseAnswers === 0 || asked.stream === armed.sparedStream;
   if (answer.kind !== 'stored' || spared) return answer;
@@ -67,7 +60,6 @@ export function appendCall(
         asked = {
           stream: streamName(options.getStreamIdentifier()),
           expected: expectation(options),
-          deadline: null,
           events: [],
         };
       }
@@ -80,48 +72,6 @@ export function appendCall(
       const response = appendResponse(said, asked.stream, asked.expected);
       if (response instanceof streams.AppendResp) answer(null, response);
       else answer(response);
-    });
-  };
-}
-
-export function batchAppendCall(
-  node: ServerNode,
-): handleBidiStreamingCall<Message<typeof streams.BatchAppendReq>, Message<typeof streams.BatchAppendResp>> {
-  return (call) => {
-    const refused = node.admit(call);
-    if (refused !== null) {
-      call.emit('error', refused);
-      return;
-    }
-    /** By correlation id, until the part that is the last. */
-    const pending = new Map<string, Write>();
-    let open = 0;
-    let ended = false;
-    const done = () => {
-      if (ended && open === 0) call.end();
-    };
-    call.on('data', async (request: Message<typeof streams.BatchAppendReq>) => {
-      const correlation = request.getCorrelationId();
-      const key = correlation?.getString() ?? '';
-      const options = request.getOptions();
-      if (options !== undefined) pending.set(key, batchWrite(options));
-      const asked = pending.get(key);
-      if (asked === undefined) return;
-      asked.events.push(...request.getProposedMessagesList().map(proposedEvent));
-      if (!request.getIsFinal()) return;
-      pending.delete(key);
-      open++;
-      const said = await write(node, call, asked);
-      open--;
-      if (said !== null && !call.cancelled) {
-        call.write(batchAppendResponse(said, asked.stream, asked.expected).setCorrelationId(correlation));
-      }
-      done();
-    });
-    call.on('error', () => undefined);
-    call.on('end', () => {
-      ended = true;
-      done();
     });
   };
 }
@@ -185,13 +135,14 @@ type Expectation = {
   hasNoStream(): boolean;
   hasAny(): boolean;
   hasStreamExists(): boolean;
-} & ({ getRevision(): string } | { getStreamPosition(): string });
+  getRevision(): string;
+};
 
 function expectation(options: Expectation): Expected {
   if (options.hasNoStream()) return 'no_stream';
   if (options.hasAny()) return 'any';
   if (options.hasStreamExists()) return 'stream_exists';
-  return BigInt('getRevision' in options ? options.getRevision() : options.getStreamPosition());
+  return BigInt(options.getRevision());
 }
 
 /** The server's own numbers for the words. */
@@ -200,21 +151,7 @@ function expectedNumber(expected: Expected): string {
   return { no_stream: '-1', any: '-2', stream_exists: '-4' }[expected];
 }
 
-function batchWrite(options: BatchOptions): Write {
-  const deadline = options.getDeadline()?.toDate() ?? null;
-  return {
-    stream: streamName(options.getStreamIdentifier()),
-    expected: expectation(options),
-    deadline,
-    events: [],
-  };
-}
-
-type Proposed =
-  | Message<typeof streams.AppendReq.ProposedMessage>
-  | Message<typeof streams.BatchAppendReq.ProposedMessage>;
-
-function proposedEvent(message: Proposed): ProposedEvent {
+function proposedEvent(message: Message<typeof streams.AppendReq.ProposedMessage>): ProposedEvent {
   const properties = message.getMetadataMap();
   return {
     id: (message.getId() ?? new shared.UUID()).getString(),
@@ -222,5 +159,59 @@ function proposedEvent(message: Proposed): ProposedEvent {
     json: properties.get('content-type') === 'application/json',
     data: message.getData_asU8(),
     metadata: message.getCustomMetadata_asU8(),
+  };
+}
+
+export type Credentials = { readonly username: string; readonly password: string };
+
+/** Counts of appends that are still to fail. */
+export type ArmedFaults = {
+  slowMs: number;
+  loseAnswers: number;
+  /** Answers of its appends are not lost; null: of none. */
+  sparedStream: string | null;
+  refuseAppends: number;
+  /** Live events after which a subscriber is dropped as too slow; null: never. */
+  tooSlowAfter: number | null;
+};
+
+export type Subscription = { drop(reason: Fault): void };
+
+export type ServerNode = {
+  readonly log: ServerLog;
+  readonly front: Front;
+  readonly armed: ArmedFaults;
+  /** Open subscriptions. */
+  readonly subscriptions: Set<Subscription>;
+  /** null: let in. */
+  admit(call: ServerSurfaceCall): Fault | null;
+  /** Resolves when the node gets to the call; false: the connection is gone, and the call with it. */
+  turn(call: ServerSurfaceCall): Promise<boolean>;
+};
+
+export function serverNode(log: ServerLog, front: Front, credentials: Credentials | undefined): ServerNode {
+  const armed: ArmedFaults = {
+    slowMs: 0,
+    loseAnswers: 0,
+    sparedStream: null,
+    refuseAppends: 0,
+    tooSlowAfter: null,
+  };
+  const expected = credentials && `Basic ${btoa(`${credentials.username}:${credentials.password}`)}`;
+  return {
+    log,
+    front,
+    armed,
+    subscriptions: new Set(),
+    admit(call) {
+      const given = call.metadata.get('authorization')[0];
+      if (expected === undefined || given === expected) return null;
+      if (given !== undefined) return fault(status.UNAUTHENTICATED, 'Unauthenticated');
+      return fault(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
+    },
+    async turn(call) {
+      if (armed.slowMs > 0) await sleep(armed.slowMs);
+      return front.isOpen(call.getPeer());
+    },
   };
 }

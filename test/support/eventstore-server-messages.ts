@@ -1,6 +1,5 @@
 // What the test server says on the wire, in the client's own generated messages.
 import shared from '@eventstore/db-client/generated/shared_pb.js';
-import statuses from '@eventstore/db-client/generated/status_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { Metadata, status } from '@grpc/grpc-js';
 import type { AppendOutcome, Expected, StoredEvent } from './eventstore-server-log.ts';
@@ -69,49 +68,6 @@ export function appendResponse(
         'maximum-append-size': String(MAX_APPEND_BYTES),
       });
   }
-}
-
-/** The answer of `BatchAppend`, without its correlation id. */
-export function batchAppendResponse(answer: AppendAnswer, stream: string, expected: Expected) {
-  const response = new streams.BatchAppendResp().setStreamIdentifier(identifier(stream));
-  switch (answer.kind) {
-    case 'stored':
-    case 'repeated': {
-      const success = new streams.BatchAppendResp.Success().setCurrentRevision(answer.revision.toString());
-      if (answer.position === null) success.setNoPosition(new shared.Empty());
-      else success.setPosition(position(new shared.AllStreamPosition(), answer.position));
-      return response.setSuccess(success);
-    }
-    case 'wrong_version': {
-      const wrong = new shared.WrongExpectedVersion();
-      if (answer.actual === null) wrong.setCurrentNoStream(new shared.Empty());
-      else wrong.setCurrentStreamRevision(answer.actual.toString());
-      if (expected === 'any') wrong.setExpectedAny(new shared.Empty());
-      else if (expected === 'stream_exists') wrong.setExpectedStreamExists(new shared.Empty());
-      else if (expected === 'no_stream') wrong.setExpectedNoStream(new shared.Empty());
-      else wrong.setExpectedStreamPosition(expected.toString());
-      return response.setError(rpcStatus(6, 'WrongExpectedVersion', wrong.serializeBinary()));
-    }
-    case 'deleted': {
-      const deleted = new shared.StreamDeleted().setStreamIdentifier(identifier(stream));
-      return response.setError(rpcStatus(5, 'StreamDeleted', deleted.serializeBinary()));
-    }
-    case 'timeout':
-      return response.setError(rpcStatus(4, 'Timeout', new shared.Timeout().serializeBinary()));
-    case 'too_large': {
-      const exceeded = new shared.MaximumAppendSizeExceeded().setMaxappendsize(MAX_APPEND_BYTES);
-      return response.setError(rpcStatus(3, 'MaximumAppendSizeExceeded', exceeded.serializeBinary()));
-    }
-  }
-}
-
-/** A google.rpc.Status with one of EventStoreDB's messages as its details. */
-function rpcStatus(code: number, name: string, details: Uint8Array) {
-  // Field 3, empty: the client's package has no other way to an instance of google.protobuf.Any.
-  const status = statuses.Status.deserializeBinary(new Uint8Array([0x1a, 0]));
-  status.setCode(code).setMessage(name);
-  status.getDetails()?.pack(details, `event_store.client.${name}`);
-  return status;
 }
 
 export function readEvent(event: StoredEvent) {

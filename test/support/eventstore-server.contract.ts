@@ -2,17 +2,19 @@
 // EventStoreDB 23.10.6. Stream names, ids and types are fresh, so that a server may be shared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
+import { type EventStoreDBClient, eventTypeFilter, jsonEvent, streamNameFilter } from '@eventstore/db-client';
 import {
   type ClientTest,
   events,
   fresh,
   inAll,
+  listen,
   rejected,
   stored,
+  subscribe,
   withClient,
 } from './eventstore-server-client.ts';
-import { describeSubscriptions } from './eventstore-server-subscriptions.contract.ts';
+import { waitFor } from './service.ts';
 
 export type NamedServer = {
   readonly name: string;
@@ -20,6 +22,9 @@ export type NamedServer = {
   /** A connection string. */
   url(): Promise<string>;
 };
+
+/** With credentials the client sends an append as a call of its own, as the relay does; without, in its batch. */
+const UNARY = { credentials: { username: 'admin', password: 'changeit' } };
 
 export function describeEventStoreServer({ name, needs, url }: NamedServer): void {
   const asks = (title: string, body: ClientTest) =>
@@ -34,71 +39,64 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     });
   });
 
-  for (const [call, options] of [
-    ['BatchAppend', {}],
-    // The client takes the older call where credentials come with the append.
-    ['Append', { credentials: { username: 'admin', password: 'changeit' } }],
-  ] as const) {
-    asks(
-      `${call} answers the last event's revision and position, which the events then have`,
-      async (client) => {
-        const stream = fresh('job');
-        const first = await client.appendToStream(stream, events(3), {
-          expectedRevision: 'no_stream',
-          ...options,
-        });
-        const second = await client.appendToStream(stream, events(1), { expectedRevision: 2n, ...options });
-        const read = await stored(client, stream);
-        assert.deepEqual(
-          read.map(({ revision }) => revision),
-          [0n, 1n, 2n, 3n],
-        );
-        assert.equal(first.nextExpectedRevision, 2n);
-        assert.deepEqual(first.position, read[2]?.position);
-        assert.equal(second.nextExpectedRevision, 3n);
-        assert.deepEqual(second.position, read[3]?.position);
-        const commits = read.map(({ position }) => position?.commit ?? 0n);
-        assert.ok(
-          commits.every((commit, at) => at === 0 || commit > (commits[at - 1] ?? 0n) + 50n),
-          String(commits),
-        );
-        assert.ok(read.every(({ position }) => position?.commit === position?.prepare));
-      },
-    );
-
-    asks(`${call} says no with the stream's revision`, async (client) => {
+  asks(
+    "an append returns the last event's revision and position, which the events then have",
+    async (client) => {
       const stream = fresh('job');
-      const append = (expectedRevision: bigint | 'any' | 'no_stream' | 'stream_exists') =>
-        client.appendToStream(stream, events(1), { expectedRevision, ...options });
-      await rejected(append(0n), {
-        type: 'wrong-expected-version',
-        expectedVersion: 0n,
-        actualVersion: 'no_stream',
+      const first = await client.appendToStream(stream, events(3), {
+        expectedRevision: 'no_stream',
+        ...UNARY,
       });
-      await rejected(append('stream_exists'), {
-        expectedVersion: 'stream_exists',
-        actualVersion: 'no_stream',
-      });
-      await append('no_stream');
-      await append('stream_exists');
-      await append('any');
-      await rejected(append('no_stream'), {
-        expectedVersion: 'no_stream',
-        actualVersion: 2n,
-        streamName: stream,
-      });
-      await rejected(append(1n), { type: 'wrong-expected-version', expectedVersion: 1n, actualVersion: 2n });
-      await rejected(append(7n), { type: 'wrong-expected-version', expectedVersion: 7n, actualVersion: 2n });
-      assert.equal((await stored(client, stream)).length, 3);
-    });
+      const second = await client.appendToStream(stream, events(1), { expectedRevision: 2n, ...UNARY });
+      const read = await stored(client, stream);
+      assert.deepEqual(
+        read.map(({ revision }) => revision),
+        [0n, 1n, 2n, 3n],
+      );
+      assert.equal(first.nextExpectedRevision, 2n);
+      assert.deepEqual(first.position, read[2]?.position);
+      assert.equal(second.nextExpectedRevision, 3n);
+      assert.deepEqual(second.position, read[3]?.position);
+      const commits = read.map(({ position }) => position?.commit ?? 0n);
+      assert.ok(
+        commits.every((commit, at) => at === 0 || commit > (commits[at - 1] ?? 0n) + 50n),
+        String(commits),
+      );
+      assert.ok(read.every(({ position }) => position?.commit === position?.prepare));
+    },
+  );
 
-    asks(`${call} of over a megabyte is refused`, async (client) => {
-      const large = jsonEvent({ type: 'Large', data: { text: 'x'.repeat(1_100_000) } });
-      const refused = client.appendToStream(fresh('job'), [large], options);
-      await rejected(refused, { type: 'maximum-append-size-exceeded', maxAppendSize: 1_048_576 });
+  asks("a wrong expectation is refused with the stream's revision", async (client) => {
+    const stream = fresh('job');
+    const append = (expectedRevision: bigint | 'any' | 'no_stream' | 'stream_exists') =>
+      client.appendToStream(stream, events(1), { expectedRevision, ...UNARY });
+    await rejected(append(0n), {
+      type: 'wrong-expected-version',
+      expectedVersion: 0n,
+      actualVersion: 'no_stream',
     });
-  }
+    await rejected(append('stream_exists'), {
+      expectedVersion: 'stream_exists',
+      actualVersion: 'no_stream',
+    });
+    await append('no_stream');
+    await append('stream_exists');
+    await append('any');
+    await rejected(append('no_stream'), {
+      expectedVersion: 'no_stream',
+      actualVersion: 2n,
+      streamName: stream,
+    });
+    await rejected(append(1n), { type: 'wrong-expected-version', expectedVersion: 1n, actualVersion: 2n });
+    await rejected(append(7n), { type: 'wrong-expected-version', expectedVersion: 7n, actualVersion: 2n });
+    assert.equal((await stored(client, stream)).length, 3);
+  });
 
+  asks('an append of over a megabyte is refused', async (client) => {
+    const large = jsonEvent({ type: 'Large', data: { text: 'x'.repeat(1_100_000) } });
+    const refused = client.appendToStream(fresh('job'), [large], UNARY);
+    await rejected(refused, { type: 'maximum-append-size-exceeded', maxAppendSize: 1_048_576 });
+  });
   asks(
     'the same ids at the same expectation are answered as the first time, whole or from the front',
     async (client) => {
@@ -209,4 +207,76 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     await rejected(stored(client, stream), { type: 'stream-deleted' });
     await rejected(client.appendToStream(stream, events(1)), { type: 'stream-deleted' });
   });
+}
+
+// The part of the questions to a server that is about subscriptions.
+function describeSubscriptions(asks: (title: string, body: ClientTest) => void): void {
+  asks('a subscription goes on behind its position, says when it caught up, then follows', async (client) => {
+    const stream = fresh('job');
+    const { position } = await client.appendToStream(stream, events(1));
+    assert.ok(position);
+    await client.appendToStream(stream, events(40));
+    const heard = subscribe(client, { fromPosition: position });
+    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+    const mine = () => heard.words.filter((word) => word.startsWith(stream));
+    assert.equal(heard.words[0], 'confirmation');
+    assert.deepEqual(
+      mine(),
+      [...Array(40).keys()].map((at) => `${stream} ${at + 1}`),
+    );
+    await client.appendToStream(stream, events(2));
+    await waitFor('the live events', () => mine().length === 42);
+    assert.ok(heard.words.indexOf(`${stream} 41`) > heard.words.indexOf('caughtUp'));
+    await heard.end();
+  });
+
+  asks('a filtered subscription passes over others, and tells how far it looked', async (client) => {
+    const [stream, type] = [fresh('job'), fresh('Type')];
+    const { position } = await client.appendToStream(stream, events(1));
+    assert.ok(position);
+    await client.appendToStream(stream, [...events(50), ...events(1, type), ...events(30)]);
+    const filter = eventTypeFilter({ prefixes: [type] });
+    const heard = subscribe(client, { fromPosition: position, filter });
+    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+    assert.deepEqual(
+      heard.words.filter((word) => word.startsWith('job')),
+      [`${stream} 51`],
+    );
+    const before = heard.words.slice(1, heard.words.indexOf(`${stream} 51`));
+    assert.ok(before.length > 0 && before.every((word) => word === 'checkpoint'), String(before));
+    const live = await client.appendToStream(stream, events(1));
+    // Others may write at the same time: a checkpoint comes after 32 events of anyone.
+    await client.appendToStream(stream, events(63));
+    const reached = () => (heard.checkpoints.at(-1) ?? 0n) >= (live.position?.commit ?? 0n);
+    await waitFor('a live checkpoint at or after the first live event', reached);
+    await client.appendToStream(stream, events(1, type));
+    await waitFor('the live event', () => heard.words.includes(`${stream} 146`));
+    await heard.end();
+    const byName = subscribe(client, { filter: streamNameFilter({ regex: `^${stream}$` }) });
+    await waitFor(
+      'the stream by its name',
+      () => byName.words.filter((word) => word.startsWith('job')).length === 147,
+    );
+    await byName.end();
+  });
+
+  asks(
+    'a subscription to one stream waits for it, goes on behind its revision, and follows',
+    async (client) => {
+      const stream = fresh('job');
+      const waiting = listen(client.subscribeToStream(stream));
+      await waitFor('the confirmation', () => waiting.words.includes('confirmation'));
+      await client.appendToStream(stream, events(2));
+      await waitFor('the stream', () => waiting.words.length === 4);
+      assert.deepEqual(waiting.words, ['confirmation', `${stream} 0`, `${stream} 1`, 'caughtUp']);
+      await waiting.end();
+      const behind = listen(client.subscribeToStream(stream, { fromRevision: 0n }));
+      await waitFor('it to catch up', () => behind.words.includes('caughtUp'));
+      await client.appendToStream(stream, events(1));
+      await waitFor('the live event', () => behind.words.length === 4);
+      assert.deepEqual(behind.words, ['confirmation', `${stream} 1`, 'caughtUp', `${stream} 2`]);
+      await client.tombstoneStream(stream);
+      await waitFor('the end', () => behind.words.at(-1) === 'error stream-deleted');
+    },
+  );
 }

@@ -11,14 +11,18 @@ import features from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js'
 import featureMessages from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import streams from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
-import { appendCall, batchAppendCall, deleteCall, tombstoneCall } from './eventstore-server-append.ts';
-import { startFront } from './eventstore-server-front.ts';
-import { withoutGoaway } from './eventstore-server-goaway.ts';
+import {
+  appendCall,
+  type Credentials,
+  deleteCall,
+  type ServerNode,
+  serverNode,
+  tombstoneCall,
+} from './eventstore-server-append.ts';
 import { type ServerLog, type StoredEvent, serverLog } from './eventstore-server-log.ts';
 import { consumerTooSlow } from './eventstore-server-messages.ts';
-import { type Credentials, type ServerNode, serverNode } from './eventstore-server-node.ts';
+import { startFront, startTlsEnd, withoutGoaway } from './eventstore-server-network.ts';
 import { readCall } from './eventstore-server-read.ts';
-import { startTlsEnd } from './eventstore-server-tls.ts';
 import type { TestCa } from './test-ca.ts';
 
 export type EventStoreServerOptions = {
@@ -171,7 +175,6 @@ function serve(grpc: Server, node: ServerNode, host: string): void {
   grpc.addService(streams.StreamsService, {
     read: readCall(node),
     append: appendCall(node),
-    batchAppend: batchAppendCall(node),
     delete: deleteCall(node),
     tombstone: tombstoneCall(node),
   });
@@ -192,7 +195,6 @@ function supportedMethods() {
     append: [],
     delete: [],
     tombstone: [],
-    batchappend: ['deadline_duration'],
   };
   const supported = new featureMessages.SupportedMethods().setEventStoreServerVersion('23.10.6');
   for (const [name, list] of Object.entries(features)) {

@@ -28,7 +28,7 @@ export function scriptedResolver(steps: Trace = []): ScriptedResolver {
 }
 
 type QuotaCall = {
-  readonly how: 'look' | 'take';
+  readonly how: 'look' | 'take' | 'give back';
   readonly rule: QuotaRule;
   readonly key: string;
 };
@@ -84,6 +84,10 @@ export function scriptedQuota(steps: Trace = []): ScriptedQuota {
     },
     async look(rule, key) {
       return stateAfter(rule, (counts.get(note('look', rule, key)) ?? 0) + 1);
+    },
+    async giveBack(rule, key, units = 1) {
+      const id = note('give back', rule, key);
+      counts.set(id, (counts.get(id) ?? 0) - units);
     },
   };
 }

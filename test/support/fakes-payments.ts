@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { identityText } from '#src/domain/payment/events.ts';
 import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
-import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
+import type { Authorization, Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';
 import { paymentReserved } from './given-events.ts';
 
@@ -40,7 +40,7 @@ export function otherPayment(digit = '4', changes: Partial<PresentedPayment> = {
 const hashOf = (facts: Parameters<typeof identityText>[0]): string =>
   createHash('sha256').update(identityText(facts)).digest('hex');
 
-type Scripted<T> = T | ((payment: PresentedPayment) => T | Promise<T>);
+type Scripted<T, P = PresentedPayment> = T | ((payment: P) => T | Promise<T>);
 
 export type ScriptedPayments = Payments & {
   readonly calls: { judge: number; verify: number; settle: number; lookUp: number };
@@ -53,7 +53,7 @@ export type ScriptedPayments = Payments & {
   scriptNew(...answers: readonly ReturnType<Payments['judgeNew']>[]): void;
   scriptVerify(...answers: readonly Scripted<Verified>[]): void;
   scriptSettle(...answers: readonly Scripted<SettleAnswer>[]): void;
-  scriptLookUp(...answers: readonly Scripted<ChainFinding>[]): void;
+  scriptLookUp(...answers: readonly Scripted<ChainFinding, Authorization>[]): void;
 };
 
 /** Settles once, then says that the nonce is used. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
@@ -64,7 +64,7 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
   const judged: ReturnType<Payments['judgeNew']>[] = [];
   const verifies: Scripted<Verified>[] = [];
   const settles: Scripted<SettleAnswer>[] = [];
-  const lookUps: Scripted<ChainFinding>[] = [];
+  const lookUps: Scripted<ChainFinding, Authorization>[] = [];
   const move = ({ nonce }: PresentedPayment) => {
     if (ledger.has(nonce)) throw new Error('the money moved twice');
     const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;

@@ -259,6 +259,7 @@ export function countingQuota(limit = Number.MAX_SAFE_INTEGER) {
       return state(taken.get(name) ?? 0);
     },
     look: async (rule, key) => state((taken.get(`${rule.name} ${key}`) ?? 0) + 1),
+    giveBack: async () => undefined,
   };
   return { ...quota, taken };
 }

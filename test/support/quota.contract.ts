@@ -57,6 +57,16 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       assert.equal((await quota.take(rule, key)).allowed, false);
     });
 
+    test('units given back can be taken again; a window never has more than its limit', needs, async () => {
+      const key = newKey();
+      await quota.giveBack(rule, key);
+      await quota.take(rule, key, 3);
+      await quota.giveBack(rule, key);
+      assert.deepEqual(outcome(await quota.take(rule, key)), { allowed: true, limit: 3, remaining: 0 });
+      await quota.giveBack(rule, key, 7);
+      assert.equal((await quota.look(rule, key)).remaining, 2);
+    });
+
     test('keys, names and windows are counted apart', needs, async () => {
       const key = newKey();
       const once = { name: 'once', windowMs: 60_000, maxRequests: 1 };

@@ -7,8 +7,11 @@ import { leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
 import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
-import { openReceiptLog } from '#src/usecases/transparency/receipt-log.ts';
-import { checkpoints, type ShowTree, type StandingTree } from '#src/usecases/transparency/sign-checkpoint.ts';
+import {
+  openCheckpoints,
+  type ProjectedTree,
+  type ShowTree,
+} from '#src/usecases/transparency/checkpoints.ts';
 import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { given } from './fakes-world.ts';
@@ -32,7 +35,7 @@ export async function receipt({ log }: Pick<Deployment, 'log'>, n = log.events.l
 }
 
 /** The rows of the first events. */
-export async function rowsOf(events: readonly RecordedEvent[]): Promise<StandingTree> {
+export async function rowsOf(events: readonly RecordedEvent[]): Promise<ProjectedTree> {
   const tiles = new Map<string, Uint8Array>();
   let tree = EMPTY_TREE;
   for (const recorded of events) {
@@ -60,12 +63,32 @@ export type Options = {
   readonly checkpointKeep?: CheckpointKeep | null;
 };
 
+export type MemoryKeep = CheckpointKeep & { note: string | null; writes: number; broken: boolean };
+
+/** The file of one machine. */
+export function keepOf(note: string | null = null): MemoryKeep {
+  return {
+    place: 'the place',
+    note,
+    writes: 0,
+    broken: false,
+    async read() {
+      return this.note;
+    },
+    async write(next) {
+      if (this.broken) throw new Error('no room');
+      this.note = next;
+      this.writes++;
+    },
+  };
+}
+
 let processes = 0;
 
 /** A process that has begun or found the log; its rows tell all events until told otherwise. */
 export async function keeper(common: Deployment, options: Options = {}) {
   const { host = 'relay.example', key = common.key, keys = [common.key], log = common.log } = options;
-  const { checkpointKeep = null } = options;
+  const { checkpointKeep = keepOf() } = options;
   const clock = manualClock();
   const logger = collectingLogger();
   const ending = new AbortController();
@@ -79,15 +102,13 @@ export async function keeper(common: Deployment, options: Options = {}) {
   };
   const checkpointKeys = async () => keys.map(({ record }) => record);
   const kept = { checkpointKeep, checkpointKeys, primitives };
-  const receiptLog = await openReceiptLog({ ...journal, ...kept, checkpointSigner });
-  await receiptLog.begin(host);
-  const signing = checkpoints({ ...journal, receiptLog, checkpointSigner, directory, primitives });
-  const rows = { told: Number.POSITIVE_INFINITY, changed: (tree: StandingTree) => tree };
+  const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory });
+  await checkpoints.begin(host);
+  const rows = { told: Number.POSITIVE_INFINITY, changed: (tree: ProjectedTree) => tree };
   const show: ShowTree = async (work) =>
     work(rows.changed(await rowsOf(common.log.events.slice(0, rows.told))));
   return {
-    receiptLog,
-    signing,
+    checkpoints,
     /** `told`: how many events the rows tell. */
     rows,
     held,
@@ -95,7 +116,7 @@ export async function keeper(common: Deployment, options: Options = {}) {
     clock,
     logger,
     ending,
-    look: (sign = true) => signing.look(show, sign),
+    look: (sign = true) => checkpoints.look(show, sign),
     show,
   };
 }

@@ -1,19 +1,17 @@
 // Quotas as several processes have them: each with a pool of its own over one PostgreSQL, and what it told its operator.
-import { postgresQuota } from '#src/adapters/quota/postgres.ts';
-import type { Db } from '#src/adapters/quota/shared-windows.ts';
+import { type Db, type PostgresQuotaOptions, postgresQuota } from '#src/adapters/quota/postgres.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import type { Quota } from '#src/ports/quota.ts';
 
 export type SharedQuota = Quota & {
-  /** Warnings, in order. */
+  /** What it logged, in order. */
   readonly told: readonly string[];
   readonly open: () => Promise<Db>;
   end(): Promise<void>;
 };
 
-export type Patience = { readonly limitMs?: number; readonly retryMs?: number };
+export type Patience = Pick<PostgresQuotaOptions, 'limitMs' | 'retryMs' | 'sweepMs'>;
 
 /** So much that only a test that hangs meets it. */
 const PATIENT: Patience = { limitMs: 30_000 };
@@ -37,9 +35,8 @@ export async function quotaOver(open: () => Promise<Db>, patience: Patience): Pr
   const quota = await postgresQuota({
     open,
     keyedHash: hmacKeyedHash(new Uint8Array(32).fill(7)),
-    clock: systemClock(),
     logger: {
-      info: (message) => told.push(`info: ${message}`),
+      info: (message) => told.push(message),
       warn: (message) => told.push(message),
       error: (message) => told.push(`error: ${message}`),
     },

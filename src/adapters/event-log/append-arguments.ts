@@ -1,8 +1,8 @@
-// What every event log adapter asks of an append before it reaches any store. A breach is the caller's fault, not a
-// state of the log: it throws RangeError or TypeError, nothing is stored, and a repeat would throw again.
+// Checks of an append's arguments, shared by the event log adapters. A violation is the caller's fault, not a state of
+// the log: it throws RangeError or TypeError, nothing is stored, and a repeat throws again.
 import type { ExpectedRevision, NewEvent } from '../../ports/event-log.ts';
 
-/** An event whose data and metadata are JSON text already, so that later changes by the caller are not seen. */
+/** An event whose data and metadata are JSON text already, so that later changes by the caller have no effect. */
 export type CheckedEvent = {
   readonly id: string;
   readonly type: string;
@@ -13,9 +13,9 @@ export type CheckedEvent = {
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Refuses: no events (there would be no position to answer), the same id twice in one call (a repeat could not be
- * told from it), ids that are not lower-case UUIDs (EventStoreDB stores 16 bytes and gives lower case back), a
- * negative revision, an empty stream or type, and with a TypeError what JSON cannot hold (bigint, cycles).
+ * Refuses: no events (there would be no position to return), the same id twice in one call (a repeat could not be
+ * distinguished from it), ids that are not lower-case UUIDs (EventStoreDB stores 16 bytes and returns lower case), a
+ * negative revision, an empty stream or type, and with a TypeError values that JSON cannot represent (bigint, cycles).
  */
 export function checkedAppend(
   stream: string,

@@ -1,10 +1,10 @@
-// The newest checkpoint in a file beside the embedded log: who puts an older log in its place leaves this one there.
+// The newest checkpoint in a file: restoring an older event log does not replace it.
 import { randomUUID } from 'node:crypto';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { CheckpointKeep } from '../../ports/checkpoint-keep.ts';
+import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 
-/** Checkpoints are public: anybody may read it. */
+/** Checkpoints are public. */
 const MODE = 0o644;
 
 export function checkpointFile(path: string): CheckpointKeep {
@@ -20,6 +20,7 @@ export function checkpointFile(path: string): CheckpointKeep {
     },
     async write(note) {
       const beside = `${path}.${randomUUID()}.new`;
+      await mkdir(dirname(path), { recursive: true });
       try {
         await flushed(beside, 'wx', (file) => file.writeFile(note));
         await rename(beside, path);

@@ -1,4 +1,4 @@
-// What is known of one attempt while it runs, and the report that it makes of it.
+// The state of one attempt while it runs, and its report.
 import { createHash } from 'node:crypto';
 import type { ErrorCategory, Phase, Sent } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
@@ -16,8 +16,8 @@ export class AttemptFailed extends Error {
 export type Attempt = {
   phase: Phase;
   /**
-   * `no` until the request is handed to the connection; `maybe` from then on, because what the kernel and the
-   * network did with it is unknown; `yes` once a well-formed response head came, an interim one (1xx) included.
+   * `no` until the request is handed to the connection; `maybe` from then on, because what the kernel and the network
+   * did with it is unknown; `yes` once a well-formed response head has arrived, an interim one (1xx) included.
    */
   sent: Sent;
   status: number | null;
@@ -26,7 +26,7 @@ export type Attempt = {
   exempted: boolean;
   address: string | null;
   leafSha256: string | null;
-  /** Set once a response head came. */
+  /** Set once a response head has arrived. */
   response: { body: Buffer[]; bytes: number; truncated: boolean } | null;
   retryAfterMs: number | null;
   abort: boolean;

@@ -1,25 +1,31 @@
 // TCP and TLS to one checked address. Nothing of the request is sent before the peer is proven.
-import { connect as connectTcp } from 'node:net';
-import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls';
+import { X509Certificate } from 'node:crypto';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import {
+  connect as connectTls,
+  createSecureContext,
+  getCACertificates,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls';
 import { sameAddress } from '#src/domain/destination/addresses.ts';
 import type { Dial } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { describeAddress } from './addresses.ts';
 import { type Attempt, AttemptFailed, type Stopwatch, sha256 } from './attempt.ts';
-import type { Deadline } from './deadline.ts';
-import { tcpStream } from './tcp-stream.ts';
 
 export type Connection = {
   readonly socket: TLSSocket;
   /** Resolves when the peer is proven; rejects with `AttemptFailed`. */
   readonly ready: Promise<void>;
-  /** The caller's to call, whatever comes. */
+  /** The caller calls it in every case. */
   destroy(): void;
 };
 
 /**
- * A connection to `dial.address` whose certificate is good for the target's name (RFC 9525), or for its address
- * where it has no name.
+ * A connection to `dial.address` whose certificate is valid for the target's name (RFC 9525), or for its address if it
+ * has no name.
  */
 export function openConnection(
   target: Target,
@@ -27,7 +33,6 @@ export function openConnection(
   secureContext: SecureContext,
   attempt: Attempt,
   watch: Stopwatch,
-  deadline: Deadline,
 ): Connection {
   attempt.phase = 'connect';
   attempt.address = dial.address.text;
@@ -36,22 +41,21 @@ export function openConnection(
   tcp.setNoDelay(true);
   const socket = connectTls({
     socket: tcpStream(tcp),
-    // The name that the certificate must be good for, where there is no servername.
+    // The name that the certificate must be valid for if there is no servername.
     host,
     ...(target.literal ? {} : { servername: target.hostname }),
     secureContext,
-    // Said outright: NODE_TLS_REJECT_UNAUTHORIZED=0 switches the default off.
+    // Explicit: NODE_TLS_REJECT_UNAUTHORIZED=0 switches the default off.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
   });
   const ready = new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => reject(new AttemptFailed(categoryOf(error, attempt), error));
-    // Stay for the sockets' lives: an error after the answer is nobody's business, but must not be uncaught.
+    // They stay for the sockets' lives: an error after the response has no effect, but must not be uncaught.
     for (const part of [tcp, socket]) {
       part.on('error', fail);
       part.once('close', () => fail(null));
     }
-    deadline.onExpired(() => reject(new AttemptFailed('timeout')));
     tcp.once('connect', () => {
       attempt.timings.connectMs = watch.lap();
       attempt.phase = 'tls';
@@ -77,10 +81,62 @@ export function openConnection(
   };
 }
 
-/** Codes of a connection that was lost; in the TLS phase everything else is the handshake's own failure. */
+/** Codes of a lost connection; in the TLS phase every other error is a failure of the handshake. */
 const LOST = ['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENETUNREACH', 'EHOSTUNREACH'];
 
 function categoryOf(error: unknown, attempt: Attempt): 'connect_error' | 'tls_error' {
   const code = error instanceof Error && 'code' in error ? String(error.code) : null;
   return attempt.phase === 'connect' || code === null || LOST.includes(code) ? 'connect_error' : 'tls_error';
+}
+
+/**
+ * A TCP connection as a plain stream, for TLS on top of it. Over a socket of its own Bun's TLS client shares a queue for
+ * handshakes: five per turn of the event loop, the newest first. Measured at 64 calls at once: 4 % of 1,500 calls timed
+ * out after 3 s, 25 % of 1,000 at 200 at once, with 500 targets that hang beside them or without; over a stream none,
+ * for about 0.1 ms of CPU per call (1.1 instead of 1.0 ms). Ends with the socket, and destroys it when destroyed.
+ */
+function tcpStream(socket: Socket): Duplex {
+  const stream = new Duplex({
+    read() {
+      socket.resume();
+    },
+    write(chunk, encoding, done) {
+      socket.write(chunk, encoding, done);
+    },
+    final(done) {
+      socket.end(done);
+    },
+    destroy(error, done) {
+      socket.destroy();
+      done(error);
+    },
+  });
+  socket.on('data', (chunk) => {
+    if (!stream.push(chunk)) socket.pause();
+  });
+  socket.once('end', () => stream.push(null));
+  socket.once('close', () => stream.destroy());
+  return stream;
+}
+
+/**
+ * The TLS context of all calls, created once. The minimum of TLS 1.2 must be set here, because Bun ignores it next to a
+ * context. `extraPem`: the content of EGRESS_CA_FILE, or null: then the runtime's own store is used, because Deno reads a
+ * list of roots again for each connection (10 ms and 1 MB). Throws if `extraPem` contains no certificate or a broken one.
+ */
+export function outboundTlsContext(extraPem: string | null): SecureContext {
+  const roots = extraPem === null ? {} : { ca: rootsWith(extraPem) };
+  return createSecureContext({ ...roots, minVersion: 'TLSv1.2' });
+}
+
+/** The runtime's default roots (an explicit list replaces them), then those of `extraPem`. */
+export function rootsWith(extraPem: string): string[] {
+  return [...getCACertificates('default'), ...readCertificates(extraPem)];
+}
+
+/** Every certificate of a PEM file, each as a separate PEM text. */
+export function readCertificates(pem: string): string[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (blocks.length === 0) throw new Error('no PEM certificate found');
+  return blocks.map((block) => new X509Certificate(block).toString());
 }

@@ -1,23 +1,24 @@
-// DNS over the network by the runtime's own Resolver. Which answers may be dialled is target policy's.
+// DNS over the network by the runtime's own Resolver. The destination policy decides which addresses may be dialled.
 import { Resolver as RuntimeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { withTimeout } from '#src/lib/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Resolution, Resolver } from '../../ports/resolver.ts';
 
 export type DnsOptions = {
   /** `ip` or `ip:port`; null: the system's. */
   readonly servers: readonly string[] | null;
-  /** Look-ups at the same time; one more is `busy` at once. */
+  /** Look-ups at the same time; another one is `busy` at once. */
   readonly maxInFlight: number;
 };
 
-/** A lost packet is asked again after this long; the deadline is the caller's, so there are tries enough. */
+/** A lost packet is sent again after this time; the caller sets the time limit, so there are tries enough. */
 const PACKET = { timeout: 1500, tries: 8 };
 
 /**
- * Nothing is remembered: each call asks. An answer of one kind counts only beside a whole answer of the other
- * kind, so that half an answer never passes for all addresses of a name.
- * Under Deno the runtime itself reads the hosts file first, and names SERVFAIL like a name that does not exist.
+ * Without a cache: each call queries. An answer of one kind counts only together with a complete answer of the other
+ * kind, so that half an answer is never taken for all addresses of a name.
+ * Deno itself reads the hosts file first, and reports SERVFAIL like a name that does not exist.
  */
 export function dnsResolver({ servers, maxInFlight }: DnsOptions): Resolver {
   let inFlight = 0;
@@ -37,30 +38,19 @@ export function dnsResolver({ servers, maxInFlight }: DnsOptions): Resolver {
 
 type Kind = { readonly addresses: readonly string[] } | { readonly failed: string };
 
-async function lookUp(
-  name: string,
-  timeoutMs: number,
-  servers: readonly string[] | null,
-): Promise<Resolution> {
+/** A resolver for each look-up can be cancelled alone and follows changes of the system's servers; it costs 20 µs. */
+function lookUp(name: string, timeoutMs: number, servers: readonly string[] | null): Promise<Resolution> {
   const resolver = new RuntimeResolver(PACKET);
   if (servers !== null) resolver.setServers(servers);
-  let expire: (kind: Kind) => void = () => undefined;
-  const expired = new Promise<Kind>((resolve) => {
-    expire = resolve;
-  });
-  const timer = setTimeout(() => {
-    expire({ failed: 'ECANCELLED' });
-    resolver.cancel();
-  }, timeoutMs);
   // A final dot: no search domain is ever tried.
-  const ask = (kind: Promise<string[]>) => Promise.race([expired, settled(kind)]);
-  try {
-    return combine(
-      await Promise.all([ask(resolver.resolve4(`${name}.`)), ask(resolver.resolve6(`${name}.`))]),
-    );
-  } finally {
-    clearTimeout(timer);
-  }
+  const kinds = [settled(resolver.resolve4(`${name}.`)), settled(resolver.resolve6(`${name}.`))];
+  return withTimeout(Promise.all(kinds), timeoutMs, () => new Error('no answer in time')).then(
+    combine,
+    () => {
+      resolver.cancel();
+      return { outcome: 'failed', timedOut: true };
+    },
+  );
 }
 
 async function settled(answer: Promise<string[]>): Promise<Kind> {
@@ -89,16 +79,16 @@ function combine(kinds: readonly Kind[]): Resolution {
 }
 
 export type MissOptions = {
-  /** Whether this name with these addresses may be called: if not, it is a miss too, told apart by nothing. */
+  /** Whether this name with these addresses may be called: if not, it is an equal miss. */
   readonly isCallable: (name: string, addresses: readonly string[]) => boolean;
   readonly keepMs?: number;
   readonly maxNames?: number;
 };
 
 /**
- * For checks before an attempt: keeps misses for `keepMs`, and nothing else, so that a flood of checks on one bad name
- * asks once, and so that a name with a non-public address answers no later than one without any. An attempt must ask
- * each time and takes the resolver itself.
+ * For checks before an attempt: caches misses for `keepMs`, and nothing else, so that many checks of one bad name query
+ * once, and so that a name with a non-public address answers no later than one without any. An attempt must query each
+ * time and takes the resolver itself.
  */
 export function rememberingMisses(
   resolver: Resolver,

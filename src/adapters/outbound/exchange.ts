@@ -1,4 +1,4 @@
-// One HTTP/1.1 request and its answer on a proven connection: read up to the cap, never decompressed.
+// One HTTP/1.1 request and its response on a proven connection: read up to the limit, never decompressed.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { TLSSocket } from 'node:tls';
@@ -6,37 +6,34 @@ import { retryAfterMs } from '../../domain/job/retry-after.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
 import { type Attempt, AttemptFailed, type Stopwatch } from './attempt.ts';
-import type { Deadline } from './deadline.ts';
 
-/** Resolves when the answer is complete or reached the cap; rejects with `AttemptFailed`. */
+/** Resolves when the response is complete or has reached the limit; rejects with `AttemptFailed`. */
 export function exchange(
   request: OutboundRequest,
   socket: TLSSocket,
   attempt: Attempt,
   watch: Stopwatch,
-  deadline: Deadline,
   now: () => number,
 ): Promise<void> {
   attempt.phase = 'request';
   return new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => reject(failureOf(error));
-    deadline.onExpired(() => reject(new AttemptFailed('timeout')));
     const call = httpsRequest(callOptions(request, socket));
     call.once('finish', () => {
       if (attempt.phase === 'request') attempt.phase = 'headers';
     });
     call.on('information', () => headArrived(attempt, watch));
-    call.once('upgrade', (answer) => {
+    call.once('upgrade', (response) => {
       headArrived(attempt, watch);
-      attempt.status = answer.statusCode ?? null;
+      attempt.status = response.statusCode ?? null;
       reject(new AttemptFailed('protocol_error'));
     });
-    call.once('response', (answer) => {
-      readHead(answer, attempt, now());
+    call.once('response', (response) => {
+      readHead(response, attempt, now());
       headArrived(attempt, watch);
-      readBody(answer, attempt, resolve, fail);
-      // Bytes after a complete answer are an error of the connection, no longer of the answer.
-      call.on('error', (error) => answer.complete || fail(error));
+      readBody(response, attempt, resolve, fail);
+      // Bytes after a complete response are an error of the connection, no longer of the response.
+      call.on('error', (error) => response.complete || fail(error));
     });
     call.on('error', (error) => attempt.response ?? fail(error));
     call.once('close', () => attempt.response ?? fail(null));
@@ -50,7 +47,7 @@ function send(call: ClientRequest, body: Uint8Array | null): void {
   else call.end(body);
 }
 
-/** Host, Content-Length and Connection are ours; `agent` stays unset: with `agent: false` the socket is ignored. */
+/** Host, Content-Length and Connection are set here; `agent` stays unset: `agent: false` ignores the socket. */
 function callOptions({ target, method, headers, body }: OutboundRequest, socket: TLSSocket) {
   const lines: Record<string, string> = Object.create(null);
   lines.host = target.origin.slice('https://'.length);
@@ -73,39 +70,39 @@ function headArrived(attempt: Attempt, watch: Stopwatch): void {
   attempt.timings.ttfbMs ??= watch.lap();
 }
 
-function readHead(answer: IncomingMessage, attempt: Attempt, nowMs: number): void {
+function readHead(response: IncomingMessage, attempt: Attempt, nowMs: number): void {
   attempt.phase = 'body';
-  attempt.status = answer.statusCode ?? null;
+  attempt.status = response.statusCode ?? null;
   attempt.response = { body: [], bytes: 0, truncated: false };
-  attempt.retryAfterMs = retryAfterMs(answer.headers['retry-after'] ?? null, nowMs);
-  const delivery = String(answer.headers['webhook-delivery'] ?? '');
+  attempt.retryAfterMs = retryAfterMs(response.headers['retry-after'] ?? null, nowMs);
+  const delivery = String(response.headers['webhook-delivery'] ?? '');
   attempt.abort = attempt.status === 410 || delivery.trim().toLowerCase() === 'abort-message';
 }
 
 function readBody(
-  answer: IncomingMessage,
+  response: IncomingMessage,
   attempt: Attempt,
   done: () => void,
   fail: (error: unknown) => void,
 ): void {
-  const response = attempt.response;
-  if (response === null) return;
-  answer.on('data', (chunk: Buffer) => {
-    const room = LIMITS.responseBodyBytes.max - response.bytes;
+  const read = attempt.response;
+  if (read === null) return;
+  response.on('data', (chunk: Buffer) => {
+    const room = LIMITS.responseBodyBytes.max - read.bytes;
     const kept = chunk.subarray(0, room);
-    if (kept.length > 0) response.body.push(kept);
-    response.bytes += kept.length;
+    if (kept.length > 0) read.body.push(kept);
+    read.bytes += kept.length;
     if (chunk.length <= room) return;
-    response.truncated = true;
+    read.truncated = true;
     done();
-    answer.destroy();
+    response.destroy();
   });
-  answer.once('end', () => (answer.complete ? done() : fail(null)));
-  answer.on('error', fail);
-  answer.once('close', () => (answer.complete ? done() : fail(null)));
+  response.once('end', () => (response.complete ? done() : fail(null)));
+  response.on('error', fail);
+  response.once('close', () => (response.complete ? done() : fail(null)));
 }
 
-/** The parser's errors are the target's protocol; all others say that the connection ended too early. */
+/** The parser's errors are protocol errors; all others mean that the connection ended too early. */
 function failureOf(error: unknown): AttemptFailed {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return new AttemptFailed('tls_error', error);

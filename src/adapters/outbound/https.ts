@@ -1,8 +1,8 @@
 // The pinned HTTPS call: one look-up, one checked address, one connection, one request, one report.
-// It leaves to others which addresses are good (`judge`) and what a report means for the job.
 import type { SecureContext } from 'node:tls';
 import type { Dial } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
+import { withTimeout } from '#src/lib/time.ts';
 import type { ErrorCategory } from '../../domain/event-fields.ts';
 import { categoryOfStatus } from '../../domain/job/retry.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -17,15 +17,14 @@ import {
   startStopwatch,
 } from './attempt.ts';
 import { type Connection, openConnection } from './connection.ts';
-import { startDeadline } from './deadline.ts';
 import { exchange } from './exchange.ts';
 
 export type OutboundParts = {
-  /** Asks each time: never one that remembers. */
+  /** Queries DNS each time: never one with a cache. */
   readonly resolver: Resolver;
-  /** The verdict on text, name, port and the mode's lists, before any look-up: a job may be older than the rules. */
+  /** The policy on text, name, port and the mode's lists, before any look-up: a job may be older than the rules. */
   readonly permits: (target: Target) => boolean;
-  /** The address to dial among all that a name has, or null where one of them may not be dialled. */
+  /** The address to dial among all of a name, or null if one of them may not be dialled. */
   readonly judge: (target: Target, addresses: readonly string[]) => Dial | null;
   readonly secureContext: SecureContext;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -42,28 +41,37 @@ export function httpsOutbound(parts: OutboundParts): Outbound {
   };
 }
 
-/** null: a complete 2xx answer. */
+/** null: a complete 2xx response. One time limit covers look-up, connection, handshake, headers and body. */
 async function run(
   parts: OutboundParts,
   request: OutboundRequest,
   attempt: Attempt,
   watch: Stopwatch,
 ): Promise<ErrorCategory | null> {
-  const deadline = startDeadline(request.timeoutMs);
   let connection: Connection | null = null;
-  try {
+  let over = false;
+  const assertTimeLeft = () => {
+    if (over) throw new AttemptFailed('timeout');
+  };
+  const steps = async () => {
     const dial = await findAddress(parts, request, attempt, watch);
-    connection = openConnection(request.target, dial, parts.secureContext, attempt, watch, deadline);
+    assertTimeLeft();
+    connection = openConnection(request.target, dial, parts.secureContext, attempt, watch);
     await connection.ready;
-    await exchange(request, connection.socket, attempt, watch, deadline, parts.clock.now);
+    assertTimeLeft();
+    await exchange(request, connection.socket, attempt, watch, parts.clock.now);
+  };
+  try {
+    await withTimeout(steps(), request.timeoutMs, () => new AttemptFailed('timeout'));
     return categoryOfStatus(attempt.status ?? 0);
   } catch (error) {
     if (error instanceof AttemptFailed) return error.category;
-    // A fault of ours: while nothing was sent it says nothing of the target.
+    // A fault of this service: while nothing was sent it has nothing to do with the target.
     return attempt.sent === 'no' ? 'not_executed' : 'protocol_error';
   } finally {
-    deadline.stop();
-    connection?.destroy();
+    over = true;
+    // Assigned inside `steps`.
+    (connection as Connection | null)?.destroy();
   }
 }
 

@@ -1,27 +1,20 @@
-// An authorization to move money (EIP-3009) and its signature: one spelling, its identity, and who signed it.
-// Whether it is what we ask for, and whether it is good on the chain, others judge.
+// A payment header: decoded, of our network and asset, its EIP-3009 authorization in one spelling, its signer recovered.
+// No network call.
 import { createHash } from 'node:crypto';
-import { z } from '@x402/core/schemas';
-import { authorizationTypes } from '@x402/evm';
-import { recoverTypedDataAddress } from 'viem';
+import { PaymentPayloadV1Schema, PaymentPayloadV2Schema, z } from '@x402/core/schemas';
+import { recover } from 'tiny-secp256k1';
+import { keccak256 } from 'viem';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { fromUtf8 } from '#src/domain/encoding.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { identityText } from '#src/domain/payment/events.ts';
-import { lowerHex, type Terms } from './terms.ts';
+import { type Refused, refused } from '#src/domain/refusal.ts';
+import type { ReadHeader } from '#src/ports/payment-protocol.ts';
+import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
+import { type Hex, lowerHex, type Terms } from './requirements.ts';
 
-export type Hex = `0x${string}`;
-
-export type Authorization = {
-  readonly from: Hex;
-  readonly to: Hex;
-  readonly value: string;
-  readonly validAfter: string;
-  readonly validBefore: string;
-  readonly nonce: Hex;
-};
-
-/** All in lower case; numbers decimal, without sign or leading zero: one authorization has one spelling. */
-export type Signed = { readonly authorization: Authorization; readonly signature: Hex };
-
+const PAYMENT_HEADERS = { v2: 'PAYMENT-SIGNATURE', v1: 'X-PAYMENT' } as const;
+const HEADER_MAX_CHARS = 16 * 1024;
 /** Longer than any contract wallet's, ERC-6492 wrapping included. */
 const SIGNATURE_MAX_BYTES = 4096;
 
@@ -29,8 +22,11 @@ const hex = (form: RegExp) => z.string().regex(form).transform(lowerHex);
 const Address = hex(/^0x[0-9a-f]{40}$/i);
 const Decimal = z.string().regex(/^(0|[1-9]\d{0,77})$/);
 
-/** Unknown members are dropped: what is handed on is rebuilt from these. */
-export const SignedForm = z.object({
+/**
+ * All in lower case; numbers decimal, without sign or leading zero: one authorization has one spelling. Unknown members
+ * are dropped: what is sent to the facilitator is rebuilt from these.
+ */
+const SignedForm = z.object({
   authorization: z.object({
     from: Address,
     to: Address,
@@ -45,52 +41,199 @@ export const SignedForm = z.object({
     .regex(/^0x([0-9a-f]{2})+$/i)
     .transform((text) => usualV(lowerHex(text))),
 });
+type Signed = z.infer<typeof SignedForm>;
 
-/** The payment's identity, whatever header carried it. */
-export function identityOf({ network, asset }: Terms, { from: payer, nonce }: Authorization): string {
-  return sha256Hex(identityText({ network, asset, payer, nonce }));
+/** What verify and settle need beside the facts. `resourceUrl`: what the payer states it pays for; not signed. */
+export type Carried = { readonly signed: Signed; readonly resourceUrl: string | null };
+
+export const carriedOf = (payment: PresentedPayment): Carried => payment.carried as Carried;
+
+type Refusal = Refused<'payment_required'>;
+type Decoded = { readonly x402Version: 1 | 2; readonly carried: Carried };
+
+const no = (reason: string, message: string): Refusal =>
+  refused('payment_required', message, { details: { reason } });
+
+export function isPresented(header: ReadHeader): boolean {
+  return header(PAYMENT_HEADERS.v2) !== null || header(PAYMENT_HEADERS.v1) !== null;
 }
 
-export function payloadHashOf({ authorization, signature }: Signed): string {
-  return sha256Hex(canonicalJson({ authorization, signature }));
+/**
+ * Refuses what cannot be a payment of this relay, known or new. Another network or asset is another domain of signatures,
+ * so a payment that was accepted before X402_NETWORK or X402_ASSET changed is refused too. Version 2 takes precedence if
+ * a request has both. Never throws.
+ */
+export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment | Refusal {
+  const v2 = header(PAYMENT_HEADERS.v2);
+  const text = v2 ?? header(PAYMENT_HEADERS.v1);
+  if (text === null) return no('payment_required', 'this call is paid: no payment header came with it');
+  const json = parseHeader(text);
+  if (json === null) return no('invalid_payment_header', 'the payment header is no base64 of JSON');
+  const decoded = v2 === null ? readV1(terms, json.value) : readV2(terms, json.value);
+  if ('refused' in decoded) return decoded;
+  const { carried, x402Version } = decoded;
+  const { authorization, signature } = carried.signed;
+  const byKey = isKeySignature(signature);
+  if (byKey && recoverSigner(terms, carried.signed) !== authorization.from) {
+    return no('invalid_signature', 'the signature is not by the key of the authorization’s sender');
+  }
+  const { network, asset } = terms;
+  const { from: payer, nonce } = authorization;
+  return {
+    hash: sha256Hex(identityText({ network, asset, payer, nonce })),
+    scheme: terms.requirements.scheme,
+    network,
+    asset,
+    amount: authorization.value,
+    payTo: authorization.to,
+    payer,
+    signer: byKey ? 'recovered' : 'contract',
+    nonce,
+    validBefore: authorization.validBefore,
+    payloadHash: sha256Hex(canonicalJson({ authorization, signature })),
+    x402Version,
+    carried,
+  };
 }
 
-/** A signature that a key alone can have made; any other is a contract wallet's to judge. */
-export const isKeySignature = (signature: Hex): boolean => signature.length === 2 + 2 * 65;
-
-/** The address whose key signed for our asset; null where none can have. Never throws. */
-export async function recoverSigner(terms: Terms, signed: Signed): Promise<Hex | null> {
-  const { authorization, signature } = signed;
-  if (!hasLowS(signature)) return null;
+/** Base64 as the stock clients write it, with or without padding; the URL alphabet is accepted too. */
+function parseHeader(text: string): { readonly value: unknown } | null {
+  const trimmed = text.trim();
+  if (trimmed.length > HEADER_MAX_CHARS || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(trimmed)) return null;
+  const json = fromUtf8(Buffer.from(trimmed, 'base64'));
+  if (json === null) return null;
   try {
-    const address = await recoverTypedDataAddress({
-      domain: { ...terms.domain, chainId: terms.chainId, verifyingContract: terms.asset },
-      types: authorizationTypes,
-      primaryType: 'TransferWithAuthorization',
-      message: {
-        ...authorization,
-        value: BigInt(authorization.value),
-        validAfter: BigInt(authorization.validAfter),
-        validBefore: BigInt(authorization.validBefore),
-      },
-      signature,
-    });
-    return lowerHex(address);
+    return { value: JSON.parse(json) };
   } catch {
-    // no point of the curve, a strange recovery id, a number over 256 bits
     return null;
   }
 }
 
-/** Some wallets write the recovery id as 0 or 1; the asset's contract knows 27 and 28 only. */
+function readV2(terms: Terms, value: unknown): Decoded | Refusal {
+  const form = PaymentPayloadV2Schema.safeParse(value);
+  if (!form.success) return no('invalid_payment_header', 'the payment header is no x402 version 2 payment');
+  const { accepted, payload, resource } = form.data;
+  const { requirements } = terms;
+  if (accepted.scheme !== requirements.scheme) return no('unsupported_scheme', 'the scheme must be "exact"');
+  if (accepted.network !== terms.network) return no('network_mismatch', `the network is ${terms.network}`);
+  if (accepted.asset.toLowerCase() !== terms.asset) {
+    return no('asset_mismatch', `the asset is ${requirements.asset}`);
+  }
+  const signed = readSigned(payload);
+  if ('refused' in signed) return signed;
+  const { authorization } = signed;
+  if (accepted.payTo.toLowerCase() !== authorization.to) {
+    return no('recipient_mismatch', 'the authorization pays another recipient than was accepted');
+  }
+  if (accepted.amount !== authorization.value) {
+    return no('amount_mismatch', 'the authorization is of another amount than was accepted');
+  }
+  return { x402Version: 2, carried: { signed, resourceUrl: resource?.url ?? null } };
+}
+
+function readV1(terms: Terms, value: unknown): Decoded | Refusal {
+  const form = PaymentPayloadV1Schema.safeParse(value);
+  if (!form.success) return no('invalid_payment_header', 'the payment header is no x402 version 1 payment');
+  const { scheme, network, payload } = form.data;
+  if (scheme !== terms.requirements.scheme) return no('unsupported_scheme', 'the scheme must be "exact"');
+  if (network !== terms.networkV1) {
+    return no('network_mismatch', `the network is ${terms.networkV1 ?? `${terms.network}, version 2 only`}`);
+  }
+  const signed = readSigned(payload);
+  if ('refused' in signed) return signed;
+  return { x402Version: 1, carried: { signed, resourceUrl: null } };
+}
+
+function readSigned(payload: Record<string, unknown>): Signed | Refusal {
+  if ('permit2Authorization' in payload) {
+    return no('unsupported_payload_type', 'only transfers with authorization (EIP-3009) are taken');
+  }
+  const form = SignedForm.safeParse(payload);
+  if (!form.success) return no('invalid_payload', 'the payload is no signed authorization (EIP-3009)');
+  return form.data;
+}
+
+/** 65 bytes: made by a private key alone. Any other signature is verified by a contract wallet. */
+const isKeySignature = (signature: Hex): boolean => signature.length === 2 + 2 * 65;
+
+/** Some wallets write the recovery id as 0 or 1; the asset's contract accepts 27 and 28 only. */
 function usualV(signature: Hex): Hex {
   if (!isKeySignature(signature)) return signature;
   const v = signature.slice(-2);
   return v === '00' || v === '01' ? `${signature.slice(0, -2) as Hex}${v === '00' ? '1b' : '1c'}` : signature;
 }
 
-/** Half of secp256k1's order: the asset refuses a larger s (EIP-2), of which each signature has a twin. */
+/** Half of secp256k1's order: the asset rejects a larger s (EIP-2), of which each signature has a twin. */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
-const hasLowS = (signature: Hex): boolean => BigInt(`0x${signature.slice(66, 130)}`) <= HALF_ORDER;
+
+/** The address whose key signed for our asset; null if none can have. libsecp256k1 is twice as fast as JavaScript. */
+function recoverSigner(terms: Terms, { authorization, signature }: Signed): Hex | null {
+  const digest = transferDigest(terms, authorization);
+  const s = BigInt(`0x${signature.slice(66, 130)}`);
+  const recoveryId = { '1b': 0, '1c': 1 }[signature.slice(130)];
+  if (digest === null || s > HALF_ORDER || (recoveryId !== 0 && recoveryId !== 1)) return null;
+  try {
+    const publicKey = recover(bytesOf(digest), bytesOf(signature.slice(0, 130)), recoveryId, false);
+    return publicKey && `0x${keccak256(publicKey.slice(1)).slice(-40)}`;
+  } catch {
+    // r or s is not a number below the order, or r is the x of no point.
+    return null;
+  }
+}
+
+const TRANSFER_TYPE = keccak256(
+  Buffer.from(
+    'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
+  ),
+).slice(2);
+
+/** What is signed (EIP-712); null if a number has more than 256 bits. */
+function transferDigest({ domainSeparator }: Terms, message: Signed['authorization']): Hex | null {
+  const { from, to, value, validAfter, validBefore, nonce } = message;
+  const numbers = [value, validAfter, validBefore].map((decimal) => BigInt(decimal).toString(16));
+  if (numbers.some((number) => number.length > 64)) return null;
+  const words = [from.slice(2), to.slice(2), ...numbers, nonce.slice(2)].map((word) =>
+    word.padStart(64, '0'),
+  );
+  const struct = keccak256(bytesOf(`0x${TRANSFER_TYPE}${words.join('')}`));
+  return keccak256(bytesOf(`0x1901${domainSeparator.slice(2)}${struct.slice(2)}`));
+}
+
+const bytesOf = (text: string): Uint8Array => Buffer.from(text.slice(2), 'hex');
 
 const sha256Hex = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
+
+const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeconds;
+
+/** Whether a new payment pays what we ask, to whom we ask, and is valid now; null: it is. Not judged for known ones. */
+export function judgesOf(terms: Terms): Pick<Payments, 'judgeTerms' | 'judgeNew'> {
+  const judgeTerms = ({ payTo, amount }: PresentedPayment): Refusal | null => {
+    if (payTo !== terms.payTo) {
+      return no('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
+    }
+    if (amount !== terms.amount) {
+      return no('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
+    }
+    return null;
+  };
+  return {
+    judgeTerms,
+    judgeNew: (payment, nowMs) => judgeTerms(payment) ?? judgeTimeWindow(payment, nowMs),
+  };
+}
+
+function judgeTimeWindow(payment: PresentedPayment, nowMs: number): Refusal | null {
+  const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
+  const now = Math.floor(nowMs / 1000);
+  if (Number(validBefore) <= now + SHORTEST_SECONDS) {
+    return no('authorization_expired', 'the authorization is over, or too near its end to be settled');
+  }
+  if (Number(validBefore) > now + LONGEST_SECONDS) {
+    return no(
+      'authorization_too_far_ahead',
+      `the authorization must end within ${LONGEST_SECONDS} seconds: sign a shorter one`,
+    );
+  }
+  if (Number(validAfter) > now) return no('authorization_not_yet_valid', 'the authorization begins later');
+  return null;
+}

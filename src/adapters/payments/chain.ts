@@ -1,17 +1,24 @@
-// What the chain says of an authorization: unused, paid to us, cancelled, or spent on someone else.
-// It only reads. What follows for a payment, the domain decides.
-import { createPublicClient, http, type PublicClient } from 'viem';
+// What the chain records about an authorization: unused, paid to us, cancelled, or spent elsewhere. Read only.
+import {
+  createPublicClient,
+  decodeEventLog,
+  encodeEventTopics,
+  type Hex,
+  http,
+  type LogTopic,
+  numberToHex,
+  type PublicClient,
+} from 'viem';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { PresentedPayment } from '#src/ports/payments.ts';
-import { findEnd, transferAfter } from './chain-search.ts';
-import type { Terms } from './terms.ts';
+import type { Authorization } from '#src/ports/payments.ts';
+import { lowerHex, type Terms } from './requirements.ts';
 
 export type Chain = {
   /** Bounded in time, never throws. */
-  lookUp(payment: PresentedPayment): Promise<ChainFinding>;
-  /** Whether the configured chain is the one we are paid on; null where it does not say. Never throws. */
+  lookUp(payment: Authorization): Promise<ChainFinding>;
+  /** Whether the configured node serves the chain we are paid on; null if it does not answer. Never throws. */
   isOurs(): Promise<boolean | null>;
 };
 
@@ -32,7 +39,7 @@ const AUTHORIZATION_STATE = [
   },
 ] as const;
 
-/** Why a look-up gave nothing: a word for the log. Messages of the library name the URL, which may hold a key. */
+/** `code`: for our log. The library's messages contain the URL, which may contain a secret. */
 class NoAnswer extends Error {
   readonly code: string;
   constructor(code: string) {
@@ -52,7 +59,7 @@ export function chainBy(deps: {
     transport: http(rpcUrl, { timeout: CALL_MS, retryCount: 1, retryDelay: 100 }),
   });
 
-  async function look(payment: PresentedPayment, goesOn: () => boolean): Promise<ChainFinding> {
+  async function look(payment: Authorization, goesOn: () => boolean): Promise<ChainFinding> {
     const [chainId, latest] = await Promise.all([
       client.getChainId(),
       client.getBlock({ blockTag: 'latest' }),
@@ -66,7 +73,7 @@ export function chainBy(deps: {
       blockNumber: latest.number,
     });
     if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
-    return whatEndedIt(client, { terms, payment, latest, goesOn });
+    return findingOf(client, { terms, payment, latest, goesOn });
   }
 
   return {
@@ -98,12 +105,12 @@ export function chainBy(deps: {
 
 type Ended = {
   readonly terms: Terms;
-  readonly payment: PresentedPayment;
+  readonly payment: Authorization;
   readonly latest: { readonly number: bigint; readonly timestamp: bigint };
   readonly goesOn: () => boolean;
 };
 
-async function whatEndedIt(client: PublicClient, ended: Ended): Promise<ChainFinding> {
+async function findingOf(client: PublicClient, ended: Ended): Promise<ChainFinding> {
   const { terms, payment, latest, goesOn } = ended;
   const { payer, nonce, validBefore, payTo, amount } = payment;
   const search = { asset: terms.asset, payer, nonce, validBefore, latest, goesOn };
@@ -117,3 +124,144 @@ async function whatEndedIt(client: PublicClient, ended: Ended): Promise<ChainFin
 }
 
 const codeOf = (error: unknown): string => (error instanceof NoAnswer ? error.code : 'rpc_failed');
+
+type Block = { readonly number: bigint; readonly timestamp: bigint };
+
+type Search = {
+  readonly asset: Hex;
+  readonly payer: string;
+  readonly nonce: string;
+  /** Unix seconds, decimal. */
+  readonly validBefore: string;
+  readonly latest: Block;
+  /** false: the time limit is reached. */
+  readonly goesOn: () => boolean;
+};
+
+type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
+
+type Transfer = { readonly to: string; readonly value: bigint };
+
+/** An authorization is used before its end, and was made at most this long before it. */
+const LIFE_SECONDS = 900n;
+const RANGE_BLOCKS = 2000n;
+/** A cancellation may come at any time after. */
+const MAX_RANGES = 60;
+
+const parameters = [
+  { name: 'authorizer', type: 'address', indexed: true },
+  { name: 'nonce', type: 'bytes32', indexed: true },
+] as const;
+const USED = { type: 'event', name: 'AuthorizationUsed', inputs: parameters } as const;
+const CANCELLED = { type: 'event', name: 'AuthorizationCanceled', inputs: parameters } as const;
+const TRANSFER = {
+  type: 'event',
+  name: 'Transfer',
+  inputs: [
+    { name: 'from', type: 'address', indexed: true },
+    { name: 'to', type: 'address', indexed: true },
+    { name: 'value', type: 'uint256', indexed: false },
+  ],
+} as const;
+
+/**
+ * The log that ended the authorization; null if none is in the searched blocks. The block is unknown: its time is searched
+ * first, then small ranges, since public nodes answer for few blocks at once. Throws what the node's client throws.
+ */
+async function findEnd(client: PublicClient, search: Search): Promise<End | null> {
+  const { latest, goesOn } = search;
+  let from = await blockBefore(client, BigInt(search.validBefore) - LIFE_SECONDS, latest);
+  for (let range = 0; range < MAX_RANGES && from <= latest.number && goesOn(); range++) {
+    const last = from + RANGE_BLOCKS - 1n;
+    const to = last < latest.number ? last : latest.number;
+    const end = await endIn(client, search, from, to);
+    if (end !== null) return end;
+    from = to + 1n;
+  }
+  return null;
+}
+
+type WireLog = { readonly address: string; readonly topics: readonly string[] };
+
+/** Topics of an end's log: the event, the payer, the nonce. */
+function topicsOf({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) {
+  const args = { authorizer: payer as Hex, nonce: nonce as Hex };
+  return {
+    used: encodeEventTopics({ abi: [USED], args }),
+    cancelled: encodeEventTopics({ abi: [CANCELLED], args }),
+  };
+}
+
+/** Checked although the node filtered: some nodes filter loosely, and this decides whether we were paid. */
+const isLog = (log: WireLog, asset: Hex, topics: readonly unknown[]): boolean =>
+  lowerHex(log.address) === asset &&
+  log.topics.length === topics.length &&
+  log.topics.every((topic, index) => lowerHex(topic) === topics[index]);
+
+async function endIn(client: PublicClient, search: Search, from: bigint, to: bigint): Promise<End | null> {
+  const { asset } = search;
+  const { used, cancelled } = topicsOf(search);
+  const logs = await client.request({
+    method: 'eth_getLogs',
+    params: [
+      {
+        address: asset,
+        topics: [[used[0], cancelled[0]], used[1], used[2]] as LogTopic[],
+        fromBlock: numberToHex(from),
+        toBlock: numberToHex(to),
+      },
+    ],
+  });
+  for (const log of logs) {
+    if (log.removed === true || log.transactionHash === null) continue;
+    const transaction = lowerHex(log.transactionHash);
+    if (isLog(log, asset, used)) return { kind: 'used', transaction };
+    if (isLog(log, asset, cancelled)) return { kind: 'cancelled', transaction };
+  }
+  return null;
+}
+
+/**
+ * The payer's transfer right after the use of the authorization in the same transaction: USDC writes the two logs in this
+ * order. null if the logs are otherwise, as a token of another build may order them: then the recipient is unknown.
+ */
+async function transferAfter(
+  client: PublicClient,
+  search: Pick<Search, 'asset' | 'payer' | 'nonce'>,
+  used: End,
+): Promise<Transfer | null> {
+  const { asset, payer } = search;
+  const { logs } = await client.getTransactionReceipt({ hash: used.transaction });
+  const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
+  const log = at < 0 ? undefined : logs[at + 1];
+  if (log === undefined || lowerHex(log.address) !== asset) return null;
+  try {
+    const { args } = decodeEventLog({ abi: [TRANSFER], data: log.data, topics: log.topics });
+    if (lowerHex(args.from) !== payer) return null;
+    return { to: lowerHex(args.to), value: args.value };
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * A block at or before `time` (Unix seconds), at most one range from it: back from the head in doubling steps, since
+ * nearly every look-up is about the last minutes, then by halves.
+ */
+async function blockBefore(client: PublicClient, time: bigint, latest: Block): Promise<bigint> {
+  const timeOf = async (blockNumber: bigint) => (await client.getBlock({ blockNumber })).timestamp;
+  let after = latest.number;
+  let step = 512n;
+  let before = after > step ? after - step : 0n;
+  while (before > 0n && (await timeOf(before)) > time) {
+    after = before;
+    step *= 2n;
+    before = before > step ? before - step : 0n;
+  }
+  while (after - before > RANGE_BLOCKS / 2n) {
+    const middle = (before + after) / 2n;
+    if ((await timeOf(middle)) > time) after = middle;
+    else before = middle;
+  }
+  return before;
+}

@@ -1,7 +1,7 @@
-// Payments in demo mode: nobody is asked for money, so nothing is ever presented, verified or settled.
+// Payments in demo mode: calls are free, so no payment is ever presented, verified or settled.
 import type { Payments } from '../../ports/payments.ts';
 
-/** The use case runs the same way as with payments; it only never gets a payment to hand to this adapter. */
+/** The use case is the same as with payments, and never has one to pass to this adapter. */
 export function demoPayments(): Payments {
   return {
     mode: 'demo',

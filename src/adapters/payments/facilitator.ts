@@ -1,35 +1,36 @@
-// The facilitator: is this payment good, and move the money. What its answers mean is decided here, conservatively:
-// only a complete and well-formed answer says yes or no, everything else leaves the matter open.
-
+// The facilitator: verifies a payment, moves the money, and reports which kinds of payment it supports. Its answers are
+// read conservatively: only a complete and well-formed one is a yes or a no, everything else leaves the matter open.
 import { z } from '@x402/core/schemas';
 import type { PaymentPayload } from '@x402/core/types';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
-import { codeOr, isNonceUsed, isOwnFailure, isTerminal } from './codes.ts';
-import type { Exchange, ExchangeAnswer } from './exchange.ts';
-import { carriedOf } from './present.ts';
-import type { Asked } from './requirements.ts';
-import { networkNameV1, requirementsOf } from './terms.ts';
+import { carriedOf } from './authorization.ts';
+import { type ExchangeAnswer, httpExchange, pooledExchange } from './exchange.ts';
+import { type Asked, networkNameV1, requirementsOf, type Terms } from './requirements.ts';
 
 export type FacilitatorDeps = {
   readonly asked: Asked;
-  readonly exchange: Exchange;
   /** Without a slash at its end. */
   readonly facilitatorUrl: string;
   readonly timeoutMs: number;
 };
 
 export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 'settle'> {
-  const { exchange, facilitatorUrl, timeoutMs, asked } = deps;
-  const ask = (operation: 'verify' | 'settle', payment: PresentedPayment) =>
-    exchange({ url: `${facilitatorUrl}/${operation}`, body: requestOf(asked, payment), timeoutMs });
+  const { facilitatorUrl, timeoutMs, asked } = deps;
+  const ask = (operation: 'verify' | 'settle', payment: PresentedPayment) => ({
+    url: `${facilitatorUrl}/${operation}`,
+    body: requestOf(asked, payment),
+    timeoutMs,
+  });
   return {
     async verify(payment) {
-      const answer = await ask('verify', payment);
+      const answer = await pooledExchange(ask('verify', payment));
       return 'code' in answer ? { outcome: 'unavailable' } : readVerify(answer, payment);
     },
     async settle(payment) {
-      const answer = await ask('settle', payment);
+      const answer = await httpExchange(ask('settle', payment));
       if ('code' in answer) return { outcome: 'unknown', cause: `facilitator_${answer.code}` };
       return readSettle(answer, payment);
     },
@@ -37,8 +38,8 @@ export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 's
 }
 
 /**
- * Always version 2, rebuilt from our own terms, whatever header brought it. Amount and payee are the authorization's: a
- * payment that was accepted before they changed is settled as it was accepted.
+ * Always version 2, rebuilt from our own terms, whatever header was sent. Amount and payee are the authorization's: a
+ * payment that was accepted before ours changed is settled as it was accepted.
  */
 function requestOf(asked: Asked, payment: PresentedPayment) {
   const { signed, resourceUrl } = carriedOf(payment);
@@ -50,7 +51,7 @@ function requestOf(asked: Asked, payment: PresentedPayment) {
     resource: required.resource,
     accepted: requirements,
     payload: { signature: signed.signature, authorization },
-    extensions: discovery.extension,
+    extensions: discovery,
   };
   return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
 }
@@ -67,8 +68,8 @@ const SettleForm = z.object({
 });
 
 /**
- * A facilitator may say no with 4xx. With 5xx it says that it failed: whatever JSON comes with it, the operation may
- * have gone on. The three others are said by what stands between us and it.
+ * A facilitator may answer no with 4xx. 5xx means that it failed, and the operation may have continued, whatever JSON is
+ * in the body. 408, 425 and 429 come from proxies in between.
  */
 const isComplete = ({ status }: ExchangeAnswer): boolean =>
   (status >= 200 && status < 300) || (status >= 400 && status < 500 && ![408, 425, 429].includes(status));
@@ -79,9 +80,9 @@ function readVerify(answer: ExchangeAnswer, payment: PresentedPayment): Verified
   const { isValid, invalidReason, payer } = form.data;
   if (!isValid) {
     const reason = codeOr(invalidReason, 'invalid');
-    return isOwnFailure(reason) ? { outcome: 'unavailable' } : { outcome: 'invalid', reason };
+    return OWN_FAILURE.has(reason) ? { outcome: 'unavailable' } : { outcome: 'invalid', reason };
   }
-  // a yes with an error's status, or about someone else, is no yes to this payment
+  // A yes with an error's status, or about another payer, is not a yes to this payment.
   if (answer.status >= 300 || differs(payer, payment.payer)) return { outcome: 'unavailable' };
   return { outcome: 'valid' };
 }
@@ -97,11 +98,11 @@ function readSettle(answer: ExchangeAnswer, payment: PresentedPayment): SettleAn
       : { outcome: 'unknown', cause: 'facilitator_answer_malformed' };
   }
   const code = codeOr(errorReason, 'settlement_failed');
-  if (isNonceUsed(code)) return { outcome: 'nonce_used' };
-  return isTerminal(code) ? { outcome: 'rejected', reason: code } : { outcome: 'unknown', cause: code };
+  if (code === NONCE_USED) return { outcome: 'nonce_used' };
+  return TERMINAL.has(code) ? { outcome: 'rejected', reason: code } : { outcome: 'unknown', cause: code };
 }
 
-/** A settlement of another payer, network or amount than ours is none of this payment. */
+/** A settlement of another payer, network or amount is not the settlement of this payment. */
 function readSettled(said: z.infer<typeof SettleForm>, payment: PresentedPayment): SettleAnswer {
   const { network, amount, payer } = payment;
   const sameNetwork = !differs(said.network, network) || said.network === networkNameV1(network);
@@ -115,6 +116,129 @@ function readSettled(said: z.infer<typeof SettleForm>, payment: PresentedPayment
     : { outcome: 'unknown', cause: 'facilitator_answer_malformed' };
 }
 
-/** What is not said does not differ. */
+/** A missing value does not differ. */
 const differs = (said: string | null | undefined, ours: string): boolean =>
   said !== null && said !== undefined && said !== '' && said.toLowerCase() !== ours;
+
+// Reason codes are matched exactly. Texts are never read: they contain values and signatures.
+
+/** Of version 2 facilitators (package @x402/evm); those of version 1 answer with free text. */
+const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
+
+/**
+ * Answers about the authorization itself, given before anything is sent to the chain: signature, recipient, value, time,
+ * balance, network and asset. What may follow a transaction (`…_transaction_failed`,
+ * `…_simulation_failed`, `…_transfer_event_mismatch`, `settlement_pending`, `invalid_transaction_state`,
+ * `duplicate_settlement`, `unexpected_settle_error`) or states nothing about the payment (`invalid_payload`,
+ * `invalid_x402_version`, …) is not among them.
+ */
+const TERMINAL: ReadonlySet<string> = new Set([
+  // @x402/evm, scheme exact
+  'invalid_exact_evm_scheme',
+  'invalid_exact_evm_network_mismatch',
+  'invalid_exact_evm_missing_eip712_domain',
+  'invalid_exact_evm_recipient_mismatch',
+  'invalid_exact_evm_signature',
+  'invalid_exact_evm_failed_to_parse_signature',
+  'invalid_exact_evm_payload_authorization_valid_before',
+  'invalid_exact_evm_payload_authorization_valid_after',
+  'invalid_exact_evm_authorization_value',
+  'invalid_exact_evm_payload_authorization_value_mismatch',
+  'invalid_exact_evm_token_name_mismatch',
+  'invalid_exact_evm_token_version_mismatch',
+  'invalid_exact_evm_eip3009_not_supported',
+  'invalid_exact_evm_insufficient_balance',
+  'asset_not_deployed_contract',
+  'eip6492_factory_not_allowed',
+  'unsupported_payload_type',
+  // x402, version 1
+  'insufficient_funds',
+  'invalid_exact_evm_payload_authorization_value',
+  'invalid_exact_evm_payload_signature',
+  'invalid_exact_evm_payload_recipient_mismatch',
+  'invalid_exact_evm_payload_undeployed_smart_wallet',
+  'invalid_network',
+  'invalid_scheme',
+  'unsupported_scheme',
+  'payment_expired',
+]);
+
+/**
+ * A verify that the facilitator could not finish: no statement about the payment. Package @x402/evm answers the first
+ * also if its node is unavailable, and if the asset rejects the transfer for a reason of its own.
+ */
+const OWN_FAILURE: ReadonlySet<string> = new Set([
+  'invalid_exact_evm_transaction_simulation_failed',
+  'asset_not_deployed_contract',
+  // x402, version 1
+  'unexpected_verify_error',
+]);
+
+/** The facilitator's code if it has a code's form and contains no part of a signature, otherwise `other`. */
+const codeOr = (code: unknown, other: string): string =>
+  typeof code === 'string' && /^[a-z0-9_]{1,80}$/.test(code) && !/[0-9a-f]{32}/.test(code) ? code : other;
+
+const HEALTH_TIMEOUT_MS = 2000;
+const HEALTH_CACHED_MS = 10_000;
+/** Beyond this, validity windows of payments are judged wrongly on one side. */
+const SKEW_MS = 5000;
+
+const Supported = z.object({
+  kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
+});
+
+/** Whether the facilitator answers and supports our kind of payment: one request at a time, cached for 10 s. Never throws. */
+export function facilitatorHealth(deps: {
+  readonly terms: Terms;
+  readonly facilitatorUrl: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): Payments['health'] {
+  const { terms, facilitatorUrl, clock, logger } = deps;
+  let known: { readonly ok: boolean; readonly atMs: number } | null = null;
+  let asking: Promise<{ readonly ok: boolean }> | null = null;
+  let skewLogged = false;
+
+  async function ask(): Promise<{ readonly ok: boolean }> {
+    const answer = await httpExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
+    if (!('code' in answer)) logSkew(answer);
+    const ok = !('code' in answer) && supports(terms, answer);
+    known = { ok, atMs: clock.monotonic() };
+    return { ok };
+  }
+
+  function logSkew({ dateMs }: ExchangeAnswer): void {
+    if (dateMs === null || skewLogged) return;
+    const skewMs = clock.now() - dateMs;
+    // The header has whole seconds.
+    if (Math.abs(skewMs) <= SKEW_MS + 1000) return;
+    skewLogged = true;
+    logger.warn(
+      'the facilitator’s clock differs from ours: payments may be judged expired or not yet valid',
+      {
+        skewSeconds: Math.round(skewMs / 1000),
+      },
+    );
+  }
+
+  return async () => {
+    if (known !== null && clock.monotonic() - known.atMs < HEALTH_CACHED_MS) return { ok: known.ok };
+    asking ??= ask().finally(() => {
+      asking = null;
+    });
+    return asking;
+  };
+}
+
+function supports(terms: Terms, answer: ExchangeAnswer): boolean {
+  const form = Supported.safeParse(answer.json);
+  if (answer.status !== 200 || !form.success) return false;
+  return form.data.kinds.some(
+    ({ x402Version, scheme, network }) =>
+      x402Version === 2 && scheme === terms.requirements.scheme && covers(network, terms.network),
+  );
+}
+
+/** Facilitators may list one network or all of a kind: `eip155:*`. */
+const covers = (said: string, network: string): boolean =>
+  said === network || said === `${network.slice(0, network.indexOf(':'))}:*`;

@@ -8,7 +8,7 @@ import {
   TransactionReceiptNotFoundError,
 } from 'viem';
 import type { FoundTransfer } from '#src/domain/payment/refund.ts';
-import { lowerHex } from './terms.ts';
+import { lowerHex } from './requirements.ts';
 
 const CALL_MS = 4000;
 

@@ -1,34 +1,199 @@
-// What is asked for of each paid route, made once: resource, requirements, what catalogues may publish.
-import type { PaymentRequired } from '@x402/core/types';
-import type { PaymentRequirements as PaymentRequirementsV1 } from 'x402/types';
+// What a paid call costs and how it can be paid, in both protocol versions. Built from the configuration alone, so that
+// the service answers 402 while facilitator and chain are unavailable.
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { convertToTokenAmount } from '@x402/core/utils';
+import { DEFAULT_ASSETS, type DefaultAssetInfo, findDefaultAsset } from '@x402/evm';
+import { bazaarResourceServerExtension, declareDiscoveryExtension } from '@x402/extensions/bazaar';
+import { domainSeparator } from 'viem';
+import {
+  ChainIdToNetwork,
+  PaymentRequirementsSchema,
+  type PaymentRequirements as PaymentRequirementsV1,
+} from 'x402/types';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { AskedFor } from '#src/domain/payment/requirements.ts';
-import { type Discovery, describeRoute } from './discovery.ts';
-import { acceptsV1, type PaidRoute, type PaidRoutes, resourceOf, type Terms } from './terms.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+
+export type X402Settings = {
+  readonly payTo: string;
+  readonly facilitatorUrl: string;
+  /** CAIP-2, `eip155:…`. */
+  readonly network: string;
+  /** US dollars, decimal, without a sign. */
+  readonly priceUsd: string;
+  /** Contract address; null: the network's USDC. */
+  readonly asset: string | null;
+  readonly rpcUrl: string | null;
+  readonly facilitatorTimeoutMs: number;
+};
+
+export type Hex = `0x${string}`;
+
+export type Terms = {
+  readonly network: `${string}:${string}`;
+  readonly chainId: number;
+  /** The network's name in version 1; null if it has none, and version 1 cannot pay. */
+  readonly networkV1: string | null;
+  /** Lower case, as everything that is compared. */
+  readonly asset: Hex;
+  readonly payTo: Hex;
+  /** Atomic units, decimal. */
+  readonly amount: string;
+  /** EIP-712 domain of the asset. */
+  readonly domain: { readonly name: string; readonly version: string };
+  readonly domainSeparator: Hex;
+  /** Version 2, with the addresses as configured. */
+  readonly requirements: PaymentRequirements;
+  /** false: the asset's EIP-712 domain and decimals are assumed. */
+  readonly assetIsKnown: boolean;
+};
+
+/** The settings describe no payment. `message`: what is wrong with the setting, as a predicate. */
+export class UnusableTerms extends Error {
+  readonly setting: 'network' | 'asset' | 'priceUsd';
+  constructor(setting: UnusableTerms['setting'], message: string) {
+    super(message);
+    this.name = 'UnusableTerms';
+    this.setting = setting;
+  }
+}
+
+const MAX_TIMEOUT_SECONDS = 120;
+const MIME_TYPE = 'application/json';
+/** Of an asset that the package does not know: the values of Circle's contracts. */
+const USDC = { name: 'USD Coin', version: '2', decimals: 6 };
+
+export const lowerHex = (text: string): Hex => text.toLowerCase() as Hex;
+
+/** Throws `UnusableTerms` if the network has no default asset and none is configured, or the price is not an amount. */
+export function paymentTerms(settings: X402Settings): Terms {
+  const network = settings.network as Terms['network'];
+  const known = knownAsset(settings, network);
+  // Other coins of a network's issuer mostly use the domain of its default coin.
+  const { name, version } = known ?? defaultAssetOf(network) ?? USDC;
+  const asset = settings.asset ?? known?.asset ?? '';
+  const amount = atomicUnits(settings.priceUsd, (known ?? USDC).decimals);
+  const domain = { name, version };
+  const chainId = Number(network.slice(network.indexOf(':') + 1));
+  const verifyingContract = lowerHex(asset);
+  return {
+    network,
+    chainId,
+    networkV1: networkNameV1(network),
+    asset: verifyingContract,
+    payTo: lowerHex(settings.payTo),
+    amount,
+    domain,
+    domainSeparator: domainSeparator({ domain: { ...domain, chainId, verifyingContract } }),
+    requirements: {
+      scheme: 'exact',
+      network,
+      amount,
+      asset,
+      payTo: settings.payTo,
+      maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+      // Settled before the call, since the call's effect cannot be undone.
+      extra: { ...domain, paymentFlow: 'upfront' },
+    },
+    assetIsKnown: known !== null,
+  };
+}
+
+/** Our requirements with the amount and payee that the payment has signed: a known payment may have accepted older ones. */
+export function requirementsOf(
+  { requirements, payTo }: Terms,
+  payment: Pick<PresentedPayment, 'amount' | 'payTo'>,
+): PaymentRequirements {
+  const spelling = payment.payTo === payTo ? requirements.payTo : payment.payTo;
+  return { ...requirements, amount: payment.amount, payTo: spelling };
+}
+
+/** The version 1 name of a CAIP-2 network; null if version 1 does not know it. */
+export function networkNameV1(network: string): string | null {
+  const chainId = /^eip155:(\d+)$/.exec(network)?.[1];
+  return (chainId === undefined ? undefined : ChainIdToNetwork[Number(chainId)]) ?? null;
+}
+
+/** null: configured, and unknown to the package. */
+function knownAsset({ asset }: X402Settings, network: Terms['network']): DefaultAssetInfo | null {
+  const known = asset === null ? defaultAssetOf(network) : (findDefaultAsset(asset, network) ?? null);
+  if (asset === null && known === null) {
+    throw new UnusableTerms('network', 'has no USDC that this service knows: set X402_ASSET');
+  }
+  if (known !== null && 'assetTransferMethod' in known) {
+    const setting = asset === null ? 'network' : 'asset';
+    throw new UnusableTerms(setting, `leads to ${known.symbol}, which takes no EIP-3009 authorizations`);
+  }
+  return known;
+}
+
+function defaultAssetOf(network: string): DefaultAssetInfo | null {
+  const [first] = (DEFAULT_ASSETS as Record<string, readonly DefaultAssetInfo[]>)[network] ?? [];
+  return first ?? null;
+}
+
+/** The package's conversion drops fractions of a unit. */
+function atomicUnits(priceUsd: string, decimals: number): string {
+  const places = /\.(\d*?)0*$/.exec(priceUsd)?.[1] ?? '';
+  const amount = convertToTokenAmount(priceUsd, decimals);
+  if (places.length > decimals || amount === '0') {
+    throw new UnusableTerms('priceUsd', `is no whole number of units of an asset with ${decimals} decimals`);
+  }
+  return amount;
+}
+
+/** A paid route as the challenge describes it. */
+export type PaidRoute = {
+  /** Begins with a slash. */
+  readonly path: string;
+  /** At most 450 characters. */
+  readonly description: string;
+  /** JSON Schema of the body, without references. */
+  readonly inputSchema: { readonly [name: string]: unknown };
+  readonly inputExample: { readonly [name: string]: unknown };
+  readonly outputExample: { readonly [name: string]: unknown };
+};
+
+export type PaidRoutes = Readonly<Record<Route, PaidRoute>>;
+
+const TAGS = ['webhook', 'relay', 'https', 'signed-receipt', 'agents'];
+/** Limit of the extension bazaar. */
+const DESCRIPTION_MAX = 450;
 
 export type AskedRoute = {
-  /** Version 2, without what changes from answer to answer: `error` and the signed offer. */
+  /** Version 2, without `error` and the signed offer, which change from answer to answer. */
   readonly required: PaymentRequired;
+  /** Empty if version 1 has no name for the network. */
   readonly acceptsV1: readonly PaymentRequirementsV1[];
-  readonly discovery: Discovery;
+  /** What catalogues may publish: `{bazaar: …}`. */
+  readonly discovery: Readonly<Record<string, unknown>>;
 };
 
 export type Asked = {
   readonly terms: Terms;
   readonly routes: Readonly<Record<Route, AskedRoute>>;
-  /** The route that a payer says it pays for; the plain one where it names none of ours. */
+  /** The route that a payer states it pays for; `execute/webhook` if it names none of ours. */
   routeOf(resourceUrl: string | null): AskedRoute;
 };
 
 export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): Asked {
+  const plainUrl = baseUrl.replace(/\/$/, '');
   const ask = (route: PaidRoute): AskedRoute => {
-    const resource = resourceOf(baseUrl, route, SERVICE.name);
-    const discovery = describeRoute(route);
+    const { description, path } = route;
+    if (description.length > DESCRIPTION_MAX) throw new RangeError('the description of a route is too long');
+    const resource = {
+      url: `${plainUrl}${path}`,
+      description,
+      mimeType: MIME_TYPE,
+      serviceName: SERVICE.name,
+      tags: TAGS,
+    };
+    const { discovery, outputSchemaV1 } = describeRoute(route);
     return {
       required: { x402Version: 2, resource, accepts: [terms.requirements] },
-      acceptsV1: acceptsV1(terms, resource, discovery.outputSchemaV1),
+      acceptsV1: acceptsV1(terms, resource, outputSchemaV1),
       discovery,
     };
   };
@@ -45,20 +210,63 @@ export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): As
   };
 }
 
-/** As documents tell it: plain JSON. */
+/** For documents: plain JSON. */
 export function askedFor({ routes }: Asked): Readonly<Record<Route, AskedFor>> {
-  const told = ({ required, discovery }: AskedRoute): AskedFor => {
-    const { resource, accepts, extensions } = JSON.parse(
-      JSON.stringify({
-        resource: required.resource.url,
-        accepts: required.accepts,
-        extensions: discovery.extension,
-      }),
-    ) as { resource: string; accepts: JsonObject[]; extensions: JsonObject };
-    return { resource, accepts, extensions };
-  };
+  const plain = ({ required, discovery }: AskedRoute): AskedFor =>
+    copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery });
   return {
-    'execute/webhook': told(routes['execute/webhook']),
-    'execute/guided-webhook': told(routes['execute/guided-webhook']),
+    'execute/webhook': plain(routes['execute/webhook']),
+    'execute/guided-webhook': plain(routes['execute/guided-webhook']),
+  };
+}
+
+/** Without what a schema library attaches to its schemas. */
+const copyJson = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T;
+
+/** The package parses the requirements with the schema of its own clients. */
+function acceptsV1(
+  { networkV1, requirements, domain }: Terms,
+  resource: { readonly url: string; readonly description: string },
+  outputSchema: JsonObject,
+): readonly PaymentRequirementsV1[] {
+  if (networkV1 === null) return [];
+  const { scheme, asset, payTo, amount } = requirements;
+  return [
+    PaymentRequirementsSchema.parse({
+      scheme,
+      network: networkV1,
+      maxAmountRequired: amount,
+      resource: resource.url,
+      description: resource.description,
+      mimeType: MIME_TYPE,
+      outputSchema,
+      payTo,
+      maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+      asset,
+      extra: { ...domain },
+    }),
+  ];
+}
+
+/** What a catalogue may publish: the extension bazaar in version 2, the requirement's outputSchema in version 1. */
+function describeRoute(route: PaidRoute): {
+  discovery: AskedRoute['discovery'];
+  outputSchemaV1: JsonObject;
+} {
+  const { inputSchema, inputExample, outputExample } =
+    copyJson<Record<'inputSchema' | 'inputExample' | 'outputExample', JsonObject>>(route);
+  const declared = declareDiscoveryExtension({
+    bodyType: 'json',
+    input: inputExample,
+    inputSchema,
+    output: { example: outputExample },
+  });
+  const method = { method: 'POST', adapter: { getPath: () => route.path } };
+  return {
+    discovery: { bazaar: bazaarResourceServerExtension.enrichDeclaration?.(declared.bazaar, method) },
+    outputSchemaV1: {
+      input: { type: 'http', method: 'POST', bodyType: 'json', bodyFields: inputSchema, discoverable: true },
+      output: outputExample,
+    },
   };
 }

@@ -1,24 +1,17 @@
-// Payments by x402, schemes exact on EVM chains, versions 1 and 2: the two ports, made of one configuration.
-// The order of the calls, what is stored and what a buyer is told are the use cases'.
-import type { Clock } from '../../ports/clock.ts';
-import type { Logger } from '../../ports/logger.ts';
-import type { PaymentProtocol } from '../../ports/payment-protocol.ts';
-import type { Payments } from '../../ports/payments.ts';
+// Payments by x402, scheme exact on EVM chains, versions 1 and 2: both ports, from one configuration.
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import type { Payments } from '#src/ports/payments.ts';
+import { isPresented, judgesOf, readPayment } from './authorization.ts';
 import { type Chain, chainBy } from './chain.ts';
-import { challenger } from './challenge.ts';
-import { httpExchange } from './exchange.ts';
-import { facilitator } from './facilitator.ts';
-import { facilitatorHealth } from './health.ts';
-import { type OfferKey, signedOffers } from './offers.ts';
-import { isPresented, readPayment } from './present.ts';
-import { askedFor, whatIsAsked } from './requirements.ts';
-import { settlementHeaders } from './settlement.ts';
-import { type PaidRoutes, paymentTerms, type X402Settings } from './terms.ts';
-import { judgesOf } from './validate-terms.ts';
+import { facilitator, facilitatorHealth } from './facilitator.ts';
+import { askedFor, type PaidRoutes, paymentTerms, whatIsAsked, type X402Settings } from './requirements.ts';
+import { challenger, type OfferKey, settlementHeaders } from './responses.ts';
 
 export type X402Options = {
   readonly x402: X402Settings;
-  /** An origin, without a slash at its end. */
+  /** An origin, without a trailing slash. */
   readonly baseUrl: string;
   readonly routes: PaidRoutes;
   readonly offerKey: OfferKey;
@@ -28,51 +21,49 @@ export type X402Options = {
 
 export type X402 = { readonly payments: Payments; readonly protocol: PaymentProtocol };
 
-/** No network call: the service starts and answers 402 while facilitator and chain are away. Throws `UnusableTerms`. */
+/** Without network calls: the service starts and answers 402 while facilitator and chain are unavailable. Throws `UnusableTerms`. */
 export async function x402Payments(options: X402Options): Promise<X402> {
   const { x402, baseUrl, routes, offerKey, clock, logger } = options;
   const terms = paymentTerms(x402);
   if (!terms.assetIsKnown) {
     const { name, version } = terms.domain;
     logger.warn(
-      `X402_ASSET is not known: it is taken to have 6 decimals and the EIP-712 domain "${name}", version "${version}"`,
+      `X402_ASSET is not known: this service assumes 6 decimals and the EIP-712 domain "${name}", version "${version}"`,
     );
   }
   const asked = whatIsAsked(terms, baseUrl, routes);
-  const offers = signedOffers(offerKey);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
-  const exchange = httpExchange;
-  const health = facilitatorHealth({ terms, exchange, facilitatorUrl, clock, logger });
+  const health = facilitatorHealth({ terms, facilitatorUrl, clock, logger });
   const chain = x402.rpcUrl === null ? null : chainBy({ terms, rpcUrl: x402.rpcUrl, clock, logger });
   if (chain === null) {
     logger.warn(
-      'X402_RPC_URL is not set: a nonce found used after a lost answer counts as paid, and other settlements of unknown fate rest on `relay payments resolve`',
+      'X402_RPC_URL is not set: a nonce found used after a lost answer counts as paid, and other unconfirmed settlements must be resolved by hand with `relay payments resolve`',
     );
   }
-  const tellOtherChain = chain === null ? async () => {} : otherChainTold(chain, logger);
+  const warnOfOtherChain = chain === null ? async () => {} : otherChainWarning(chain, logger);
   return {
     payments: {
       mode: 'x402',
       ...judgesOf(terms),
-      ...facilitator({ asked, exchange, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
+      ...facilitator({ asked, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
       lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
       async health() {
-        void tellOtherChain();
+        void warnOfOtherChain();
         return health();
       },
     },
     protocol: {
       askedFor: askedFor(asked),
       isPresented,
-      read: (header) => readPayment(terms, header),
-      challenge: challenger({ asked, offers, clock }),
-      settled: (settlement) => settlementHeaders({ asked, offers }, settlement),
+      read: async (header) => readPayment(terms, header),
+      challenge: challenger({ asked, offerKey, clock }),
+      settled: settlementHeaders({ asked, offerKey }),
     },
   };
 }
 
-/** Asks until the chain has once said which it is, and warns where it is not ours: no look-up will find anything. */
-function otherChainTold(chain: Chain, logger: Logger): () => Promise<void> {
+/** Asks until the node has answered once, and warns if its chain is not ours, where no look-up finds anything. */
+function otherChainWarning(chain: Chain, logger: Logger): () => Promise<void> {
   let known = false;
   let asking = false;
   return async () => {
@@ -81,6 +72,7 @@ function otherChainTold(chain: Chain, logger: Logger): () => Promise<void> {
     const ours = await chain.isOurs();
     asking = false;
     known = ours !== null;
-    if (ours === false) logger.warn('X402_RPC_URL leads to another chain than X402_NETWORK: it is of no use');
+    if (ours === false)
+      logger.warn('X402_RPC_URL leads to another chain than X402_NETWORK: look-ups find nothing');
   };
 }

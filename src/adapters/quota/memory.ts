@@ -1,84 +1,91 @@
-// Fixed windows in this process's memory. It decides how often a key came; what a key is and which rule holds, its
-// callers decide. Each process counts for itself.
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import type { Quota, QuotaRule, QuotaState } from '../../ports/quota.ts';
+// Fixed windows in the memory of one process.
+import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 
-/** Keys held for each rule. Who brings more addresses than this within a window is past counting by address. */
-const DEFAULT_KEYS_MAX = 50_000;
-
-/** The library forgets a window by a timer, and a timer that is set for longer fires at once. */
-const WINDOW_MAX_MS = 24 * 86_400_000;
-
-export function memoryQuota(options: { readonly keysMax?: number } = {}): Quota {
-  const keysMax = options.keysMax ?? DEFAULT_KEYS_MAX;
-  const windows = new Map<string, Windows>();
-  const windowsOf = (rule: QuotaRule): Windows => {
-    const id = `${rule.name} ${rule.windowMs}`;
-    const known = windows.get(id);
-    if (known !== undefined) return known;
-    const made = countedWindows(rule.windowMs, keysMax);
-    windows.set(id, made);
-    return made;
-  };
-  return {
-    take: (rule, key, units = 1) => windowsOf(rule).take(key, units, rule.maxRequests),
-    look: (rule, key) => windowsOf(rule).look(key, rule.maxRequests),
-  };
-}
-
-type Windows = {
-  take(key: string, units: number, limit: number): Promise<QuotaState>;
-  look(key: string, limit: number): Promise<QuotaState>;
+export type Window = {
+  /** Units taken, refused ones included. */
+  readonly points: number;
+  /** ms until it ends. */
+  readonly resetMs: number;
 };
 
-/** The limit is no part of a window: whoever asks by another one counts in the same, and is refused at its own. */
-function countedWindows(windowMs: number, keysMax: number): Windows {
-  if (windowMs > WINDOW_MAX_MS) throw new RangeError('a window is at most 24 days long');
-  // It only counts, and never rejects.
-  const points = Number.MAX_SAFE_INTEGER;
-  const limiter = new RateLimiterMemory({ points, duration: windowMs / 1000, keyPrefix: '' });
-  /** Keys by the start of their window, oldest first: all windows of a rule are of one length. */
-  const held = new Set<string>();
+/** The windows of one rule have one length, so its map is ordered by their end as well as by their start. */
+type Held = { points: number; endsAt: number };
 
-  async function makeRoom(key: string): Promise<void> {
-    const open = await openWindow(limiter, key);
-    if (open !== null) return;
-    held.delete(key);
-    held.add(key);
-    if (held.size <= keysMax) return;
-    for (const oldest of held) {
-      held.delete(oldest);
-      await limiter.delete(oldest);
-      break;
-    }
+export class Windows {
+  readonly #rules = new Map<string, Map<string, Held>>();
+  readonly #keysMax: number;
+
+  /** `keysMax`: per rule; beyond it the oldest window is dropped. */
+  constructor(keysMax = 50_000) {
+    this.#keysMax = keysMax;
   }
 
-  return {
-    async take(key, units, limit) {
-      await makeRoom(key);
-      const counted = await limiter.consume(key, units);
-      return {
-        allowed: counted.consumedPoints <= limit,
-        limit,
-        remaining: Math.max(0, limit - counted.consumedPoints),
-        resetMs: Math.max(0, counted.msBeforeNext),
-      };
-    },
-    async look(key, limit) {
-      const open = await openWindow(limiter, key);
-      const after = (open?.consumedPoints ?? 0) + 1;
-      return {
-        allowed: after <= limit,
-        limit,
-        remaining: Math.max(0, limit - after),
-        resetMs: open?.msBeforeNext ?? windowMs,
-      };
-    },
-  };
+  /** Windows held, including ended ones that are not yet dropped. */
+  get size(): number {
+    return [...this.#rules.values()].reduce((sum, held) => sum + held.size, 0);
+  }
+
+  /** The open window of a key; an empty one if there is none. */
+  find(rule: QuotaRule, key: string): Window {
+    const now = performance.now();
+    const found = this.#rules.get(idOf(rule))?.get(key);
+    if (found === undefined || found.endsAt <= now) return { points: 0, resetMs: rule.windowMs };
+    return { points: found.points, resetMs: found.endsAt - now };
+  }
+
+  /** Adds units to the open window of a key, or to a new one; returns the window after that. */
+  add(rule: QuotaRule, key: string, units: number): Window {
+    const { points, resetMs } = this.find(rule, key);
+    const window = { points: Math.max(0, points + units), resetMs };
+    if (window.points > 0 || points > 0) this.set(rule, key, window);
+    return window;
+  }
+
+  /** Replaces the window of a key. */
+  set(rule: QuotaRule, key: string, { points, resetMs }: Window): void {
+    const id = idOf(rule);
+    const held = this.#rules.get(id) ?? new Map<string, Held>();
+    this.#rules.set(id, held);
+    const now = performance.now();
+    const window = held.get(key);
+    if (window !== undefined && window.endsAt > now) {
+      Object.assign(window, { points, endsAt: now + resetMs });
+      return;
+    }
+    held.delete(key);
+    held.set(key, { points, endsAt: now + resetMs });
+    for (const [oldest, { endsAt }] of held) {
+      if (endsAt > now && held.size <= this.#keysMax) break;
+      held.delete(oldest);
+    }
+  }
 }
 
-/** null where the key has no window, or one that is over and not yet swept. */
-async function openWindow(limiter: RateLimiterMemory, key: string): Promise<RateLimiterRes | null> {
-  const counter = await limiter.get(key);
-  return counter === null || counter.msBeforeNext <= 0 ? null : counter;
+/** Processes or routes that configure different limits count in the same window, and each refuses at its own limit. */
+const idOf = ({ name, windowMs }: QuotaRule): string => `${name} ${windowMs}`;
+
+/** `points`: including the units asked for. */
+export function stateOf(
+  { windowMs, maxRequests: limit }: QuotaRule,
+  { points, resetMs }: Window,
+): QuotaState {
+  const remaining = Math.max(0, limit - points);
+  return { allowed: points <= limit, limit, remaining, resetMs: Math.min(resetMs, windowMs) };
+}
+
+/** Each process counts alone. */
+export function memoryQuota(options: { readonly keysMax?: number } = {}): Quota {
+  const windows = new Windows(options.keysMax);
+  return {
+    async take(rule, key, units = 1) {
+      return stateOf(rule, windows.add(rule, key, units));
+    },
+    async look(rule, key) {
+      const { points, resetMs } = windows.find(rule, key);
+      return stateOf(rule, { points: points + 1, resetMs });
+    },
+    async giveBack(rule, key, units = 1) {
+      windows.add(rule, key, -units);
+    },
+  };
 }

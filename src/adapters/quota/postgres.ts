@@ -1,83 +1,222 @@
-// Fixed windows that all processes over one Postgres count together. Where it does not answer in time, this process
-// counts for itself, on top of what it knows: a call is neither failed nor kept waiting by a quota.
+// Fixed windows that all processes with one Postgres count together: one upsert, with a time limit. While Postgres does
+// not answer in time, each process counts alone, so a quota neither fails nor delays a call.
+import { clearInterval, setInterval } from 'node:timers';
+import { sql } from 'drizzle-orm';
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { toBase64url } from '#src/domain/encoding.ts';
-import type { Clock } from '../../ports/clock.ts';
-import type { Logger } from '../../ports/logger.ts';
-import type { Quota, QuotaRule, QuotaState } from '../../ports/quota.ts';
-import type { KeyedHash } from '../../ports/signer.ts';
-import { batched } from './batched.ts';
-import { startSharing } from './circuit-breaker.ts';
-import { fuller, ownWindows, type Window } from './own-windows.ts';
-import { type Db, lookShared, type SharedTake, takeShared } from './shared-windows.ts';
-import { sweepUntil } from './sweep.ts';
+import { withTimeout } from '#src/lib/time.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { Quota, QuotaRule } from '#src/ports/quota.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
+import { stateOf, type Window, Windows } from './memory.ts';
+import { quotaWindows } from './table.ts';
+
+export type Db = PgDatabase<PgQueryResultHKT>;
 
 export type PostgresQuotaOptions = {
-  /** The handle, with the schema at this version; asked for each time. */
+  /** The database, migrated. */
   readonly open: () => Promise<Db>;
   readonly keyedHash: KeyedHash;
-  readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
-  /** Stops all that runs by itself. */
+  /** Stops the probes and the sweep. */
   readonly ending: AbortSignal;
-  /** ms that Postgres has for an answer, 250; a call waits for two at most. */
+  /** ms in which Postgres must answer. */
   readonly limitMs?: number;
-  /** ms between two tries while it does not answer, 1000. */
+  /** ms between two probes while it does not. */
   readonly retryMs?: number;
+  /** ms between two sweeps of ended windows. */
+  readonly sweepMs?: number;
 };
 
-/** Connecting and migrating included. A start that waited longer goes on, and shares as soon as it can. */
-const BEGIN_MS = 2000;
-const KEYS_MAX = 100_000;
+/** For the first connection and the migration. */
+const START_MS = 2000;
+/** Probes that still wait for a frozen server; each holds a connection. */
+const HANGING_MAX = 3;
 const BATCH_MAX = 1000;
 
-/** Resolves when it is known whether Postgres answers, within 2 s. */
-export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quota> {
-  const { open, keyedHash, clock, logger, ending, limitMs = 250, retryMs = 1000 } = options;
-  const own = ownWindows(clock.monotonic, KEYS_MAX);
-  const probe = (db: Db) => lookShared(db, ['']);
-  const sharing = startSharing({ open, probe, logger, ending, limitMs, retryMs });
-  const takeTogether = batched(async (takes: readonly SharedTake[]) => {
-    const windows = await sharing.ask((db) => takeShared(db, takes));
-    return takes.map((_, index) => windows?.[index] ?? null);
-  }, BATCH_MAX);
-  const lookTogether = batched(async (keys: readonly string[]) => {
-    const windows = await sharing.ask((db) => lookShared(db, keys));
-    return keys.map((key) => windows?.get(key) ?? null);
-  }, BATCH_MAX);
+type Count = { readonly key: string; readonly units: number; readonly windowMs: number };
 
-  /**
-   * Neither a payer nor a host nor an address stands in the table. The limit is no part of it: processes that are given
-   * different ones, as while a new configuration is rolled out, count together, and each refuses at its own.
-   */
+/** Resolves when Postgres has answered, at the latest after 2 s. */
+export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quota> {
+  const { open, keyedHash, logger, ending, limitMs = 250, retryMs = 1000, sweepMs = 60_000 } = options;
+  /** As the last upserts returned them. */
+  const shared = new Windows();
+  /** Counted while Postgres did not answer, hence missing from the shared windows. */
+  const alone = new Windows();
+  let connected = false;
+  let hanging = 0;
+
+  async function probe(withinMs: number): Promise<void> {
+    hanging += 1;
+    const answer = open().then((db) => upsert(db, []));
+    answer.then(
+      () => hanging--,
+      () => hanging--,
+    );
+    await inTime(answer, withinMs);
+  }
+
+  function lost(cause: unknown): void {
+    connected = false;
+    if (!ending.aborted) {
+      logger.warn('Postgres does not answer: each process counts quotas alone until it does', { cause });
+    }
+  }
+
+  const count = batched(async (counts) => {
+    if (!connected) return counts.map(() => null);
+    try {
+      return await inTime(
+        open().then((db) => upsert(db, counts)),
+        limitMs,
+      );
+    } catch (cause) {
+      lost(cause);
+      return counts.map(() => null);
+    }
+  });
+
+  /** Neither the rule nor the payer, host or address can be read from the table. */
   const hashed = ({ name, windowMs }: QuotaRule, key: string): string =>
     toBase64url(keyedHash.mac('quota', `${name} ${windowMs} ${key}`));
 
-  await sharing.begin(BEGIN_MS);
-  void sweepUntil({ ending, open, clock });
+  /** The window after `units` more, refused ones included. A full window costs no statement. */
+  async function add(rule: QuotaRule, key: string, units: number): Promise<Window> {
+    const known = both(shared.find(rule, key), alone.find(rule, key));
+    if (units >= 0 && known.points >= rule.maxRequests) {
+      return { points: known.points + units, resetMs: known.resetMs };
+    }
+    const { windowMs } = rule;
+    const counted = await count({ key: hashed(rule, key), units, windowMs });
+    if (counted === null) return both(shared.find(rule, key), alone.add(rule, key, units));
+    shared.set(rule, key, counted);
+    return both(counted, alone.find(rule, key));
+  }
+
+  async function reconnect(): Promise<void> {
+    if (connected || hanging >= HANGING_MAX) return;
+    // A server that takes nearly as long as a count may take would be lost and found in turns.
+    await probe(limitMs / 2);
+    if (connected) return;
+    connected = true;
+    logger.info('Postgres answers again: all processes count quotas together');
+  }
+
+  await probe(START_MS).then(() => {
+    connected = true;
+  }, lost);
+  every(retryMs, ending, reconnect);
+  every(sweepMs, ending, async () => sweep(await open()));
+
   return {
-    async take(rule, name, units = 1) {
-      const { windowMs, maxRequests } = rule;
-      const key = hashed(rule, name);
-      const known = own.open(key) ?? { points: 0, resetMs: windowMs };
-      // Full until it ends: whoever goes on calling costs no round trip.
-      if (known.points >= maxRequests) return stateOf(rule, known.points + units, known.resetMs);
-      const shared = await takeTogether({ key, units, windowMs });
-      const taken = shared === null ? own.take(key, units, windowMs) : own.learn(key, units, shared);
-      return stateOf(rule, taken.points, taken.resetMs);
+    async take(rule, key, units = 1) {
+      return stateOf(rule, await add(rule, key, units));
     },
-    async look(rule, name) {
-      const key = hashed(rule, name);
-      const known: Window = own.open(key) ?? { points: 0, resetMs: rule.windowMs };
-      const shared = known.points >= rule.maxRequests ? null : await lookTogether(key);
-      const found = shared === null ? known : fuller(known, shared);
-      return stateOf(rule, found.points + 1, found.resetMs);
+    async look(rule, key) {
+      const { points, resetMs } = await add(rule, key, 0);
+      return stateOf(rule, { points: points + 1, resetMs });
+    },
+    async giveBack(rule, key, units = 1) {
+      await add(rule, key, -units);
     },
   };
 }
 
-/** `points`: taken, with what is asked for. The database rounds a window's end to whole ms. */
-function stateOf(rule: QuotaRule, points: number, resetMs: number): QuotaState {
-  const { windowMs, maxRequests: limit } = rule;
-  const remaining = Math.max(0, limit - points);
-  return { allowed: points <= limit, limit, remaining, resetMs: Math.min(resetMs, windowMs) };
+const both = (one: Window, other: Window): Window =>
+  other.points === 0
+    ? one
+    : { points: one.points + other.points, resetMs: Math.max(one.resetMs, other.resetMs) };
+
+const inTime = <T>(answer: Promise<T>, limitMs: number): Promise<T> =>
+  withTimeout(answer, limitMs, () => new Error(`no answer within ${limitMs} ms`));
+
+/** Runs `work` every `ms`, until `ending` aborts; keeps no process alive. Errors are left to the next run. */
+function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {
+  const timer = setInterval(() => void work().catch(() => undefined), ms);
+  timer.unref();
+  ending.addEventListener('abort', () => clearInterval(timer), { once: true });
+}
+
+type Run = (counts: readonly Count[]) => Promise<readonly (Window | null)[]>;
+
+/** One call of `run` at a time; what is counted meanwhile shares the next call. `run` never rejects. */
+function batched(run: Run): (count: Count) => Promise<Window | null> {
+  let waiting: { readonly count: Count; readonly done: (window: Window | null) => void }[] = [];
+  let running = false;
+  async function drain(): Promise<void> {
+    running = true;
+    // Counts of the same turn share a call.
+    await null;
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH_MAX);
+      waiting = waiting.slice(BATCH_MAX);
+      const windows = await run(batch.map(({ count }) => count));
+      for (const [index, { done }] of batch.entries()) done(windows[index] ?? null);
+    }
+    running = false;
+  }
+  return (count) =>
+    new Promise((done) => {
+      waiting.push({ count, done });
+      if (!running) void drain();
+    });
+}
+
+const { key, points, expire } = quotaWindows;
+
+/**
+ * Counts in order, in one statement, and returns each window as it was after its own count. All times are the
+ * database's, since the clocks of processes differ. Rows are locked in the order of their keys, so that no two processes
+ * deadlock. A window without points has not begun. One that ends later than a new one would, by more than a minute, was
+ * created before the database's clock was set back.
+ */
+export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
+  const totals = new Map<string, { n: number; ms: number }>();
+  for (const { key: of, units, windowMs: ms } of counts) {
+    totals.set(of, { n: (totals.get(of)?.n ?? 0) + units, ms });
+  }
+  const rows = JSON.stringify([...totals].map(([k, total]) => ({ k, ...total })));
+  const isOpen = sql`(${points} > 0 and ${expire} > now() and ${expire} <= excluded.expire + interval '1 minute')
+    is true`;
+  const counted = await db
+    .insert(quotaWindows)
+    .select(
+      // A crash of the database may lose the last counts: none waits for its disk.
+      sql`select w.k, w.n, now() + w.ms * interval '1 millisecond'
+        from json_to_recordset(${rows}::text::json) as w (k text, n integer, ms bigint),
+          (select set_config('synchronous_commit', 'off', true) as commit) as quick
+        where quick.commit = 'off'
+        order by w.k collate "C"`,
+    )
+    .onConflictDoUpdate({
+      target: key,
+      set: {
+        points: sql`greatest(0, case when ${isOpen} then ${points} else 0 end + excluded.points)`,
+        expire: sql`case when ${isOpen} then ${expire} else excluded.expire end`,
+      },
+    })
+    .returning({
+      key,
+      points,
+      resetMs: sql`greatest(0, extract(epoch from ${expire} - now()) * 1000)`.mapWith(Number),
+    });
+  const after = new Map(counted.map((row) => [row.key, row]));
+  const inOrder = counts.toReversed().map((each): Window => {
+    const row = after.get(each.key);
+    if (row === undefined) throw new Error('a window was not counted');
+    const window = { points: Math.max(0, row.points), resetMs: row.resetMs };
+    row.points -= each.units;
+    return window;
+  });
+  return inOrder.reverse();
+}
+
+/** Deletes the windows that have ended; those that another process deletes at this moment are skipped. */
+export async function sweep(db: Db, rows = 1000): Promise<void> {
+  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now()
+    order by ${expire} limit ${rows} for update skip locked`;
+  for (;;) {
+    const gone = await db.delete(quotaWindows).where(sql`${key} = any(array(${ended}))`).returning({ key });
+    if (gone.length < rows) return;
+  }
 }

@@ -1,19 +1,58 @@
-// The key file: private signing keys and the one HMAC secret, on disk for their owner alone.
-// It decides how one comes into being and how it is changed; which key signs and since when, the log tells.
-import { linkSync, mkdirSync, realpathSync, renameSync } from 'node:fs';
+// The key file: private signing keys and the HMAC secret, as JSON, readable by its owner alone. Which of its keys signs,
+// and since when, is decided by the event log.
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
-import type { KeyFileChange } from '../../ports/key-store.ts';
-import { readOwnersFile, writeWhole } from './key-file-disk.ts';
-import { isKeyFileError, KeyFileError, systemCode } from './key-file-error.ts';
-import { holdAlone } from './key-file-lock.ts';
-import { changedText, freshText, type KeyFile, parseKeyFile } from './key-file-text.ts';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
+import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
+import type { KeyFileChange, KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
+import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
+import { makeLockFile, takeFileLock } from './file-lock.ts';
+import { secretCheck } from './hash.ts';
+
+export type KeyFileFault =
+  | 'key_file_missing'
+  | 'key_file_exists'
+  | 'key_file_readable_by_others'
+  | 'key_file_malformed'
+  | 'key_file_busy'
+  | 'key_file_unusable';
+
+/** The key file cannot be used as it is. The message names the file and contains nothing of its content. */
+export class KeyFileError extends Error {
+  readonly code: KeyFileFault;
+  constructor(code: KeyFileFault, path: string, problem: string, cause?: unknown) {
+    super(`key file ${path} ${problem}`, { cause });
+    this.name = 'KeyFileError';
+    this.code = code;
+  }
+}
+
+/** `purpose`: `receipt`, `checkpoint`, or one of another version of this service. */
+type FileKey = HeldKey & { readonly privateKey: KeyObject };
+
+export type KeyFile = { readonly keys: readonly FileKey[]; readonly hmacSecret: Uint8Array };
 
 /**
- * Reads the file, or makes it where it is missing and `create` is true (the embedded default only). Processes that
- * start at once all end with the one file that won. Throws `KeyFileError`.
+ * Reads the file; creates it if it is missing and `create` is true (the embedded default only). Processes that start at
+ * once all read the one file that was created. Throws `KeyFileError`.
  */
-export function openKeyFile(options: { readonly path: string; readonly create: boolean }): KeyFile {
-  const { path, create } = options;
+export function openKeyFile({ path, create }: { readonly path: string; readonly create: boolean }): KeyFile {
   try {
     return readKeyFile(path);
   } catch (error) {
@@ -27,54 +66,251 @@ export function openKeyFile(options: { readonly path: string; readonly create: b
   return readKeyFile(path);
 }
 
-/** Throws `KeyFileError`: also where group or others may read the file. */
-export function readKeyFile(path: string): KeyFile {
-  return parseKeyFile(path, readOwnersFile(path).text);
-}
+/** Throws `KeyFileError`: also if group or others may read the file. */
+export const readKeyFile = (path: string): KeyFile => parseKeyFile(path, readOwnersFile(path).text);
 
 /**
- * Makes a file with one active key for receipts, one for checkpoints and a fresh secret, mode 0600, whole or not at all:
- * it is linked to its name, which fails where the name is taken. Throws `KeyFileError`, `key_file_exists`.
+ * Creates a file with one active receipt key, one active checkpoint key and a secret, mode 0600, atomically: it is linked
+ * to its name, which fails if the name exists. Throws `KeyFileError`, `key_file_exists`.
  */
 export function createKeyFile(path: string): void {
-  asFault(path, 'made', () => {
+  asKeyFileError(path, 'made', () => {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeWhole(path, freshText(), (beside) => linkTo(beside, path));
-  });
-}
-
-function linkTo(beside: string, path: string): void {
-  try {
-    linkSync(beside, path);
-  } catch (error) {
-    if (systemCode(error) === 'EEXIST') throw new KeyFileError('key_file_exists', path, 'is there already');
-    throw error;
-  }
-}
-
-/**
- * Changes the file as it stands at that moment, whole or not at all, and answers what then stands there: a lock beside
- * it lets one process after another in, so none loses what another added. `change` answers null where nothing is to be
- * done. Mode and owner stay; a symbolic link stays one. Waits for the lock for some seconds, blocking this thread.
- * Throws `KeyFileError`.
- */
-export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileChange | null): KeyFile {
-  return asFault(path, 'changed', () => {
-    const { owner } = readOwnersFile(path);
-    const place = realpathSync(path);
-    return holdAlone(place, owner, () => {
-      const { text } = readOwnersFile(place);
-      const wanted = change(parseKeyFile(path, text));
-      if (wanted === null) return parseKeyFile(path, text);
-      const changed = changedText(path, text, wanted);
-      const file = parseKeyFile(path, changed);
-      writeWhole(place, changed, (beside) => renameSync(beside, place), owner);
-      return file;
+    const keys = [freshKey('receipt'), freshKey('checkpoint')];
+    writeWhole(path, textOf({ keys, hmacSecret: toBase64url(randomBytes(32)) }), null, (beside) => {
+      try {
+        linkSync(beside, path);
+      } catch (error) {
+        if (systemCode(error) === 'EEXIST')
+          throw new KeyFileError('key_file_exists', path, 'is there already');
+        throw error;
+      }
     });
   });
 }
 
-function asFault<T>(path: string, verb: string, work: () => T): T {
+/**
+ * Changes the file atomically and returns its new content. Processes change it one after another, under a lock beside it,
+ * so that none loses what another added. `change` returns null to change nothing. Mode and owner stay; a symbolic link
+ * stays one. Blocks this thread for up to 5 s while another process has the lock. Throws `KeyFileError`.
+ */
+export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileChange | null): KeyFile {
+  return asKeyFileError(path, 'changed', () => {
+    const { owner } = readOwnersFile(path);
+    const place = realpathSync(path);
+    return holdAlone(place, owner, () => {
+      const { text } = readOwnersFile(place);
+      const file = parseKeyFile(path, text);
+      const wanted = change(file);
+      if (wanted === null) return file;
+      const changed = changedText(path, text, wanted);
+      const parsed = parseKeyFile(path, changed);
+      writeWhole(place, changed, owner, (beside) => renameSync(beside, place));
+      return parsed;
+    });
+  });
+}
+
+export function keyFileStore(path: string): KeyStore {
+  let seen: string | null = null;
+  return {
+    read() {
+      const { text, stamp } = readOwnersFile(path);
+      const content = contentOf(parseKeyFile(path, text));
+      seen ??= stamp;
+      return content;
+    },
+    readIfChanged() {
+      const { text, stamp } = readOwnersFile(path);
+      if (stamp === seen) return null;
+      const content = contentOf(parseKeyFile(path, text));
+      // Set last: a file that could not be parsed is read again.
+      seen = stamp;
+      return content;
+    },
+    update: (change) => contentOf(updateKeyFile(path, (file) => change(contentOf(file)))),
+  };
+}
+
+const contentOf = ({ keys, hmacSecret }: KeyFile): KeyStoreContent => ({
+  keys: keys.map(({ privateKey, ...key }) => ({ ...key, ...ed25519SigningKey(key.keyId, privateKey) })),
+  secretCheck: secretCheck(hmacSecret),
+});
+
+const Bytes32 = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
+
+/** RFC 8037 private key; other members (`use`, `alg`, those of later versions) are preserved. */
+const PrivateJwk = Type.Object({
+  kty: Type.Literal('OKP'),
+  crv: Type.Literal('Ed25519'),
+  kid: Bytes32,
+  x: Bytes32,
+  d: Bytes32,
+  purpose: Type.String({ minLength: 1 }),
+  status: Type.Union([Type.Literal('active'), Type.Literal('retired')]),
+});
+type PrivateJwk = Static<typeof PrivateJwk>;
+
+const KeyFileText = Type.Object({
+  keys: Type.Array(PrivateJwk, { minItems: 1 }),
+  /** 32 bytes, base64url. */
+  hmacSecret: Bytes32,
+});
+type KeyFileText = Static<typeof KeyFileText>;
+
+/** Throws `KeyFileError`, `key_file_malformed`; `path` is for its message. */
+function parseKeyFile(path: string, text: string): KeyFile {
+  const { keys: jwks, hmacSecret: secret } = parseText(path, text);
+  const malformed = (problem: string) => new KeyFileError('key_file_malformed', path, problem);
+  const hmacSecret = fromBase64url(secret);
+  if (hmacSecret === null) throw malformed('is no key file: look at "/hmacSecret"');
+  const keys = jwks.map((jwk, index) => {
+    const key = fileKey(jwk);
+    if (key !== null) return key;
+    throw malformed(`has a key whose parts do not belong together: look at "/keys/${index}"`);
+  });
+  if (new Set(keys.map((key) => key.keyId)).size < keys.length) throw malformed('has a key twice');
+  return { keys, hmacSecret };
+}
+
+function parseText(path: string, text: string): KeyFileText {
+  const malformed = (problem: string) => new KeyFileError('key_file_malformed', path, problem);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw malformed('is not JSON');
+  }
+  if (Value.Check(KeyFileText, value)) return value;
+  const where = Value.Errors(KeyFileText, value).First()?.path ?? '';
+  throw malformed(`is no key file: look at "${where || '/'}"`);
+}
+
+/** Fresh keys in front, retired ones marked, everything else unchanged. */
+function changedText(path: string, text: string, { fresh, retired }: KeyFileChange): string {
+  const value = parseText(path, text);
+  const kept = value.keys.map((jwk) =>
+    retired.includes(jwk.kid) ? { ...jwk, status: 'retired' as const } : jwk,
+  );
+  return textOf({ ...value, keys: [...fresh.map(freshKey), ...kept] });
+}
+
+const textOf = (value: KeyFileText): string => `${JSON.stringify(value, null, 2)}\n`;
+
+function freshKey(purpose: string): PrivateJwk & { use: 'sig'; alg: 'EdDSA' } {
+  for (;;) {
+    const { x, d } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+    if (x === undefined || d === undefined) throw new Error('the runtime exports no Ed25519 JWK');
+    const kid = thumbprint(x);
+    const key = { kty: 'OKP', crv: 'Ed25519', kid, x, d, use: 'sig', alg: 'EdDSA' } as const;
+    // An id that begins with "-" would look like an option on a command line.
+    if (!kid.startsWith('-')) return { ...key, purpose, status: 'active' };
+  }
+}
+
+/** null if `d` is not the private half of `x`, or `kid` not its thumbprint: its signatures would not verify. */
+function fileKey({ kid, x, d, purpose, status }: PrivateJwk): FileKey | null {
+  try {
+    const privateKey = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
+    if (publicX(privateKey) !== x || thumbprint(x) !== kid) return null;
+    return { keyId: kid, purpose, status, x, privateKey };
+  } catch {
+    return null;
+  }
+}
+
+type Owner = { readonly uid: number; readonly gid: number };
+
+/**
+ * Throws `KeyFileError`. The mode is that of the opened file, so that it cannot be replaced in between. `stamp` changes
+ * whenever the file is written or replaced.
+ */
+function readOwnersFile(path: string): {
+  readonly text: string;
+  readonly owner: Owner;
+  readonly stamp: string;
+} {
+  const fd = openForReading(path);
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) throw new KeyFileError('key_file_unusable', path, 'is not a file');
+    if ((stat.mode & 0o077) !== 0) {
+      throw new KeyFileError('key_file_readable_by_others', path, 'is open to others: chmod 600 it');
+    }
+    const { uid, gid, ino, size, mtimeMs, ctimeMs } = stat;
+    const stamp = [ino, size, mtimeMs, ctimeMs].join(' ');
+    return { text: readFileSync(fd, 'utf8'), owner: { uid, gid }, stamp };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function openForReading(path: string): number {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT')
+      throw new KeyFileError('key_file_unusable', path, `cannot be opened (${systemCode(error)})`, error);
+    const next = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
+    throw new KeyFileError('key_file_missing', path, `is not there: ${next}`);
+  }
+}
+
+/** Writes a temporary file beside `path`, mode 0600 and flushed; `place` moves it to its name. `owner` null: unchanged. */
+function writeWhole(path: string, text: string, owner: Owner | null, place: (beside: string) => void): void {
+  const beside = `${path}.${randomUUID()}.new`;
+  try {
+    writeFileSync(beside, text, { flag: 'wx', mode: 0o600, flush: true });
+    if (owner !== null) giveTo(beside, owner);
+    place(beside);
+    withFile(dirname(path), 'r', fsyncSync);
+  } finally {
+    try {
+      rmSync(beside, { force: true });
+    } catch {
+      // Whatever prevents its removal prevented its creation, and that error is reported.
+    }
+  }
+}
+
+/** A file that an operator writes as root stays the service's. */
+function giveTo(path: string, owner: Owner): void {
+  withFile(path, 'r+', (fd) => {
+    const { uid, gid } = fstatSync(fd);
+    if (uid === owner.uid && gid === owner.gid) return;
+    fchownSync(fd, owner.uid, owner.gid);
+    fsyncSync(fd);
+  });
+}
+
+function withFile(path: string, flags: string, work: (fd: number) => void): void {
+  const fd = openSync(path, flags);
+  try {
+    work(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Longer than all processes together hold the lock, each for some milliseconds. */
+const LOCK_MS = 5000;
+
+/** Runs `work` under the lock beside the file; throws `KeyFileError` `key_file_busy` if another process keeps it. */
+export function holdAlone<T>(path: string, owner: Owner, work: () => T, patienceMs = LOCK_MS): T {
+  const file = `${path}.lock`;
+  // The owner of the key file must be able to take its lock again.
+  if (makeLockFile(file)) giveTo(file, owner);
+  const lock = takeFileLock(file, patienceMs);
+  if (lock === null)
+    throw new KeyFileError('key_file_busy', path, 'is being changed by another process: try again');
+  try {
+    return work();
+  } finally {
+    lock.release();
+  }
+}
+
+function asKeyFileError<T>(path: string, verb: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -82,3 +318,10 @@ function asFault<T>(path: string, verb: string, work: () => T): T {
     throw new KeyFileError('key_file_unusable', path, `cannot be ${verb} (${systemCode(error)})`, error);
   }
 }
+
+const isKeyFileError = (error: unknown, code: KeyFileFault): boolean =>
+  error instanceof KeyFileError && error.code === code;
+
+/** `ENOENT` and the like. */
+const systemCode = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';

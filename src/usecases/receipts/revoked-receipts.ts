@@ -2,7 +2,7 @@
 // since. Rows keep what was found; what is told of them is put right by this. No such key: no question to the rows.
 import { type Undoing, undoings } from '#src/domain/signing-keys/compromised.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { KeysAtHand } from '#src/usecases/signing-keys/key-directory.ts';
+import type { KeysAtHand } from '#src/usecases/signing-keys/key-ring.ts';
 
 export type UndoneCounts = {
   /** Of the receipts in store. */

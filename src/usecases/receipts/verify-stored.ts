@@ -14,7 +14,7 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
-import type { KeyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
 export type VerifyDeps = {

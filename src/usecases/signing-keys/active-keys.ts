@@ -1,6 +1,5 @@
-// The keys that this process signs with: what its key file holds and the log has announced, followed while it lives, so
-// that a rotation needs no restart.
-
+// The keys that this process signs with: those of its key file that the event log has announced. Both are read again
+// every 5 s, so that a rotation needs no restart.
 import { Fault } from '#src/domain/refusal.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { keyThatSigns } from '#src/domain/signing-keys/local-keys.ts';
@@ -9,29 +8,29 @@ import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, Signer } from '#src/ports/signer.ts';
-import type { KeyDirectory } from './key-directory.ts';
+import type { KeyDirectory } from './key-ring.ts';
 
-export type OwnKeysDeps = {
+export type ActiveKeysDeps = {
   readonly store: KeyStore;
   readonly directory: KeyDirectory;
   readonly clock: Clock;
   readonly logger: Logger;
 };
 
-export type OwnKeysInUse = {
+export type ActiveKeys = {
   readonly signer: Signer;
   readonly checkpointSigner: CheckpointSigner;
-  /** Looks every 5 s until `ending` aborts; never rejects. */
+  /** Reads again every 5 s until `ending` aborts; never rejects. */
   watch(ending: AbortSignalLike): Promise<void>;
 };
 
 const LOOK_MS = 5000;
-/** Longer than any call takes from its acceptance to its receipt. */
+/** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
 
 /**
- * Throws `Fault` `internal_error` where no receipt key of this process is valid for the next two minutes: to be asked
- * before anything is charged, because what is executed must be receipted.
+ * Throws `Fault` `internal_error` if no receipt key of this process is valid for the next two minutes. Called before
+ * anything is charged, because every execution needs a receipt.
  */
 export function demandSigningKey({
   signer,
@@ -45,21 +44,21 @@ export function demandSigningKey({
   signer.current(now + AHEAD_MS);
 }
 
-/** `content` and `announced`: as just read. */
-export function ownKeys(
-  { store, directory, clock, logger }: OwnKeysDeps,
+/** `first`: as just read. */
+export function activeKeys(
+  { store, directory, clock, logger }: ActiveKeysDeps,
   first: { readonly content: KeyStoreContent; readonly announced: readonly KeyRecord[] },
-): OwnKeysInUse {
+): ActiveKeys {
   let { content, announced } = first;
-  /** What now stands in the file, until a key of it can sign. */
+  /** New content of the file, until one of its keys can sign. */
   let waiting: KeyStoreContent | null = null;
-  const said = sayOnce(logger);
+  const report = logOnce(logger);
 
   const receiptKey = (keys: KeyStoreContent, at: number) => keyThatSigns(keys.keys, announced, 'receipt', at);
 
   function take(found: KeyStoreContent | null): void {
     if (found !== null && found.secretCheck !== content.secretCheck) {
-      logger.warn('the key file holds another HMAC secret now: the keys at hand stay');
+      logger.warn('the key file contains another HMAC secret now: this process keeps the keys it has');
       waiting = null;
       return;
     }
@@ -67,7 +66,7 @@ export function ownKeys(
     if (waiting === null) return;
     const now = clock.now();
     if (receiptKey(waiting, now) === null && receiptKey(content, now) !== null) {
-      said('file', 'the key file holds no valid receipt key: the keys at hand stay');
+      report('file', 'the key file contains no valid receipt key: this process keeps the keys it has');
       return;
     }
     content = waiting;
@@ -78,19 +77,20 @@ export function ownKeys(
   async function look(): Promise<void> {
     try {
       announced = await directory.refresh();
-      said('log', null);
+      report('log', null);
     } catch (cause) {
-      // A log that is away is told of elsewhere.
-      if (!(cause instanceof EventLogUnavailable)) said('log', 'the keys of the log cannot be read', cause);
+      // An unavailable event log is logged by its own part.
+      if (!(cause instanceof EventLogUnavailable))
+        report('log', 'the keys of the event log cannot be read', cause);
     }
     try {
       take(store.readIfChanged());
-      if (waiting === null) said('file', null);
+      if (waiting === null) report('file', null);
     } catch (cause) {
-      said('file', 'the key file cannot be read: the keys at hand stay', cause);
+      report('file', 'the key file cannot be read: this process keeps the keys it has', cause);
     }
     const lasting = receiptKey(content, clock.now() + AHEAD_MS);
-    said('key', lasting === null ? 'no receipt key is valid for long enough: nothing is executed' : null);
+    report('key', lasting === null ? 'no receipt key is valid for long enough: nothing is executed' : null);
   }
 
   return {
@@ -116,15 +116,15 @@ export function ownKeys(
   };
 }
 
-/** Each trouble once, until it is over (null) or another one. */
-function sayOnce(logger: Logger) {
+/** Logs a problem of a topic once, until it is over (null) or another one. */
+function logOnce(logger: Logger) {
   const last = new Map<string, string>();
-  return (topic: string, trouble: string | null, cause?: unknown): void => {
-    const text = trouble === null ? null : `${trouble} ${cause instanceof Error ? cause.message : ''}`;
+  return (topic: string, problem: string | null, cause?: unknown): void => {
+    const text = problem === null ? null : `${problem} ${cause instanceof Error ? cause.message : ''}`;
     if (text === null) last.delete(topic);
-    else if (trouble !== null && last.get(topic) !== text) {
+    else if (problem !== null && last.get(topic) !== text) {
       last.set(topic, text);
-      logger.warn(trouble, cause === undefined ? {} : { cause });
+      logger.warn(problem, cause === undefined ? {} : { cause });
     }
   };
 }

@@ -1,5 +1,5 @@
-// What anyone may ask of the transparency log: its head, its tiles, and proofs over them. It answers from the rows alone
-// and proves nothing to itself: whoever asks checks the answers by the signed checkpoint.
+// Public reads of the transparency log: its newest checkpoint, its tiles, and proofs over them. They are computed from the
+// rows and not verified here: clients verify them against the signed checkpoint.
 import { concatBytes, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
 import type { Primitives } from '#src/domain/receipt/verify.ts';
@@ -11,6 +11,7 @@ import { verifierKeyText } from '#src/domain/transparency/note.ts';
 import { consistencyProof, inclusionProof } from '#src/domain/transparency/proofs.ts';
 import {
   HASH_BYTES,
+  TILE_WIDTH,
   type TileLevel,
   TileMissing,
   type TileName,
@@ -19,7 +20,7 @@ import {
   treeReader,
 } from '#src/domain/transparency/tiles.ts';
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
-import type { KeyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
 export type ConsistencyProof = {
   readonly from: number;
@@ -31,21 +32,21 @@ export type ConsistencyProof = {
 };
 
 /**
- * Each answers null where this relay keeps no transparency log, and throws `Fault('read_models_unavailable')` where the
- * read models are away.
+ * Each returns null if this relay has no transparency log, and throws `Fault('read_models_unavailable')` if the read
+ * models are unavailable.
  */
 export type Transparency = {
-  /** The newest checkpoint that this process knows of, at most some seconds old: a signed note. Never throws. */
+  /** The newest checkpoint that this process has seen, a signed note, at most some seconds old. Never throws. */
   latest(): string | null;
   /** The newest checkpoint. */
   checkpoint(): Promise<string | null>;
-  /** The verifier key of the newest checkpoint, without an end of line; null also where no key of the log signed it. */
+  /** The verifier key of the newest checkpoint, without an end of line; null also if no key of the log signed it. */
   key(): Promise<string | null>;
-  /** Null also for a tile that the newest checkpoint does not need, or that is not so wide in it. */
+  /** null also for a tile that the tree of the newest checkpoint does not have, or not in this width. */
   tile(name: TileName): Promise<Uint8Array | null>;
-  /** A proof file up to the newest checkpoint. `receipt_not_ready`: no checkpoint has it yet. */
+  /** A tlog-proof up to the newest checkpoint. `receipt_not_ready`: no checkpoint contains the receipt yet. */
   prove(receiptId: string): Promise<string | Refused<'receipt_not_found' | 'receipt_not_ready'> | null>;
-  /** Refused but for 0 <= from <= to <= the size of the newest checkpoint. */
+  /** Refused unless 0 <= from <= to <= the size of the newest checkpoint. */
   consistency(from: number, to: number): Promise<ConsistencyProof | Refused<'invalid_request'> | null>;
 };
 
@@ -59,11 +60,21 @@ export type TransparencyDeps = {
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
   readonly latest: Transparency['latest'];
-  /** false: what was signed is known not to be over these rows. */
+  /** false: the last checkpoint is known not to be over these rows. */
   readonly stands: () => boolean;
 };
 
 export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps): Transparency {
+  const tiles = fullTiles(rows.tile);
+  let largest = 0;
+
+  async function newestCheckpoint() {
+    const newest = await rows.checkpoint();
+    // A smaller tree, or one that was not signed, is of another history.
+    if ((newest?.size ?? 0) < largest || !stands()) tiles.clear();
+    largest = newest?.size ?? 0;
+    return newest;
+  }
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
     const checkpoint = await verifyCheckpoint(note, known, primitives);
     const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
@@ -75,25 +86,25 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   return {
     latest,
     async checkpoint() {
-      return (await rows.checkpoint())?.note ?? null;
+      return (await newestCheckpoint())?.note ?? null;
     },
     async key() {
-      const newest = await rows.checkpoint();
+      const newest = await newestCheckpoint();
       if (newest === null) return null;
-      // A checkpoint may be here before the key that signed it: that list is seconds old.
+      // The list is seconds old: the key that signed may have been announced since.
       return (await signerOf(newest.note, await keys.list())) ?? signerOf(newest.note, await keys.refresh());
     },
     async tile({ level, n, width }) {
-      const newest = await rows.checkpoint();
+      const newest = await newestCheckpoint();
       if (newest === null || width > tileWidth(level, n, newest.size)) return null;
       demandStanding();
-      const hashes = await rows.tile(level, n);
+      const hashes = await tiles.read(level, n);
       if (hashes === null || hashes.length < width * HASH_BYTES) return null;
       const asked = hashes.slice(0, width * HASH_BYTES);
       return level === 'entries' ? entryBundle(asked) : asked;
     },
     async prove(receiptId) {
-      const newest = await rows.checkpoint();
+      const newest = await newestCheckpoint();
       if (newest === null) return null;
       const index = await rows.leafIndex(receiptId);
       if (index === null) return refused('receipt_not_found', 'There is no such receipt in the log.');
@@ -104,7 +115,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       });
     },
     async consistency(from, to) {
-      const newest = await rows.checkpoint();
+      const newest = await newestCheckpoint();
       if (newest === null) return null;
       const refusal = outside(from, to, newest.size);
       if (refusal !== null) return refusal;
@@ -119,16 +130,16 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
     },
   };
 
-  /** What is kept for good by whoever reads it is not given out of another tree. A proof that fails tells of that one. */
+  /** Clients keep tiles and roots, so those of another tree are not served. A proof of another tree fails verification. */
   function demandStanding(): void {
     if (stands()) return;
-    throw new Fault('read_models_unavailable', 'The tree at hand is not the one that was signed.');
+    throw new Fault('read_models_unavailable', 'The stored tree is not the one that was signed.');
   }
 
-  /** The rows that a checkpoint is over were written before it was signed: without them they are being replaced. */
+  /** The leaves of a checkpoint were projected before it was signed: if they are missing, the rows are being replaced. */
   async function read<T>(answer: (reader: TreeReader) => Promise<T>): Promise<T> {
     try {
-      return await answer(treeReader(rows.tile));
+      return await answer(treeReader(tiles.read));
     } catch (cause) {
       if (!(cause instanceof TileMissing)) throw cause;
       throw new Fault('read_models_unavailable', 'The transparency log cannot be read now.', { cause });
@@ -136,7 +147,27 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   }
 }
 
-const NOT_YET = refused('receipt_not_ready', 'No checkpoint of the log has this receipt yet.', {
+const TILES_KEPT = 256;
+
+/** Full tiles never change: the ones read last are kept, 8 kB each. */
+function fullTiles(readTile: TransparencyDeps['rows']['tile']) {
+  const kept = new Map<string, Uint8Array>();
+  return {
+    clear: () => kept.clear(),
+    async read(level: TileLevel, n: number): Promise<Uint8Array | null> {
+      const name = `${level}/${n}`;
+      const tile = kept.get(name) ?? (await readTile(level, n));
+      if (tile?.length !== TILE_WIDTH * HASH_BYTES) return tile;
+      // The first entry of a Map is its oldest.
+      kept.delete(name);
+      kept.set(name, tile);
+      for (const oldest of kept.keys()) if (kept.size > TILES_KEPT) kept.delete(oldest);
+      return tile;
+    },
+  };
+}
+
+const NOT_YET = refused('receipt_not_ready', 'No checkpoint of the log contains this receipt yet.', {
   retryAfterSeconds: Math.ceil(TRANSPARENCY.checkpointMs / 1000),
 });
 

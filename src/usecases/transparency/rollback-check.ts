@@ -1,82 +1,88 @@
-// The checkpoint that is kept outside of the event log: the word against a log that was restored from an older backup.
-// It only ever moves to a larger tree, and what is not a checkpoint of this log is never written over.
-
+// The newest checkpoint, kept outside of the event log: evidence against a log that was restored from an older backup. It
+// is only replaced by a checkpoint of a larger tree.
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { parseCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { StoredNote } from './signed-checkpoint.ts';
 
-export type KeptCheckpointDeps = {
-  /** null: this deployment has no state of its own beside the event log. */
+/** A checkpoint with the signed note that it was parsed from. */
+export type StoredNote = TreeHead & { readonly note: string };
+
+export type RollbackCheckDeps = {
+  /** null: this process has no state of its own (EventStoreDB). */
   readonly checkpointKeep: CheckpointKeep | null;
-  /** Of the event log, and those that this process holds: a restored log may have forgotten the newest. */
+  /** Those of the event log and those of the key file: a restored log may lack the newest. */
   readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
   readonly primitives: Primitives;
   readonly logger: Logger;
 };
 
-export type KeptCheckpoint = {
-  /** What is kept, where it is of this log. Trouble is told, never thrown. */
-  recall(origin: string): Promise<StoredNote | null>;
-  /** Keeps it, unless one as large is kept. Answers where it is kept now; null: nowhere. */
-  keep(stored: StoredNote): Promise<string | null>;
+export type RollbackCheck = {
+  /** The checkpoint of this note, if it is one of this log; `place`: where it was found, a noun with its article. */
+  own(note: string, origin: string, place: string): Promise<StoredNote | null>;
+  /** The checkpoint in the file, if it is one of this log. Problems are logged, never thrown. */
+  read(origin: string): Promise<StoredNote | null>;
+  /** Replaces a smaller one of the same log. Problems are logged, never thrown. */
+  write(stored: StoredNote): Promise<void>;
+  /** Where this note was read or written last; null: nowhere. */
+  placeOf(note: string): string | null;
 };
 
-/** The note, where a checkpoint key of this relay has signed it under that origin; else null. */
-export async function ownNote(
-  note: string,
-  origin: string,
-  { checkpointKeys, primitives }: Pick<KeptCheckpointDeps, 'checkpointKeys' | 'primitives'>,
-): Promise<StoredNote | null> {
-  // Of a key that was compromised later, too: what it signed was given out.
-  const found = await verifyOwnCheckpoint(note, await checkpointKeys(), primitives);
-  return found?.origin === origin ? { origin, size: found.size, root: found.root, note } : null;
-}
+export function rollbackCheck(deps: RollbackCheckDeps): RollbackCheck {
+  const { checkpointKeep: file, checkpointKeys, primitives, logger } = deps;
+  let held: { readonly note: string; readonly place: string } | null = null;
+  let warned: string | null = null;
 
-export function keptCheckpoint(deps: KeptCheckpointDeps): KeptCheckpoint {
-  const { checkpointKeep: place, logger } = deps;
-  /** `foreign`: something else stands there. */
-  const state = { foreign: false, failing: false };
-
-  function foreign(where: CheckpointKeep): null {
-    state.foreign = true;
-    logger.warn(
-      `${where.place} holds no checkpoint of this transparency log: it is left alone, and none is kept`,
-    );
+  /** Once, until a write succeeds. */
+  function warn(problem: string, fields: { readonly cause?: unknown } = {}): null {
+    if (warned !== problem) logger.warn(`${file?.place} ${problem}`, fields);
+    warned = problem;
     return null;
   }
 
+  /** Also by a key that was compromised later: what it signed was published. */
+  async function verified(note: string, origin: string): Promise<StoredNote | null> {
+    const found = await verifyOwnCheckpoint(note, await checkpointKeys(), primitives);
+    return found?.origin === origin ? { origin, size: found.size, root: found.root, note } : null;
+  }
+
+  async function own(note: string, origin: string, place: string): Promise<StoredNote | null> {
+    const found = await verified(note, origin);
+    if (found !== null) held = { note, place };
+    return found;
+  }
+
   return {
-    async recall(origin) {
-      if (place === null) return null;
+    own,
+    async read(origin) {
       try {
-        const note = await place.read();
-        return note === null ? null : ((await ownNote(note, origin, deps)) ?? foreign(place));
+        const note = (await file?.read()) ?? null;
+        if (file === null || note === null) return null;
+        return (await own(note, origin, file.place)) ?? warn(FOREIGN);
       } catch (cause) {
-        logger.warn(`${place.place} cannot be read: a restored event log would not be noticed by it`, {
+        return warn('cannot be read: it cannot prove that the event log was restored from a backup', {
           cause,
         });
-        return null;
       }
     },
-    async keep({ origin, size, note }) {
-      if (place === null || state.foreign) return null;
+    async write({ note, origin, size }) {
+      if (file === null) return;
       try {
-        if ((await ownNote(note, origin, deps)) === null) return null;
-        // Another process may have come further. Where two write at once the smaller may stay: until the next one.
-        const found = await place.read();
+        if ((await verified(note, origin)) === null) return;
+        const found = await file.read();
         const there = found === null ? null : parseCheckpoint(found);
-        if (found !== null && there?.origin !== origin) return foreign(place);
-        if (there === null || there.size < size) await place.write(note);
-        state.failing = false;
-        return place.place;
+        if (found !== null && there?.origin !== origin) return void warn(FOREIGN);
+        // Of two processes that write at once the smaller one may win, until the next checkpoint.
+        if (there === null || there.size < size) await file.write(note);
+        held = { note, place: file.place };
+        warned = null;
       } catch (cause) {
-        if (!state.failing) logger.warn(`the newest checkpoint cannot be kept in ${place.place}`, { cause });
-        state.failing = true;
-        return null;
+        warn('cannot be written: the newest checkpoint is not kept', { cause });
       }
     },
+    placeOf: (note) => (note === held?.note ? held.place : null),
   };
 }
+
+const FOREIGN = 'contains no checkpoint of this transparency log: it is left unchanged, and none is kept';

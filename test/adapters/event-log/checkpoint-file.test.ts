@@ -32,5 +32,5 @@ test('what cannot be read or written throws, and leaves nothing beside', async (
     readdirSync(folder).filter((name) => name.endsWith('.new')),
     [],
   );
-  await assert.rejects(checkpointFile(join(folder, 'none', 'checkpoint.note')).write('note\n'));
+  await assert.rejects(checkpointFile(join(folder, 'checkpoint.note', 'below-a-file')).write('note\n'));
 });

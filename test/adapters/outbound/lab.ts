@@ -2,9 +2,9 @@
 import type { AddressInfo, Server } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
 import type { Cidr } from '#src/domain/destination/addresses.ts';
 import { chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';

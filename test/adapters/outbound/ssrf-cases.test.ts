@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { outboundTlsContext } from '#src/adapters/outbound/trust.ts';
 import { hostOf } from '#src/domain/destination/names.ts';
 import { chooseDial, type Dial, judgeAnswer, type TargetRefusal } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';

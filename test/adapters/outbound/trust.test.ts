@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { getCACertificates } from 'node:tls';
-import { outboundTlsContext, readCertificates, rootsWith } from '#src/adapters/outbound/trust.ts';
+import { outboundTlsContext, readCertificates, rootsWith } from '#src/adapters/outbound/connection.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 
 test('extra roots come on top of the runtime’s, and replace none', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
-import { httpExchange } from '#src/adapters/payments/exchange.ts';
+import { httpExchange, pooledExchange } from '#src/adapters/payments/exchange.ts';
 
 /** Answers its first request and keeps that connection; from then on it closes without an answer. Counts requests. */
 async function fickleServer() {
@@ -47,6 +47,18 @@ test('a POST goes out once, also where a kept connection closes without an answe
   }
 });
 
+test('a pooled exchange is sent again on a fresh connection, and no more often, if the first one fails', async () => {
+  const server = await fickleServer();
+  try {
+    const ask = { url: server.url, body: { n: 1 }, timeoutMs: 5000 };
+    assert.deepEqual(await pooledExchange(ask), { status: 200, dateMs: null, json: {} });
+    assert.deepEqual(await pooledExchange(ask), { code: 'unreachable' });
+    assert.ok(server.count() >= 3 && server.count() <= 4, `${server.count()}`);
+  } finally {
+    await server.close();
+  }
+});
+
 test('an answer that drips is ended by the one time limit', async () => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
@@ -57,7 +69,8 @@ test('an answer that drips is ended by the one time limit', async () => {
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const url = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/`;
   try {
-    assert.deepEqual(await httpExchange({ url, timeoutMs: 300 }), { code: 'timeout' });
+    for (const exchange of [httpExchange, pooledExchange])
+      assert.deepEqual(await exchange({ url, timeoutMs: 300 }), { code: 'timeout' });
   } finally {
     await new Promise<void>((closed) => server.close(() => closed()));
   }

@@ -5,7 +5,7 @@ import { decodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { authorizationTypes } from '@x402/evm';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import type { X402Settings } from '#src/adapters/payments/terms.ts';
+import type { X402Settings } from '#src/adapters/payments/requirements.ts';
 import { type X402, x402Payments } from '#src/adapters/payments/x402.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';

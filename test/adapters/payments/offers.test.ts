@@ -1,48 +1,60 @@
 // Signed offers and payment receipts over a rotation of keys.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PaymentRequired } from '@x402/core/types';
-import { type Offers, type PaidFacts, signedOffers } from '#src/adapters/payments/offers.ts';
+import { paymentTerms, whatIsAsked } from '#src/adapters/payments/requirements.ts';
+import { challenger, settlementHeaders } from '#src/adapters/payments/responses.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import type { Settlement } from '#src/ports/payment-protocol.ts';
 import type { SigningKey } from '#src/ports/signer.ts';
 import { testKey } from '#test/support/primitives.ts';
+import { BASE_URL, NOBODY, PAY_TO } from './lab.ts';
 
 const DID = 'did:web:relay.example';
 const [old, fresh] = [testKey(), testKey()];
 const ROTATED_MS = 1_767_323_045_000;
 
-const requirements = {
-  scheme: 'exact',
+const terms = paymentTerms({
+  payTo: PAY_TO,
+  facilitatorUrl: NOBODY,
   network: 'eip155:8453',
-  asset: `0x${'1'.repeat(40)}`,
-  amount: '3000',
-  payTo: `0x${'2'.repeat(40)}`,
-  maxTimeoutSeconds: 300,
-  extra: {},
-} as const;
-const required: PaymentRequired = {
-  x402Version: 2,
-  resource: {
-    url: 'https://relay.example/api/execute/webhook',
-    description: '',
-    mimeType: 'application/json',
+  priceUsd: '0.003',
+  asset: null,
+  rpcUrl: null,
+  facilitatorTimeoutMs: 5000,
+});
+const asked = whatIsAsked(terms, BASE_URL, PAID_ROUTES);
+const settlement: Settlement = {
+  route: 'execute/webhook',
+  payment: {
+    scheme: 'exact',
+    network: 'eip155:8453',
+    asset: terms.asset,
+    amount: '3000',
+    payTo: PAY_TO,
+    payer: `0x${'3'.repeat(40)}`,
+    transaction: `0x${'4'.repeat(64)}`,
+    payloadHash: '5'.repeat(64),
   },
-  accepts: [requirements],
-};
-const paid: PaidFacts = {
-  resourceUrl: required.resource.url,
-  requirements,
-  payer: `0x${'3'.repeat(40)}`,
-  network: 'eip155:8453',
-  transaction: null,
-  issuedAtMs: ROTATED_MS - 1000,
+  x402Version: 2,
+  delivered: true,
+  completedAt: new Date(ROTATED_MS - 5000).toISOString(),
 };
 
-/** A relay that signs with `now`, and holds for what was issued before the rotation `before`. */
-const relay = (now: SigningKey, before: SigningKey | null): Offers =>
-  signedOffers({
-    signer: { current: () => now, former: (at) => (at < ROTATED_MS ? before : now) },
+/** A relay that signs with `now`, and has `before` for what was issued before the rotation. */
+const relay = (now: SigningKey, before: SigningKey | null) => ({
+  asked,
+  offerKey: {
+    signer: { current: () => now, former: (at: number) => (at < ROTATED_MS ? before : now) },
     did: DID,
-  });
+  },
+});
+
+const decoded = (header: string | undefined): unknown =>
+  JSON.parse(Buffer.from(header ?? '', 'base64').toString('utf8'));
+
+const responseOf = async (deps: ReturnType<typeof relay>) =>
+  decoded((await settlementHeaders(deps)(settlement))['PAYMENT-RESPONSE']);
 
 /** The `kid` of each JWS in it. */
 function kidsIn(value: unknown): string[] {
@@ -51,15 +63,17 @@ function kidsIn(value: unknown): string[] {
 }
 
 test('an offer names the key that signs now', async () => {
-  assert.deepEqual(kidsIn(await relay(fresh, old).offer(required, ROTATED_MS)), [`${DID}#${fresh.keyId}`]);
+  const challenge = challenger({ ...relay(fresh, old), clock: systemClock() });
+  const { headers } = await challenge({ route: 'execute/webhook', reason: 'payment_required', hints: [] });
+  assert.deepEqual(kidsIn(decoded(headers['PAYMENT-REQUIRED'])), [`${DID}#${fresh.keyId}`]);
 });
 
 test('the receipt of a payment stays the same text when the key that signed it has been rotated', async () => {
-  const first = await relay(old, old).receipt(paid);
+  const first = await responseOf(relay(old, old));
   assert.deepEqual(kidsIn(first), [`${DID}#${old.keyId}`]);
-  assert.deepEqual(await relay(fresh, old).receipt(paid), first);
+  assert.deepEqual(await responseOf(relay(fresh, old)), first);
 });
 
-test('where that key is no longer held there is no receipt of the payment: no other key was valid then', async () => {
-  assert.deepEqual(await relay(fresh, null).receipt(paid), {});
+test('a rotated key that is no longer in the key file signs no receipt, and no other key was valid then', async () => {
+  assert.deepEqual(kidsIn(await responseOf(relay(fresh, null))), []);
 });

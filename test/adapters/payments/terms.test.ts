@@ -6,7 +6,7 @@ import {
   requirementsOf,
   UnusableTerms,
   type X402Settings,
-} from '#src/adapters/payments/terms.ts';
+} from '#src/adapters/payments/requirements.ts';
 import { ACCEPTED, challenged, lab, NOBODY, PAY_TO, USDC } from './lab.ts';
 
 const OTHER = '0x2222222222222222222222222222222222222222';

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Db } from '#src/adapters/quota/shared-windows.ts';
+import type { Db } from '#src/adapters/quota/postgres.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
@@ -15,8 +15,8 @@ import { quotaOver, type SharedQuota, sharedQuota } from '#test/support/shared-q
 
 const needs = needsPostgres();
 const script = new URL('../../support/quota-process.ts', import.meta.url).href;
-const AWAY = 'quotas are counted by each process for itself: the shared windows do not answer';
-const BACK = 'quotas are counted by all processes together again';
+const AWAY = 'Postgres does not answer: each process counts quotas alone until it does';
+const BACK = 'Postgres answers again: all processes count quotas together';
 const rule = (name: string, maxRequests = 10): QuotaRule => ({ name, windowMs: 600_000, maxRequests });
 
 async function allowed(quota: SharedQuota, of: QuotaRule, calls: number): Promise<number> {

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import { sweepShared } from '#src/adapters/quota/shared-windows.ts';
-import { sweepUntil } from '#src/adapters/quota/sweep.ts';
+import { sweep } from '#src/adapters/quota/postgres.ts';
 import { quotaWindows } from '#src/adapters/quota/table.ts';
-import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { quotaContract } from '#test/support/quota.contract.ts';
@@ -127,76 +125,30 @@ describe('quota windows in the table', () => {
     assert.ok(resetMs <= 1000, `${resetMs}`);
   });
 
-  test('those that have ended are removed a few at a time, the open ones never', needs, async () => {
-    const quota = await sharedQuota(await server.newDatabase());
-    const db = await quota.open();
-    await quota.take(minute('open', 5), 'a');
+  test(
+    'ended windows are deleted, open ones and those that another process deletes are not',
+    needs,
+    async () => {
+      const quota = await sharedQuota(await server.newDatabase());
+      const db = await quota.open();
+      await quota.take(minute('open', 5), 'a');
+      await addEnded(quota, 25);
+      await db.transaction(async (transaction) => {
+        await transaction.execute(sql`select 1 from quota_windows where expire < now() limit 3 for update`);
+        await sweep(db, 10);
+        assert.equal(await pointsInAll(quota), 1 + 3);
+      });
+      await sweep(db, 10);
+      assert.equal(await pointsInAll(quota), 1);
+      assert.equal((await quota.look(minute('open', 5), 'a')).remaining, 3);
+      await quota.end();
+    },
+  );
+
+  test('the sweep runs at intervals', needs, async () => {
+    const quota = await sharedQuota(await server.newDatabase(), { limitMs: 30_000, sweepMs: 5 });
     await addEnded(quota, 25);
-    assert.equal(await sweepShared(db, 10), 10);
-    const held = await db.transaction(async (transaction) => {
-      await transaction.execute(sql`select 1 from quota_windows where expire < now() limit 3 for update`);
-      // what another holds is left to it, and not waited for
-      return sweepShared(db, 100);
-    });
-    assert.equal(held, 12);
-    assert.equal(await sweepShared(db, 100), 3);
-    assert.equal(await sweepShared(db, 100), 0);
-    assert.equal((await quota.look(minute('open', 5), 'a')).remaining, 3);
-    await quota.end();
-  });
-
-  test('those that ended first go first', needs, async () => {
-    const ownUrl = await server.newDatabase();
-    const first = await sharedQuota(ownUrl);
-    // by the statement's own order, not by that of the index which it happens to use
-    await (await first.open()).execute(sql`do $$ begin
-      execute format('alter database %I set enable_indexscan = off', current_database()); end $$`);
-    await first.end();
-    const quota = await sharedQuota(ownUrl);
-    const db = await quota.open();
-    // the last one, by its key and its place in the table, ended first
-    await db.execute(sql`insert into quota_windows (key, points, expire)
-      select to_char(n, '000'), n, now() - n * interval '1 second' from generate_series(1, 30) n`);
-    assert.equal(await sweepShared(db, 10), 10);
-    const left = await db.select({ points: quotaWindows.points }).from(quotaWindows);
-    assert.equal(Math.max(...left.map(({ points }) => points)), 20);
-    await quota.end();
-  });
-
-  test('a sweep goes on, with a rest after each statement, until nothing is left', needs, async () => {
-    const quota = await sharedQuota(await server.newDatabase());
-    await addEnded(quota, 150);
-    const ending = new AbortController();
-    const everyMs = 3_600_000;
-    const waits: number[] = [];
-    let ms = 0;
-    await sweepUntil({
-      ending: ending.signal,
-      open: quota.open,
-      // a statement begins at an even second, and ends at an odd one
-      clock: { monotonic: () => 1000 * ms++ },
-      everyMs,
-      rows: 1,
-      async wait(forMs) {
-        waits.push(forMs);
-        if (forMs === everyMs && waits.length > 1) ending.abort();
-      },
-    });
-    assert.deepEqual(waits, [everyMs, ...Array<number>(150).fill(4000), everyMs]);
-    assert.equal(await pointsInAll(quota), 0);
-    await quota.end();
-  });
-
-  test('a sweep comes by itself, goes on after a failure and ends with the service', needs, async () => {
-    const quota = await sharedQuota(await server.newDatabase());
-    await addEnded(quota, 25);
-    let tries = 0;
-    const open = () => (tries++ === 0 ? Promise.reject(new Error('away')) : quota.open());
-    const ending = new AbortController();
-    const swept = sweepUntil({ ending: ending.signal, open, clock: systemClock(), everyMs: 1, rows: 2 });
-    await waitFor('all are gone', async () => (await pointsInAll(quota)) === 0);
-    ending.abort();
-    await swept;
+    await waitFor('all are deleted', async () => (await pointsInAll(quota)) === 0);
     await quota.end();
   });
 });

@@ -16,10 +16,15 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { createKeyFile, readKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
-import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/key-file-error.ts';
-import { holdAlone } from '#src/adapters/signing/key-file-lock.ts';
-import { keyFileStore } from '#src/adapters/signing/key-store.ts';
+import {
+  createKeyFile,
+  holdAlone,
+  KeyFileError,
+  type KeyFileFault,
+  keyFileStore,
+  readKeyFile,
+  updateKeyFile,
+} from '#src/adapters/signing/key-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-key-update-'));

@@ -5,8 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { calculateJwkThumbprint, exportJWK, importJWK } from 'jose';
-import { createKeyFile, openKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
-import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/key-file-error.ts';
+import {
+  createKeyFile,
+  KeyFileError,
+  type KeyFileFault,
+  openKeyFile,
+  readKeyFile,
+} from '#src/adapters/signing/key-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-keys-'));

@@ -106,7 +106,11 @@ test('metrics: METRICS_PUBLIC=true shows them to everybody', async () => {
 
 test('metrics: never rate limited, HEAD is GET, and the interface description leaves them out', async () => {
   const world = fakeWorld({
-    quota: { take: () => assert.fail('counted'), look: () => assert.fail('counted') },
+    quota: {
+      take: () => assert.fail('counted'),
+      look: () => assert.fail('counted'),
+      giveBack: () => assert.fail('counted'),
+    },
   });
   const client = clientOf(world);
   for (let i = 0; i < 70; i++) assert.equal((await client.call('/metrics', {}, LOOPBACK)).status, 200);

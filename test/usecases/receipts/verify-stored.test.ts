@@ -12,7 +12,7 @@ import {
   type VerifyDeps,
   verifyStored,
 } from '#src/usecases/receipts/verify-stored.ts';
-import { keyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import { keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { failing, letPass } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';

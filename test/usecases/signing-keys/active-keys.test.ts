@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { demandSigningKey, ownKeys } from '#src/usecases/signing-keys/active-keys.ts';
-import { loadKeyRing } from '#src/usecases/signing-keys/announce-keys.ts';
-import { keyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
-import { rotateKeys } from '#src/usecases/signing-keys/rotate-keys.ts';
+import { activeKeys, demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
+import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
+import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { quiet } from '#test/support/fakes.ts';
 import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -27,7 +26,7 @@ async function started(common = shared()) {
   const directory = keyDirectory(it);
   const { keys: announced } = await loadKeyRing(it);
   const { clock, logger } = it;
-  const own = ownKeys({ store, directory, clock, logger }, { content: store.read(), announced });
+  const own = activeKeys({ store, directory, clock, logger }, { content: store.read(), announced });
   const ending = new AbortController();
   const watching = own.watch(ending.signal);
   const look = async () => {

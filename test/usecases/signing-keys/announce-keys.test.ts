@@ -8,7 +8,7 @@ import {
   LogTakesNothing,
   loadKeyRing,
   type OwnKeys,
-} from '#src/usecases/signing-keys/announce-keys.ts';
+} from '#src/usecases/signing-keys/key-ring.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, typesIn, world } from '#test/support/fakes-world.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { keyDirectory } from '#src/usecases/signing-keys/key-directory.ts';
+import { keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { given, world } from '#test/support/fakes-world.ts';
 import { at, commitment, keyActivated, keyRetired } from '#test/support/given-events.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listKeys } from '#src/usecases/signing-keys/list-keys.ts';
+import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { activationOf, storedKey } from '#test/support/fakes-keys.ts';
 import { given, world } from '#test/support/fakes-world.ts';
 import { at, keyRetired } from '#test/support/given-events.ts';

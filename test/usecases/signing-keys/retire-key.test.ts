@@ -1,8 +1,8 @@
 // relay keys retire: ten minutes' notice, never the only key, and never later than it was.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KeyMismatch } from '#src/usecases/signing-keys/announce-keys.ts';
-import { retireKey } from '#src/usecases/signing-keys/retire-key.ts';
+import { retireKey } from '#src/usecases/signing-keys/change-keys.ts';
+import { KeyMismatch } from '#src/usecases/signing-keys/key-ring.ts';
 import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
 import { afterOthers } from '#test/support/fakes-log.ts';
 import { given, world } from '#test/support/fakes-world.ts';

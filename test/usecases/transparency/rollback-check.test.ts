@@ -2,31 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
 import { faultyLog } from '#test/support/fakes-log.ts';
 import { testKey } from '#test/support/primitives.ts';
-import { deployment, keeper, receipt, sizes } from '#test/support/receipt-log-world.ts';
+import {
+  deployment,
+  keeper,
+  keepOf,
+  type MemoryKeep,
+  receipt,
+  sizes,
+} from '#test/support/receipt-log-world.ts';
 
-type Kept = CheckpointKeep & { note: string | null; writes: number; broken: boolean };
-
-function keepOf(note: string | null = null): Kept {
-  return {
-    place: 'the place',
-    note,
-    writes: 0,
-    broken: false,
-    async read() {
-      return this.note;
-    },
-    async write(next) {
-      if (this.broken) throw new Error('no room');
-      this.note = next;
-      this.writes++;
-    },
-  };
-}
-
-const sizeIn = ({ note }: Kept) => parseCheckpoint(note ?? '')?.size ?? null;
+const sizeIn = ({ note }: MemoryKeep) => parseCheckpoint(note ?? '')?.size ?? null;
 
 /** A log with a checkpoint over three receipts, and the log as it was with one. */
 async function restored() {
@@ -43,20 +30,20 @@ async function restored() {
   const log = faultyLog();
   for (const { stream, id, type, data, metadata } of common.log.events.slice(0, older))
     await log.append(stream, 'any', [{ id, type, data, metadata }]);
-  return { common: { ...common, log }, keep, newest: it.receiptLog.latest() };
+  return { common: { ...common, log }, keep, newest: it.checkpoints.latest() };
 }
 
 test('every checkpoint is kept, once: the first, one that is signed here, one that another has signed', async () => {
   const common = deployment();
   const [keep, theirs] = [keepOf(), keepOf()];
   const it = await keeper(common, { checkpointKeep: keep });
-  assert.deepEqual([sizeIn(keep), keep.writes, it.receiptLog.keptIn()], [0, 1, 'the place']);
+  assert.deepEqual([sizeIn(keep), keep.writes], [0, 1]);
   const other = await keeper(common, { checkpointKeep: theirs });
   assert.equal(sizeIn(theirs), 0);
   await receipt(common);
   await it.look();
-  assert.equal(keep.note, it.receiptLog.latest()?.note);
-  for (let n = 0; n < 3; n++) await other.receiptLog.refresh();
+  assert.equal(keep.note, it.checkpoints.latest()?.note);
+  for (let n = 0; n < 3; n++) await other.checkpoints.refresh();
   await it.look();
   assert.deepEqual([sizeIn(theirs), theirs.writes, keep.writes], [1, 2, 2]);
 });
@@ -64,17 +51,14 @@ test('every checkpoint is kept, once: the first, one that is signed here, one th
 test('a log that was restored from a backup signs nothing while a newer checkpoint is kept, and says where', async () => {
   const { common, keep, newest } = await restored();
   const it = await keeper(common, { checkpointKeep: keep });
-  assert.equal(it.receiptLog.latest()?.note, newest?.note);
+  assert.equal(it.checkpoints.latest()?.note, newest?.note);
   for (let n = 0; n < 5; n++) await receipt(common, 50 + n);
   assert.equal(await it.look(), 'refused');
-  assert.equal(it.signing.standing()?.consistent, false);
+  assert.equal(it.checkpoints.standing()?.consistent, false);
   assert.deepEqual([sizes(common), keep.note], [[0, 1], newest?.note]);
   const [{ message = '', level = '' } = {}, ...more] = it.logger.lines;
   assert.deepEqual([level, more], ['error', []]);
-  assert.match(
-    message,
-    /no longer has a checkpoint.* It is kept in the place: who removes that deliberately/,
-  );
+  assert.match(message, /no longer contains a checkpoint.* It is kept in the place: removing that/);
   keep.note = null;
   assert.equal(await it.look(), 'refused', 'what this process knows it knows');
   const after = await keeper(common, { checkpointKeep: keep });
@@ -98,14 +82,14 @@ test('what is no checkpoint of this log, or of no key of ours, is told once and 
   for (const content of ['', 'garbage', note.replace('\n3\n', '\n9\n'), renamed.note ?? '']) {
     const odd = keepOf(content);
     const it = await keeper({ ...common, log: faultyLog() }, { checkpointKeep: odd });
-    assert.equal(it.receiptLog.latest()?.size, 0, content);
-    assert.deepEqual([odd.note, odd.writes, it.receiptLog.keptIn()], [content, 0, null]);
+    assert.equal(it.checkpoints.latest()?.size, 0, content);
+    assert.deepEqual([odd.note, odd.writes], [content, 0]);
     assert.deepEqual(
       it.logger.lines.map(({ level, message }) => [level, message]),
       [
         [
           'warn',
-          'the place holds no checkpoint of this transparency log: it is left alone, and none is kept',
+          'the place contains no checkpoint of this transparency log: it is left unchanged, and none is kept',
         ],
       ],
     );
@@ -114,7 +98,7 @@ test('what is no checkpoint of this log, or of no key of ours, is told once and 
     checkpointKeep: keepOf(note),
     keys: [testKey({ purpose: 'checkpoint' })],
   });
-  assert.equal(unknown.receiptLog.latest()?.size, 1);
+  assert.equal(unknown.checkpoints.latest()?.size, 1);
 });
 
 test('of a key that was compromised since it counts, too: it was given out', async () => {
@@ -124,7 +108,7 @@ test('of a key that was compromised since it counts, too: it was given out', asy
     checkpointKeep: keep,
     keys: [{ ...key, record: { ...key.record, compromisedAt: 1 } }],
   });
-  assert.equal(it.receiptLog.latest()?.size, 3);
+  assert.equal(it.checkpoints.latest()?.size, 3);
 });
 
 test('a checkpoint of the log that no key of ours has signed is not kept', async () => {
@@ -134,23 +118,27 @@ test('a checkpoint of the log that no key of ours has signed is not kept', async
   await receipt(common);
   assert.equal(await stranger.look(), 'signed');
   const it = await keeper(common, { checkpointKeep: keep });
-  assert.deepEqual([it.receiptLog.latest()?.size, keep.note, it.receiptLog.keptIn()], [1, null, null]);
+  assert.deepEqual([it.checkpoints.latest()?.size, keep.note], [1, null]);
 });
 
-test('it only ever moves to a larger tree, and never over what somebody else put there', async () => {
-  const { common, keep, newest } = await restored();
-  const late = keepOf();
-  const it = await keeper(common, { checkpointKeep: late });
+test('a larger checkpoint that another process keeps there refuses the next signature, and is not replaced', async () => {
+  const { common, newest } = await restored();
+  const shared = keepOf();
+  const it = await keeper(common, { checkpointKeep: shared });
   await receipt(common);
-  late.note = newest?.note ?? '';
+  shared.note = newest?.note ?? '';
+  assert.equal(await it.look(), 'refused');
+  assert.deepEqual([sizes(common), sizeIn(shared)], [[0, 1], 3]);
+});
+
+test('what somebody else put there later is left unchanged, and checkpoints are signed', async () => {
+  const common = deployment();
+  const keep = keepOf();
+  const it = await keeper(common, { checkpointKeep: keep });
+  keep.note = 'garbage';
+  await receipt(common);
   assert.equal(await it.look(), 'signed');
-  assert.equal(sizeIn(late), 3, 'another process has come further');
-  late.note = 'garbage';
-  await receipt(common);
-  await it.look();
-  assert.deepEqual([late.note, late.writes], ['garbage', 1]);
-  assert.equal(it.logger.lines.length, 1);
-  assert.equal(sizeIn(keep), 3);
+  assert.deepEqual([keep.note, keep.writes, it.logger.lines.length], ['garbage', 1, 1]);
 });
 
 test('what cannot be kept is a warning, once until it can: checkpoints are signed all the same', async () => {
@@ -161,7 +149,7 @@ test('what cannot be kept is a warning, once until it can: checkpoints are signe
   for (const size of [1, 2]) {
     await receipt(common);
     assert.equal(await it.look(), 'signed');
-    assert.deepEqual([it.receiptLog.latest()?.size, sizeIn(keep)], [size, 0]);
+    assert.deepEqual([it.checkpoints.latest()?.size, sizeIn(keep)], [size, 0]);
   }
   keep.broken = false;
   await receipt(common);
@@ -169,27 +157,27 @@ test('what cannot be kept is a warning, once until it can: checkpoints are signe
   assert.equal(sizeIn(keep), 3);
   const unreadable = { ...keepOf(), read: () => Promise.reject(new Error('no')) };
   const blind = await keeper(common, { checkpointKeep: unreadable });
-  assert.equal(blind.receiptLog.latest()?.size, 3);
+  assert.equal(blind.checkpoints.latest()?.size, 3);
   const messages = [...it.logger.lines, ...blind.logger.lines].map(({ level, message }) => [level, message]);
   assert.deepEqual(messages.slice(0, 2), [
-    ['warn', 'the newest checkpoint cannot be kept in the place'],
-    ['warn', 'the place cannot be read: a restored event log would not be noticed by it'],
+    ['warn', 'the place cannot be written: the newest checkpoint is not kept'],
+    ['warn', 'the place cannot be read: it cannot prove that the event log was restored from a backup'],
   ]);
 });
 
-test('a note that the rows keep counts as one of the log: a larger one, or another of the same size', async () => {
+test('a note that other rows keep counts as one of the log: a larger one, or another of the same size', async () => {
   const { common, newest } = await restored();
-  const it = await keeper(common);
-  assert.equal(await it.receiptLog.learn('garbage', 'the rows'), true);
-  assert.equal(it.receiptLog.latest()?.size, 1);
-  assert.equal(await it.receiptLog.learn(newest?.note ?? '', 'the rows'), true);
-  assert.deepEqual([it.receiptLog.latest()?.size, it.receiptLog.keptIn()], [3, 'the rows']);
+  const note = newest?.note ?? '';
+  const it = await keeper(common, { checkpointKeep: null });
+  await it.checkpoints.learn('garbage', 'the rows');
+  assert.equal(it.checkpoints.latest()?.size, 1);
+  await it.checkpoints.learn(note, 'the rows');
+  assert.equal(it.checkpoints.latest()?.size, 3);
   assert.equal(await it.look(), 'refused');
-  const same = await keeper(common);
+  assert.match(it.logger.lines.at(-1)?.message ?? '', /It is kept in the rows: removing that/);
+  const same = await keeper(common, { checkpointKeep: null });
   for (let n = 0; n < 2; n++) await receipt(common, 70 + n);
   assert.equal(await same.look(), 'signed');
-  assert.equal(await same.receiptLog.learn(newest?.note ?? '', 'the rows'), true);
+  await same.checkpoints.learn(note, 'the rows');
   assert.equal(await same.look(), 'refused');
-  const none = await keeper(deployment(), { key: null });
-  assert.equal(await none.receiptLog.learn(newest?.note ?? '', 'the rows'), false);
 });

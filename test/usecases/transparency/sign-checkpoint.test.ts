@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { signedCheckpoint } from '#src/usecases/transparency/signed-checkpoint.ts';
+import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { afterOthers, gate, unavailable } from '#test/support/fakes-log.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { keyRetired } from '#test/support/given-events.ts';
@@ -41,7 +41,7 @@ test('receipts and words on keys are signed for once they are in the rows; nothi
   assert.equal(await it.look(), 'signed');
   assert.deepEqual(sizes(common), [0, 2, 7]);
   assert.deepEqual(await contradictions(common), []);
-  assert.equal(it.receiptLog.latest()?.size, 7);
+  assert.equal(it.checkpoints.latest()?.size, 7);
 });
 
 test('who may not sign, or has no key for it, looks and leaves it', async () => {
@@ -56,7 +56,7 @@ test('who may not sign, or has no key for it, looks and leaves it', async () => 
 test('where another holds the rows nothing is looked at', async () => {
   const { common, it } = await logged(1);
   await receipt(common);
-  assert.equal(await it.signing.look(async () => 'busy', true), 'busy');
+  assert.equal(await it.checkpoints.look(async () => 'busy', true), 'busy');
   assert.deepEqual(sizes(common), [0, 1]);
 });
 
@@ -68,7 +68,7 @@ test('rows that are behind the last checkpoint sign nothing, and are no finding'
     assert.equal(await other.look(), 'behind');
   }
   assert.deepEqual([sizes(common), errors(other)], [[0, 3], []]);
-  assert.deepEqual(other.signing.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, consistent: true });
   assert.equal(await it.look(), 'covered');
 });
 
@@ -90,7 +90,7 @@ test('another is faster: one checkpoint, and the next look goes on from it', asy
   );
   assert.equal(await it.look(), 'overtaken');
   assert.equal(await it.look(), 'covered');
-  assert.deepEqual([sizes(common), it.receiptLog.latest()?.size], [[0, 1, 2], 2]);
+  assert.deepEqual([sizes(common), it.checkpoints.latest()?.size], [[0, 1, 2], 2]);
 });
 
 test('a checkpoint by a key that was announced a moment ago is one of ours', async () => {
@@ -209,7 +209,7 @@ for (const [what, why, tampered] of FINDINGS) {
       errors(it).map(({ fields }) => fields),
       [{ problem: why, stream: STREAM }],
     );
-    assert.equal(it.signing.standing()?.consistent, false);
+    assert.equal(it.checkpoints.standing()?.consistent, false);
   });
 }
 
@@ -220,7 +220,7 @@ test('a log restored from before a checkpoint that this process gave out: nothin
   await receipt(restored, 50);
   Object.assign(common.log, { readStream: restored.log.readStream, append: restored.log.append });
   const rows = await rowsOf(restored.log.events);
-  assert.equal(await it.signing.look((work) => work(rows), true), 'refused');
+  assert.equal(await it.checkpoints.look((work) => work(rows), true), 'refused');
   assert.deepEqual([sizes(restored), errors(it).length], [[0], 1]);
 });
 
@@ -242,7 +242,7 @@ test('rows that are damaged sign nothing, whichever part of them: edge, tiles, o
   it.rows.changed = whole;
   assert.equal(await it.look(), 'signed', 'it fits again');
   assert.equal(it.logger.lines.at(-1)?.level, 'info');
-  assert.deepEqual(it.signing.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, consistent: true });
 });
 
 test('while the log is away nothing is decided', async () => {
@@ -265,32 +265,32 @@ test('a process that ends gives up an append of unknown fate', async () => {
 test('standing: the oldest leaf without a checkpoint, as long as this process has seen it wait', async () => {
   const { common, it } = await logged(1);
   const other = await keeper(common);
-  assert.equal(other.signing.standing(), null, 'no look yet');
+  assert.equal(other.checkpoints.standing(), null, 'no look yet');
   await other.look(false);
-  assert.deepEqual(other.signing.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, consistent: true });
   other.clock.advance(3_600_000);
   await receipt(common);
   await other.look(false);
-  assert.equal(other.signing.standing()?.ageMs, 0, 'an hour without receipts is no delay');
+  assert.equal(other.checkpoints.standing()?.ageMs, 0, 'an hour without receipts is no delay');
   other.clock.advance(4000);
   await receipt(common);
   await other.look(false);
-  assert.equal(other.signing.standing()?.ageMs, 4000);
+  assert.equal(other.checkpoints.standing()?.ageMs, 4000);
   await it.look();
   await receipt(common);
   other.clock.advance(1000);
   await other.look(false);
   assert.equal(
-    other.signing.standing()?.ageMs,
+    other.checkpoints.standing()?.ageMs,
     0,
     'a checkpoint covered what waited; this one has just come',
   );
   other.clock.advance(500);
-  assert.equal(other.signing.standing()?.ageMs, 500);
+  assert.equal(other.checkpoints.standing()?.ageMs, 500);
   await it.look();
   await other.look(false);
   other.clock.advance(500);
-  assert.equal(other.signing.standing()?.ageMs, 0);
+  assert.equal(other.checkpoints.standing()?.ageMs, 0);
 });
 
 test('standing: a checkpoint that cannot be stored leaves its leaves waiting', async () => {
@@ -301,10 +301,10 @@ test('standing: a checkpoint that cannot be stored leaves its leaves waiting', a
   const looking = it.look();
   await held.reached;
   it.clock.advance(61_000);
-  assert.deepEqual(it.signing.standing(), { ageMs: 61_000, consistent: true });
+  assert.deepEqual(it.checkpoints.standing(), { ageMs: 61_000, consistent: true });
   held.open();
   assert.equal(await looking, 'signed');
-  assert.deepEqual(it.signing.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, consistent: true });
 });
 
 test('the event is one that every version reads: its parts are those of its note', async () => {

@@ -1,242 +1,211 @@
-// The way to the server: one gRPC channel, calls that end in our own time whatever the server does, and a new channel
-// after one that went dumb. Leaves to others: what is asked (eventstoredb-messages.ts) and what the answers mean.
+// The package's client on one gRPC channel, and a new one where the channel hangs or leads to the wrong node.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { StreamsClient, StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb.js';
-import type { AppendReq, AppendResp, ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
+import {
+  EventStoreDBClient,
+  isCommandError,
+  MaxAppendSizeExceededError,
+  NotLeaderError,
+  type ResolvedEvent,
+  StreamDeletedError,
+  type StreamingRead,
+  StreamNotFoundError,
+  UnavailableError,
+  WrongExpectedVersionError,
+} from '@eventstore/db-client';
+import { Channel, type ChannelCredentials, credentials } from '@grpc/grpc-js';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { faultOf, type Target, transport } from './transport.ts';
-import type { EventStoreSettings } from './url.ts';
+import type { EventStoreSettings, Host } from './url.ts';
 
 export type EventStoreConnection = {
-  /** Throws `Refusal`, or `EventLogUnavailable` where the fate is unknown. */
-  append(requests: readonly AppendReq[]): Promise<AppendResp>;
-  /** Hands each answer to `take`, in order; resolves after the last. The limit counts anew with each. Throws as above. */
-  read(request: ReadReq, take: (response: ReadResp) => void, limitMs?: number): Promise<void>;
-  /** Calls `notice` for each message of an endless read, unread. `ended` resolves when it is over, for any reason. */
-  listen(request: ReadReq, notice: () => void): { readonly ended: Promise<void>; cancel(): void };
-  /** Ends all calls and frees the channel. */
+  /**
+   * Runs one call. Throws the package's errors that state a result (wrong revision, no such stream, deleted stream,
+   * append too large); any other failure is transient and throws `EventLogUnavailable`.
+   */
+  call<T>(run: (client: Client) => Promise<T>): Promise<T>;
+  /** The client for a subscription. Throws `EventLogUnavailable` after `close`. */
+  client(): Client;
+  /** Ends open calls and frees the channel. */
   close(): Promise<void>;
 };
 
-/** The server understood the call and will not do it; a repeat meets the same. */
-export class Refusal extends Error {
-  /** The server's own word. */
-  readonly reason: string;
-  constructor(reason: string, cause: unknown) {
-    super(`the event store refused: ${reason}`, { cause });
-    this.name = 'Refusal';
-    this.reason = reason;
+/** Everything else is transient: the class of an error during an outage differs per runtime. */
+const RESULTS = [
+  WrongExpectedVersionError,
+  StreamNotFoundError,
+  StreamDeletedError,
+  MaxAppendSizeExceededError,
+];
+
+/** Deadlines of the client are not kept while a server is frozen, so each call has a timer of its own. */
+export class NoAnswer extends Error {
+  constructor(ms: number) {
+    super(`no answer within ${ms} ms`);
+    this.name = 'NoAnswer';
   }
 }
-
-/** By ourselves: it says nothing of the server. */
-class Cancelled extends Error {}
-
-/** Whatever else comes is transient: the class of an error that tells of an outage differs per runtime. */
-const REFUSALS = ['stream-deleted', 'maximum-append-size-exceeded'];
-
-type Line = { readonly stub: StreamsClient; heardAt: number };
-type Live = { cancel(): void };
-type Ends<T> = {
-  succeed(value: T): void;
-  fail(error: Error): void;
-  /** The server lives: the limit counts anew. */
-  heard(): void;
-};
-
-export type ConnectionOptions = {
-  /** ms without an answer after which a call is over. */
-  readonly timeLimitMs: number;
-  readonly logger?: Logger;
-};
 
 export function eventStoreConnection(
   settings: EventStoreSettings,
-  { timeLimitMs, logger }: ConnectionOptions,
+  { timeLimitMs, logger }: { readonly timeLimitMs: number; readonly logger?: Logger },
 ): EventStoreConnection {
-  const outage = outageLines(logger);
-  const { findTarget, credentials, options, metadata } = transport(settings, timeLimitMs);
-  const live = new Set<Live>();
-  let line: Promise<Line> | null = null;
-  /** Where a server said that the leader is. */
-  let leader: Target | null = null;
+  let current = new Client(settings, timeLimitMs, null);
+  let unavailable = false;
   let closed = false;
 
-  async function connect(): Promise<Line> {
-    const target = leader ?? (await findTarget());
-    return { stub: new StreamsClient(target, credentials, options), heardAt: 0 };
+  /** Calls on the old channel end on their own; the next call opens another one. */
+  function replace(old: Client, leader: Host | null): void {
+    if (old !== current) return;
+    current = new Client(settings, timeLimitMs, leader);
+    old.closeChannel();
   }
 
-  function current(): Promise<Line> {
-    if (line !== null) return line;
-    const mine = connect();
-    line = mine;
-    mine.catch(() => {
-      if (line === mine) line = null;
-    });
-    return mine;
-  }
-
-  /** The next call opens another channel. Calls on this one end as they may. */
-  function abandon(old: Line, next: Target | null): void {
-    // A new one may be on its way, and fail: whoever asked for it is told.
-    line?.then(
-      (now) => {
-        if (now !== old) return;
-        line = null;
-        leader = next;
-      },
-      () => {},
-    );
-    old.stub.close();
-  }
-
-  function errorOf(error: Error, own: Line | null): Error {
-    const { reason, away, leader: next } = faultOf(error);
-    const elsewhere = next !== null || (away && (settings.discover || leader !== null));
-    if (elsewhere && own !== null) abandon(own, next);
-    if (REFUSALS.includes(reason)) return new Refusal(reason, error);
-    if (!closed && !(error instanceof Cancelled)) outage.began(error);
+  function failed(error: unknown, client: Client): EventLogUnavailable {
+    const unreachable =
+      error instanceof UnavailableError || !(error instanceof Error && isCommandError(error));
+    if (error instanceof NotLeaderError) replace(client, error.leader);
+    else if (error instanceof NoAnswer || (unreachable && (settings.discover || client.leader !== null))) {
+      replace(client, null);
+    }
+    if (!closed && !unavailable) logger?.warn('the event log does not answer', { cause: error });
+    unavailable = true;
     return new EventLogUnavailable({ cause: error });
   }
 
-  /** Deadlines of the client are not kept when a server freezes: this call ends by our own timer. */
-  function call<T>(limitMs: number | null, begin: (stub: StreamsClient, ends: Ends<T>) => Live): Promise<T> {
-    if (closed)
-      return Promise.reject(new EventLogUnavailable({ cause: new Error('the event log is closed') }));
-    return new Promise<T>((resolve, reject) => {
-      const began = performance.now();
-      let own: Line | null = null;
-      let started: Live | null = null;
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const mine: Live = { cancel: () => fail(new Error('the event log is closed')) };
-      const over = () => {
-        clearTimeout(timer);
-        return live.delete(mine);
-      };
-      // Not in the turn that began it: Bun then tells the server nothing, and the connection stays open for ever.
-      const stop = () => setImmediate(() => started?.cancel());
-      const fail = (error: Error) => {
-        if (!over()) return;
-        reject(errorOf(error, own));
-        stop();
-      };
-      const late = () => {
-        if (own !== null && own.heardAt < began) abandon(own, null);
-        fail(new Error(`no answer within ${limitMs} ms`));
-      };
-      const watch = () => {
-        clearTimeout(timer);
-        if (limitMs !== null && live.has(mine)) timer = setTimeout(late, limitMs);
-      };
-      const succeed = (value: T) => {
-        if (over()) resolve(value);
-      };
-      const heard = () => {
-        if (own !== null) own.heardAt = performance.now();
-        outage.ended();
-        watch();
-      };
-      live.add(mine);
-      watch();
-      current()
-        .then((open) => {
-          own = open;
-          if (live.has(mine)) started = begin(open.stub, { succeed, fail, heard });
-        })
-        .catch(fail);
-    });
+  function answered(): void {
+    if (unavailable) logger?.info('the event log answers again');
+    unavailable = false;
+  }
+
+  function client(): Client {
+    if (closed) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
+    return current;
   }
 
   return {
-    append: (requests) =>
-      call(timeLimitMs, (stub, { succeed, fail, heard }) => {
-        // With a deadline the server drops what it could not begin in time; what it began may still land later.
-        const deadline = Date.now() + timeLimitMs;
-        const sent = stub.append(metadata(), { deadline }, (error, answer) => {
-          if (answer === undefined) return fail(error ?? new Error('an answer without a word'));
-          heard();
-          succeed(answer);
-        });
-        sent.on('error', fail);
-        for (const request of requests) sent.write(request);
-        sent.end();
-        return sent;
-      }),
-    read: (request, take, limitMs = timeLimitMs) =>
-      call<void>(limitMs, (stub, { succeed, fail, heard }) => {
-        const answers = stub.read(request, metadata());
-        answers.on('data', (answer: ReadResp) => {
-          heard();
-          try {
-            take(answer);
-          } catch (error) {
-            fail(
-              error instanceof Error ? error : new Error('an answer that cannot be read', { cause: error }),
-            );
-          }
-        });
-        answers.on('error', fail);
-        answers.on('end', () => succeed());
-        return answers;
-      }),
-    listen(request, notice) {
-      let cancel = () => {};
-      let cancelled = false;
-      const ended = call<void>(null, (stub, { fail, heard }) => {
-        const { path, requestSerialize } = StreamsService.read;
-        const unread = () => true;
-        const messages = stub.makeServerStreamRequest(
-          path,
-          requestSerialize,
-          unread,
-          request,
-          metadata(),
-          {},
-        );
-        cancel = () => fail(new Cancelled());
-        messages.on('data', () => {
-          heard();
-          notice();
-        });
-        messages.on('error', fail);
-        messages.on('end', () => fail(new Error('ended by the server')));
-        if (cancelled) cancel();
-        return messages;
-      });
-      return {
-        ended: ended.catch(() => {}),
-        cancel() {
-          cancelled = true;
-          cancel();
-        },
-      };
+    client,
+    async call(run) {
+      const used = client();
+      try {
+        const result = await run(used);
+        answered();
+        return result;
+      } catch (error) {
+        if (!RESULTS.some((Result) => error instanceof Result)) throw failed(error, used);
+        answered();
+        throw error;
+      }
     },
     async close() {
       closed = true;
-      for (const each of [...live]) each.cancel();
-      await nextTurn();
-      await line?.then(
-        ({ stub }) => stub.close(),
-        () => {},
-      );
+      await current.dispose();
+      current.closeChannel();
     },
   };
 }
 
-/** One line for each outage, and one for its end. */
-function outageLines(logger: Logger | undefined) {
-  let away = false;
-  return {
-    began(cause: Error) {
-      if (!away) logger?.warn('the event log does not answer', { cause });
-      away = true;
-    },
-    ended() {
-      if (away) logger?.info('the event log answers again');
-      away = false;
-    },
+/** The client with a channel of its own: the package's one cannot be given options and shares its connections. */
+export class Client extends EventStoreDBClient {
+  readonly leader: Host | null;
+  /** null: the leader is looked for. */
+  readonly #target: string | null;
+  readonly #credentials: ChannelCredentials;
+  readonly #options: Readonly<Record<string, number>>;
+  #channel: Promise<Channel> | null = null;
+
+  /** `leader`: the node that another one named as the leader, instead of the hosts of the settings. */
+  constructor(settings: EventStoreSettings, timeLimitMs: number, leader: Host | null) {
+    const { hosts, tls, connectionName } = settings;
+    super(
+      {
+        endpoints: [...hosts],
+        connectionName,
+        maxDiscoverAttempts: 1,
+        // Seconds for each host, so that a call that waits for the discovery reaches the next host.
+        gossipTimeout: Math.max(1, Math.floor(timeLimitMs / 1000 / (hosts.length + 1))),
+      },
+      {
+        insecure: tls === null,
+        ...(tls?.ca && { rootCertificate: tls.ca }),
+        ...(tls?.user && { userKeyFile: tls.user.key, userCertFile: tls.user.cert }),
+      },
+      settings.credentials ?? undefined,
+    );
+    const node = leader ?? (settings.discover ? undefined : hosts[0]);
+    this.#target = node === undefined ? null : `${node.address}:${node.port}`;
+    this.leader = leader;
+    this.#credentials =
+      tls === null
+        ? credentials.createInsecure()
+        : credentials.createSsl(tls.ca, tls.user?.key ?? null, tls.user?.cert ?? null);
+    this.#options = channelOptions(settings);
+  }
+
+  /** Each append is a unary call: a batch shares one table of answers among all clients of the process. */
+  protected override supports = async () => false;
+
+  protected override getChannel = (): Promise<Channel> => {
+    this.#channel ??= this.#open().catch((error: unknown) => {
+      this.#channel = null;
+      throw error;
+    });
+    return this.#channel;
   };
+
+  async #open(): Promise<Channel> {
+    return new Channel(this.#target ?? (await this.resolveUri()), this.#credentials, this.#options);
+  }
+
+  /** Not in the current turn: a call that is about to use the channel must find it open. */
+  closeChannel(): void {
+    this.#channel?.then(
+      (channel) => setImmediate(() => channel.close()),
+      () => {},
+    );
+  }
+}
+
+function channelOptions({ keepAliveMs, keepAliveTimeoutMs }: EventStoreSettings) {
+  return {
+    'grpc.keepalive_time_ms': keepAliveMs,
+    'grpc.keepalive_timeout_ms': keepAliveTimeoutMs,
+    // The largest event that a server stores is 16 MB.
+    'grpc.max_receive_message_length': 17 * 1024 * 1024,
+    // The default pause between two connection attempts grows to two minutes.
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 1000,
+    // A new channel opens a new connection and does not share the one that hangs.
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.service_config_disable_resolution': 1,
+    'grpc.enable_http_proxy': 0,
+  };
+}
+
+/** All events of a read. The time limit restarts with each event. */
+export function collect<E extends ResolvedEvent, T>(
+  stream: StreamingRead<E>,
+  limitMs: number,
+  convert: (resolved: E) => T | null,
+): Promise<T[]> {
+  return new Promise((resolve, reject) => {
+    const items: T[] = [];
+    const late = () => {
+      reject(new NoAnswer(limitMs));
+      stream.cancel().catch(() => {});
+    };
+    const timer = setTimeout(late, limitMs);
+    stream.on('data', (resolved: E) => {
+      timer.refresh();
+      const item = convert(resolved);
+      if (item !== null) items.push(item);
+    });
+    stream.on('end', () => {
+      clearTimeout(timer);
+      resolve(items);
+    });
+    stream.on('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+  });
 }

@@ -1,17 +1,43 @@
-// The event log on a server: EventStoreDB 23.10 and what speaks its protocol, by way of gRPC. Nothing has to be
-// switched on in it: no projections, no persistent subscriptions.
-// Leaves to others: the port says what a log is; each eventstoredb-*.ts beside this file decides one part of how.
-
-import { checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
-import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
+// The event log on EventStoreDB 23.10, through the package's client. Nothing has to be enabled in the server: no
+// projections, no persistent subscriptions. The server's own events (`$`) and other applications' are skipped.
+import { clearInterval, setInterval } from 'node:timers';
+import {
+  END,
+  excludeSystemEvents,
+  MaxAppendSizeExceededError,
+  type ReadPosition,
+  START,
+  StreamDeletedError,
+  StreamNotFoundError,
+  type SubscribeToAllOptions,
+  WrongExpectedVersionError,
+} from '@eventstore/db-client';
+import { type CheckedEvent, checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
+import { growingPause, sleep, unlessAborted, withTimeout } from '#src/lib/time.ts';
+import {
+  type AbortSignalLike,
+  type Appended,
+  type EventFilter,
+  type EventLog,
+  EventLogUnavailable,
+  type ExpectedRevision,
+  type LiveMessage,
+  type RecordedEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { eventStoreAppend } from './append.ts';
-import { appendWatch } from './append-watch.ts';
-import { eventStoreConnection } from './connection.ts';
-import { headSearch } from './head.ts';
-import { isPosition } from './messages.ts';
-import { LAST_REVISION, logReader } from './read.ts';
-import { eventStoreSubscription } from './subscribe.ts';
+import { type Client, collect, eventStoreConnection, NoAnswer } from './connection.ts';
+import {
+  headSearch,
+  known,
+  matches,
+  PAGE_EVENTS,
+  type Placed,
+  placed,
+  positionOf,
+  positionText,
+  proposed,
+} from './events.ts';
 import { eventStoreSettings } from './url.ts';
 
 export { UnreadableConnectionString } from './url.ts';
@@ -24,80 +50,286 @@ export type EventStoreDbEventLogOptions = {
   readonly url: string;
   /** ms without an answer after which a call throws `EventLogUnavailable`. */
   readonly timeLimitMs?: number;
-  /** Is told of outages and their ends. */
+  /** Receives outages, their ends, and dropped subscriptions. */
   readonly logger?: Logger;
 };
 
 const HEALTH_LIMIT_MS = 2000;
+/** The server's largest revision; a tombstoned stream is at it. */
+const LAST_REVISION = 2n ** 63n - 1n;
+/** A subscription without a message for this long is compared with the head. */
+const SILENCE_MS = 1000;
+/** Events that a subscription holds for a slow reader before the server has to wait. */
+const READ_AHEAD = 1024;
+const DROPS_LOGGED_EVERY_MS = 60_000;
+
+const LEADER = { requiresLeader: true };
+
+type Page = { readonly events: RecordedEvent[]; readonly cursor: string | null; readonly end: boolean };
 
 /** Connects with the first call. Throws `UnreadableConnectionString`. */
 export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): EventLog {
-  const { url, timeLimitMs = 5000 } = options;
+  const { url, timeLimitMs = 5000, logger } = options;
   const connection = eventStoreConnection(eventStoreSettings(url), { ...options, timeLimitMs });
-  const reader = logReader(connection);
-  const watch = appendWatch(connection.listen);
-  const append = eventStoreAppend(connection, reader, timeLimitMs);
-  const searchHead = headSearch(reader.before);
-  const handedOver = new Set<Promise<unknown>>();
+  const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
   let closed: Promise<void> | null = null;
+  let dropLoggedAt = Number.NEGATIVE_INFINITY;
 
   function assertOpen(): void {
     if (closed !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
   }
 
-  /** Runs what `close` waits for. */
-  async function handOver<T>(run: () => Promise<T>): Promise<T> {
+  /** `close` waits for the call. */
+  async function track<T>(run: () => Promise<T>): Promise<T> {
     assertOpen();
-    const running = run();
-    handedOver.add(running);
+    const call = run();
+    running.add(call);
     try {
-      return await running;
+      return await call;
     } finally {
-      handedOver.delete(running);
+      running.delete(call);
     }
+  }
+
+  async function append(
+    stream: string,
+    expected: ExpectedRevision,
+    events: readonly CheckedEvent[],
+  ): Promise<Appended> {
+    // No stream is at the server's last revision; a larger one cannot be sent.
+    const sent = typeof expected === 'bigint' && expected >= LAST_REVISION ? LAST_REVISION - 1n : expected;
+    const call = async (client: Client) => {
+      const appending = client.appendToStream(stream, events.map(proposed), {
+        ...LEADER,
+        expectedRevision: sent,
+        // The server drops what it has not begun by then. What it has begun may be stored later.
+        deadline: timeLimitMs,
+      });
+      return withTimeout(appending, timeLimitMs, () => new NoAnswer(timeLimitMs));
+    };
+    try {
+      const { nextExpectedRevision, position } = await connection.call(call);
+      // For a repeat whose events are not replicated yet, the server returns no position.
+      return {
+        nextRevision: nextExpectedRevision,
+        position:
+          position === undefined ? await positionAt(stream, nextExpectedRevision) : positionText(position),
+      };
+    } catch (error) {
+      if (error instanceof WrongExpectedVersionError) {
+        const actual = typeof error.actualVersion === 'bigint' ? error.actualVersion : null;
+        throw new WrongExpectedVersion(stream, expected, actual);
+      }
+      if (error instanceof StreamDeletedError)
+        throw new WrongExpectedVersion(stream, expected, LAST_REVISION);
+      if (error instanceof MaxAppendSizeExceededError) {
+        throw new RangeError('the events of one append are larger than the event store accepts', {
+          cause: error,
+        });
+      }
+      throw error;
+    }
+  }
+
+  async function positionAt(stream: string, revision: bigint): Promise<string> {
+    const [placed] = await readPage(stream, revision, 'forwards', 1);
+    if (placed?.revision === revision) return placed.position;
+    throw new EventLogUnavailable({ cause: new Error('the events are stored but cannot be read yet') });
+  }
+
+  /** A missing or deleted stream is empty. */
+  function readPage(
+    stream: string,
+    fromRevision: bigint | typeof END,
+    direction: 'forwards' | 'backwards',
+    maxCount: number,
+  ): Promise<Placed[]> {
+    const read = { ...LEADER, fromRevision, direction, maxCount };
+    return connection
+      .call((client) => collect(client.readStream(stream, read), timeLimitMs, placed))
+      .catch((error: unknown) => {
+        if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
+        throw error;
+      });
+  }
+
+  /** `from` is inclusive forwards and exclusive backwards. */
+  function readLog(
+    from: string | typeof START | typeof END,
+    direction: 'forwards' | 'backwards',
+    maxCount: number,
+    limitMs = timeLimitMs,
+  ): Promise<Placed[]> {
+    const fromPosition: ReadPosition = from === START || from === END ? from : positionOf(from);
+    const read = { ...LEADER, fromPosition, direction, maxCount };
+    return connection.call((client) => collect(client.readAll(read), limitMs, placed));
+  }
+
+  /** The port's filter is applied here: the server filters subscriptions only. */
+  async function page(after: string | null, max: number, filter?: EventFilter): Promise<Page> {
+    const count = filter === undefined ? Math.min(max + 1, PAGE_EVENTS) : PAGE_EVENTS;
+    const read = await readLog(after ?? START, 'forwards', count);
+    const events: RecordedEvent[] = [];
+    let cursor = after;
+    for (const { position, event } of read) {
+      if (cursor !== null && position <= cursor) continue;
+      cursor = position;
+      if (event !== null && matches(event, filter)) events.push(event);
+      if (events.length === max) return { events, cursor, end: false };
+    }
+    return { events, cursor, end: read.length < count };
+  }
+
+  const head = headSearch((from, count) => readLog(from, 'backwards', count));
+
+  type SubscribeOptions = {
+    readonly after: string | null;
+    readonly filter?: EventFilter;
+    readonly signal: AbortSignalLike;
+  };
+
+  async function* subscribe({ after, filter, signal }: SubscribeOptions): AsyncGenerator<LiveMessage, void> {
+    let cursor = after;
+    let caughtUp = false;
+    let dropped: unknown = null;
+    for (let failures = 0; !signal.aborted; failures++) {
+      assertOpen();
+      if (failures > 0) await sleep(growingPause(failures - 1), signal, closing.signal);
+      const goal = await unlessAborted(
+        track(head).then(
+          (position) => ({ position }),
+          () => null,
+        ),
+        signal,
+      );
+      // Aborted, or the log is unavailable, which the failed call has logged.
+      if (goal === null) {
+        dropped = null;
+        continue;
+      }
+      if (dropped !== null) logDrop(dropped);
+      const live = follow(cursor, signal);
+      try {
+        for (;;) {
+          if (!caughtUp && (goal.position === null || (cursor !== null && cursor >= goal.position))) {
+            caughtUp = true;
+            yield { kind: 'caught_up' };
+          }
+          const next = await live.next();
+          if (signal.aborted) return;
+          if (next === null) break;
+          cursor = next.position;
+          failures = 0;
+          if (next.event !== null && matches(next.event, filter)) yield { kind: 'event', event: next.event };
+          if (signal.aborted) return;
+        }
+      } catch (error) {
+        dropped = error;
+      } finally {
+        live.end();
+      }
+    }
+  }
+
+  /**
+   * The server leaves its own events out: with its standard projections enabled it would drop an unfiltered subscription
+   * as too slow. `next` returns null at the end and throws on any fault; it ends with the signal, with `close`, and if
+   * the subscription is silent although the head has moved on.
+   */
+  function follow(after: string | null, signal: AbortSignalLike) {
+    const options: SubscribeToAllOptions = {
+      ...LEADER,
+      fromPosition: after === null ? START : positionOf(after),
+      filter: excludeSystemEvents({ checkpointInterval: 1000 }),
+    };
+    const events = connection.client().subscribeToAll(options, { highWaterMark: READ_AHEAD });
+    // It may also fail after its end.
+    events.on('error', () => {});
+    const iterator = events[Symbol.asyncIterator]();
+    let cursor = after;
+    const end = () => {
+      clearInterval(watch);
+      for (const each of [signal, closing.signal]) each.removeEventListener('abort', end);
+      events.unsubscribe().catch(() => {});
+      events.destroy();
+    };
+    const watch = setInterval(async () => {
+      const before = cursor;
+      const last = await track(head).catch(() => null);
+      const behind = last !== null && (before === null || before < last);
+      if (behind && cursor === before && events.readableLength === 0) end();
+    }, SILENCE_MS);
+    for (const each of [signal, closing.signal]) each.addEventListener('abort', end, { once: true });
+    return {
+      end,
+      async next(): Promise<Placed | null> {
+        while (!events.destroyed) {
+          const { done, value } = await iterator.next();
+          if (done) return null;
+          const next = placed(value);
+          if (next === null || (cursor !== null && next.position <= cursor)) continue;
+          cursor = next.position;
+          watch.refresh();
+          return next;
+        }
+        return null;
+      },
+    };
+  }
+
+  function logDrop(cause: unknown): void {
+    const now = performance.now();
+    if (now - dropLoggedAt < DROPS_LOGGED_EVERY_MS) return;
+    dropLoggedAt = now;
+    logger?.warn('the event log dropped the subscription; it resumes from its last position', { cause });
+  }
+
+  async function finish(): Promise<void> {
+    closing.abort();
+    await Promise.allSettled(running);
+    await connection.close();
   }
 
   return {
     async append(stream, expected, events) {
-      const call = { stream, expected, events: checkedAppend(stream, expected, events) };
-      const appended = await handOver(() => append(call));
-      watch.announce();
-      return appended;
+      const checked = checkedAppend(stream, expected, events);
+      return track(() => append(stream, expected, checked));
     },
     readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
-      return handOver(async () => {
+      return track(async () => {
         const events: RecordedEvent[] = [];
-        for (let next = firstOf(direction, from); next !== null && events.length < max; ) {
-          const page = await reader.streamPage(stream, next, direction, max - events.length);
-          events.push(...page.events);
-          next = page.next;
+        let next = firstOf(direction, from);
+        while (next !== null && events.length < max) {
+          const count = Math.min(max - events.length, PAGE_EVENTS);
+          const read: Placed[] = await readPage(stream, next, direction, count);
+          events.push(...read.flatMap(({ event }) => event ?? []));
+          const last = read.at(-1)?.revision;
+          if (last === undefined || read.length < count) next = null;
+          else if (direction === 'forwards') next = last + 1n;
+          else next = last === 0n ? null : last - 1n;
         }
         return events;
       });
     },
     readAll({ after, max, filter }) {
-      return handOver(async () => {
+      return track(async () => {
         const events: RecordedEvent[] = [];
         let cursor = known(after);
         for (let more = true; more && events.length < max; ) {
-          const page = await reader.page(cursor, max - events.length, filter);
-          events.push(...page.events);
-          cursor = page.cursor;
-          more = !page.end;
+          const next = await page(cursor, max - events.length, filter);
+          events.push(...next.events);
+          cursor = next.cursor;
+          more = !next.end;
         }
         return events;
       });
     },
-    subscribeAll: ({ after, ...rest }) =>
-      eventStoreSubscription(
-        { reader, watch, closing: closing.signal, assertOpen },
-        { ...rest, after: known(after) },
-      ),
-    head: () => handOver(searchHead),
+    subscribeAll: (options) => subscribe({ ...options, after: known(options.after) }),
+    head: () => track(head),
     async health() {
       try {
-        await handOver(() => reader.probe(Math.min(timeLimitMs, HEALTH_LIMIT_MS)));
+        await track(() => readLog(END, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS)));
         return { ok: true };
       } catch {
         return { ok: false };
@@ -108,24 +340,13 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       return closed;
     },
   };
-
-  async function finish(): Promise<void> {
-    closing.abort();
-    watch.stop();
-    await Promise.allSettled(handedOver);
-    await connection.close();
-  }
 }
 
-/** null: nothing stands there. */
-function firstOf(direction: 'forwards' | 'backwards', from: bigint | undefined): bigint | 'end' | null {
-  if (direction === 'backwards')
-    return from === undefined || from >= LAST_REVISION ? 'end' : from < 0n ? null : from;
+/** null: no event can be there. */
+function firstOf(direction: 'forwards' | 'backwards', from: bigint | undefined): bigint | typeof END | null {
+  if (direction === 'backwards') {
+    return from === undefined || from >= LAST_REVISION ? END : from < 0n ? null : from;
+  }
   if (from === undefined || from < 0n) return 0n;
   return from > LAST_REVISION ? null : from;
-}
-
-function known(position: string | null): string | null {
-  if (position !== null && !isPosition(position)) throw new RangeError('not a position of this log');
-  return position;
 }

@@ -1,5 +1,5 @@
-// Reads the connection string of the server: where it is, how it is reached, who asks. It holds a password, so no
-// message repeats a part of it. (The client's own parser prints the whole string where it does not know an option.)
+// The connection string of the server. It may contain a password, so no message repeats a part of it. (The client's own
+// parser prints the whole string if it does not know an option.)
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
@@ -8,19 +8,19 @@ export type Host = { readonly address: string; readonly port: number };
 export type EventStoreSettings = {
   /** At least one. */
   readonly hosts: readonly Host[];
-  /** The hosts are asked for the cluster's leader; false: the one host is the server. */
+  /** The hosts are queried for the cluster's leader; false: the one host is the server. */
   readonly discover: boolean;
   /** null: no TLS. `ca` null: the system's root certificates. */
   readonly tls: { readonly ca: Buffer | null; readonly user: { cert: Buffer; key: Buffer } | null } | null;
   readonly credentials: { readonly username: string; readonly password: string } | null;
   /** Name of this connection in the server's logs. */
   readonly connectionName: string;
-  /** ms between pings of the transport, -1 for none, and how long one may stay unanswered. */
+  /** ms between pings of the transport, and how long one may stay unanswered. */
   readonly keepAliveMs: number;
   readonly keepAliveTimeoutMs: number;
 };
 
-/** The connection string cannot be used; the message says why without repeating any of it. */
+/** The connection string cannot be used; the message states the reason without repeating any of it. */
 export class UnreadableConnectionString extends Error {
   constructor(why: string, options?: ErrorOptions) {
     super(`the connection string of the event store ${why}`, options);
@@ -31,82 +31,78 @@ export class UnreadableConnectionString extends Error {
 const FORM =
   /^(?:esdb|kurrentdb|kurrent|kdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
 const HOST = /^([^:[\]]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
-const DEFAULT_PORT = '2113';
-const OPTIONS = [
-  'tls',
-  'tlsVerifyCert',
-  'tlsCAFile',
-  'userCertFile',
-  'userKeyFile',
-  'connectionName',
-  'keepAliveInterval',
-  'keepAliveTimeout',
-] as const;
-type Option = (typeof OPTIONS)[number];
-/** Known to the clients of this server, and without a meaning here: limits, leader and faults are this adapter's. */
-const WITHOUT_EFFECT = [
-  'nodePreference',
-  'maxDiscoverAttempts',
-  'discoveryInterval',
-  'gossipTimeout',
-  'defaultDeadline',
-  'throwOnAppendFailure',
-];
+
+/** The options with their defaults. Those of other clients that have no meaning here are accepted and ignored. */
+const DEFAULTS = {
+  tls: 'true',
+  tlsVerifyCert: 'true',
+  tlsCAFile: '',
+  userCertFile: '',
+  userKeyFile: '',
+  connectionName: 'relay',
+  keepAliveInterval: '10000',
+  keepAliveTimeout: '10000',
+  nodePreference: '',
+  maxDiscoverAttempts: '',
+  discoveryInterval: '',
+  gossipTimeout: '',
+  defaultDeadline: '',
+  throwOnAppendFailure: '',
+};
+type Option = keyof typeof DEFAULTS;
+type Options = Readonly<Record<Option, string>>;
 
 /**
  * `esdb://` or `kurrentdb://`, with `+discover` for a cluster: `esdb://user:password@host:port,host:port?tls=false`.
- * Throws `UnreadableConnectionString`, also where a named file cannot be read.
+ * Throws `UnreadableConnectionString`, also if a named file cannot be read.
  */
 export function eventStoreSettings(url: string): EventStoreSettings {
-  const match = FORM.exec(url.trim());
-  if (match === null) {
+  const [form, discover, username, password, hostList = '', query = ''] = FORM.exec(url.trim()) ?? [];
+  if (form === undefined) {
     throw new UnreadableConnectionString(
       'has to look like esdb://host:2113?tls=false or esdb://user:password@host:2113, with user and password percent-encoded',
     );
   }
-  const [, discover, username, password, hostList = '', query = ''] = match;
   const hosts = hostList.split(',').map(host);
   const options = optionsOf(query);
   const tls = tlsOf(options);
   if (tls !== null && hosts.some(({ address }) => isIP(address.replaceAll(/[[\]]/g, '')) !== 0)) {
     throw new UnreadableConnectionString('has an IP address where TLS needs the name in the certificate');
   }
+  const credentials =
+    username === undefined || password === undefined
+      ? null
+      : { username: decoded(username), password: decoded(password) };
   return {
     hosts,
     discover: discover !== undefined || hosts.length > 1,
     tls,
-    credentials:
-      username === undefined || password === undefined
-        ? null
-        : { username: decoded(username), password: decoded(password) },
-    connectionName: options.get('connectionName') ?? 'relay',
+    credentials,
+    connectionName: options.connectionName,
     keepAliveMs: milliseconds(options, 'keepAliveInterval'),
     keepAliveTimeoutMs: milliseconds(options, 'keepAliveTimeout'),
   };
 }
 
 function host(text: string): Host {
-  const [, address, port = DEFAULT_PORT] = HOST.exec(text.trim()) ?? [];
+  const [, address, port = '2113'] = HOST.exec(text.trim()) ?? [];
   if (address === undefined || Number(port) > 65_535) {
     throw new UnreadableConnectionString('has a host that is not host or host:port');
   }
   return { address, port: Number(port) };
 }
 
-type Options = ReadonlyMap<Option, string>;
-
-/** Names compare without case, `-` and `_`, as they do for the clients of this server. */
+/** Names are compared without case, `-` and `_`, as in the server's other clients. */
 const flat = (name: string): string => name.trim().toLowerCase().replaceAll(/[-_]/g, '');
 
 function optionsOf(query: string): Options {
-  const options = new Map<Option, string>();
+  const options: Record<Option, string> = { ...DEFAULTS };
+  const names = Object.keys(DEFAULTS) as Option[];
   for (const pair of query.split('&').filter((part) => part !== '')) {
     const [name = '', ...value] = pair.split('=');
-    const option = OPTIONS.find((one) => flat(one) === flat(name));
-    if (option !== undefined) options.set(option, decoded(value.join('=')).trim());
-    else if (!WITHOUT_EFFECT.some((one) => flat(one) === flat(name))) {
-      throw new UnreadableConnectionString('has an option that is not known');
-    }
+    const option = names.find((one) => flat(one) === flat(name));
+    if (option === undefined) throw new UnreadableConnectionString('has an option that is not known');
+    options[option] = decoded(value.join('=')).trim();
   }
   return options;
 }
@@ -120,8 +116,13 @@ function decoded(text: string): string {
 }
 
 function tlsOf(options: Options): EventStoreSettings['tls'] {
-  if (!flag(options, 'tls')) return null;
-  if (!flag(options, 'tlsVerifyCert')) {
+  for (const name of ['tls', 'tlsVerifyCert'] as const) {
+    if (options[name] !== 'true' && options[name] !== 'false') {
+      throw new UnreadableConnectionString(`has ${name} neither true nor false`);
+    }
+  }
+  if (options.tls === 'false') return null;
+  if (options.tlsVerifyCert === 'false') {
     throw new UnreadableConnectionString(
       'asks for TLS without proof (tlsVerifyCert=false): name the CA in tlsCAFile',
     );
@@ -134,29 +135,20 @@ function tlsOf(options: Options): EventStoreSettings['tls'] {
   return { ca: file(options, 'tlsCAFile'), user: cert === null || key === null ? null : { cert, key } };
 }
 
-function flag(options: Options, name: Option): boolean {
-  const value = options.get(name) ?? 'true';
-  if (value !== 'true' && value !== 'false')
-    throw new UnreadableConnectionString(`has ${name} neither true nor false`);
-  return value === 'true';
-}
-
 function file(options: Options, name: Option): Buffer | null {
-  const path = options.get(name);
-  if (path === undefined) return null;
+  if (options[name] === '') return null;
   try {
-    return readFileSync(path);
+    return readFileSync(options[name]);
   } catch (cause) {
     throw new UnreadableConnectionString(`names a file in ${name} that cannot be read`, { cause });
   }
 }
 
-const KEEP_ALIVE = '10000';
-
+/** The longest delay of a timer stands for -1: never. */
 function milliseconds(options: Options, name: Option): number {
-  const value = options.get(name) ?? KEEP_ALIVE;
+  const value = options[name];
   if (!/^(-1|[1-9]\d{0,8})$/.test(value)) {
     throw new UnreadableConnectionString(`has ${name} that is neither milliseconds nor -1`);
   }
-  return Number(value);
+  return value === '-1' ? 2 ** 31 - 1 : Number(value);
 }

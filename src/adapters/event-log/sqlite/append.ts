@@ -1,31 +1,34 @@
-// What one append means inside a transaction that holds the write lock: expectations, repeats, revisions.
-// Leaves to others: locks, savepoints and durability (sqlite-group-commit.ts).
+// Appending to the embedded log. Group commit: appends of the same moment share one transaction and one fsync, and one
+// that fails is rolled back alone.
 import type { DatabaseSync } from 'node:sqlite';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
-import { type Appended, type ExpectedRevision, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  type Appended,
+  EventLogUnavailable,
+  type ExpectedRevision,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
+import { isBusy, nextTurn, stepAside } from './file.ts';
 import { positionText } from './read.ts';
 
-export type AppendCall = {
+type AppendCall = {
   readonly stream: string;
   readonly expected: ExpectedRevision;
   readonly events: readonly CheckedEvent[];
 };
 
-/** `stored` false: the call is a repeat, its events were there. */
-export type Stored = { readonly appended: Appended; readonly stored: boolean };
-
-export type Append = (call: AppendCall) => Stored;
-
+/** `stored` false: the call is a repeat, its events are stored already. */
+type Stored = { readonly appended: Appended; readonly stored: boolean };
 type Place = { readonly id: string; readonly revision: number; readonly position: number };
 
 /**
- * EventStoreDB's rules. With a revision or `no_stream`: new where the stream is just there; a repeat where exactly
- * these ids, in this order, follow that place already (whatever came after them); anything else, also where only
- * some are there, throws `WrongExpectedVersion`. With `any` and `stream_exists`: a repeat where the ids stand in the
- * stream one after the other; new where none is in it; anything else throws `WrongExpectedVersion`. Looking for ids
- * without a place costs a walk through the stream: an append with a revision is the fast one.
+ * EventStoreDB's rules, inside a transaction that holds the write lock. With a revision or `no_stream`: new if the
+ * stream is at that revision; a repeat if exactly these ids follow it in this order (whatever follows them); anything
+ * else throws `WrongExpectedVersion`. With `any` and `stream_exists`: a repeat if the ids are in the stream one after
+ * the other; new if none is in it; anything else throws `WrongExpectedVersion`. The search for ids reads the stream's
+ * index: an append with a revision is the fast one.
  */
-export function sqliteAppend(db: DatabaseSync, now: () => number): Append {
+function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) => Stored {
   const lastOf = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const from = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?',
@@ -52,31 +55,173 @@ export function sqliteAppend(db: DatabaseSync, now: () => number): Append {
   return (call) => {
     const { stream, expected, events } = call;
     const last = Number(lastOf.get(stream)?.revision ?? -1);
-    const wrong = () => new WrongExpectedVersion(stream, expected, last < 0 ? null : BigInt(last));
+    let repeat: Stored | null = null;
     if (expected === 'any' || expected === 'stream_exists') {
-      if (last < 0 && expected === 'stream_exists') throw wrong();
       const ids = JSON.stringify(events.map((event) => event.id));
       const found = last < 0 ? [] : (withIds.all(stream, ids) as Place[]);
-      if (found.length === 0) return store(call, last);
-      return repeatOf(found, events, Number(found[0]?.revision)) ?? fail(wrong());
+      if (found.length === 0 && (last >= 0 || expected === 'any')) return store(call, last);
+      repeat = repeatOf(found, events, Number(found[0]?.revision));
+    } else {
+      const first = expected === 'no_stream' ? 0n : expected + 1n;
+      if (first === BigInt(last + 1)) return store(call, last);
+      const found = first > last ? [] : (from.all(stream, first, events.length) as Place[]);
+      repeat = repeatOf(found, events, Number(first));
     }
-    const first = expected === 'no_stream' ? 0n : expected + 1n;
-    if (first === BigInt(last + 1)) return store(call, last);
-    if (first > last) throw wrong();
-    const standing = from.all(stream, first, events.length) as Place[];
-    return repeatOf(standing, events, Number(first)) ?? fail(wrong());
+    if (repeat === null) throw new WrongExpectedVersion(stream, expected, last < 0 ? null : BigInt(last));
+    return repeat;
   };
 }
 
-/** The first call's answer, where `standing` are exactly these events from revision `first` on. */
-function repeatOf(standing: readonly Place[], events: readonly CheckedEvent[], first: number): Stored | null {
-  const same = events.every(({ id }, i) => standing[i]?.id === id && standing[i]?.revision === first + i);
-  const last = standing[events.length - 1];
+/** The first call's result if `found` are exactly these events from revision `first` on. */
+function repeatOf(found: readonly Place[], events: readonly CheckedEvent[], first: number): Stored | null {
+  const same = events.every(({ id }, i) => found[i]?.id === id && found[i]?.revision === first + i);
+  const last = found[events.length - 1];
   if (!same || last === undefined) return null;
-  const appended = { nextRevision: BigInt(last.revision), position: positionText(last.position) };
-  return { appended, stored: false };
+  return {
+    appended: { nextRevision: BigInt(last.revision), position: positionText(last.position) },
+    stored: false,
+  };
 }
 
-function fail(error: Error): never {
-  throw error;
+export type GroupCommit = {
+  append(call: AppendCall): Promise<Appended>;
+  /** Resolves when no append is waiting. */
+  drained(): Promise<void>;
+  /** Takes the write lock, and after a failed commit writes 64 kB and syncs; throws if that fails. */
+  probe(): void;
+};
+
+export type GroupCommitOptions = {
+  /** ms that an append waits for other processes' writes. */
+  readonly lockTimeoutMs: number;
+  readonly now: () => number;
+  /** Called after each durable commit of at least one new append, before its callers receive their results. */
+  readonly committed: (appends: number) => void;
+};
+
+/** Bounds how long one commit blocks the event loop, and how many callers one failing commit affects. */
+const GROUP_MAX = 256;
+
+type Waiting = {
+  readonly call: AppendCall;
+  readonly until: number;
+  readonly resolve: (appended: Appended) => void;
+  readonly reject: (error: Error) => void;
+};
+
+export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): GroupCommit {
+  const append = appendRules(db, options.now);
+  const begin = db.prepare('BEGIN IMMEDIATE');
+  const commit = db.prepare('COMMIT');
+  const savepoint = db.prepare('SAVEPOINT one');
+  const release = db.prepare('RELEASE one');
+  const undo = db.prepare('ROLLBACK TO one');
+  const write = db.prepare('INSERT OR REPLACE INTO probe (one, bytes) VALUES (1, zeroblob(65536))');
+  let waiting: Waiting[] = [];
+  let draining: Promise<void> | null = null;
+  /** true from a failed commit until one succeeds. */
+  let failing = false;
+
+  const rollBack = () => {
+    if (db.isTransaction) db.exec('ROLLBACK');
+  };
+
+  /** A fault that ended the whole transaction (disk full, I/O error) is thrown; any other is this call's own. */
+  function attempt(call: AppendCall): Stored | Error {
+    // One INSERT is atomic by itself: SQLite undoes a statement that fails.
+    const several = call.events.length > 1;
+    if (several) savepoint.run();
+    try {
+      const stored = append(call);
+      if (several) release.run();
+      return stored;
+    } catch (error) {
+      if (!db.isTransaction) throw error;
+      if (several) {
+        undo.run();
+        release.run();
+      }
+      return error instanceof WrongExpectedVersion ? error : new EventLogUnavailable({ cause: error });
+    }
+  }
+
+  /** Runs synchronously, so nothing else of this process happens between BEGIN and COMMIT. */
+  function commitGroup(group: readonly Waiting[]): void {
+    let outcomes: (Stored | Error)[];
+    let news = 0;
+    try {
+      outcomes = group.map(({ call }) => attempt(call));
+      news = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
+      if (news > 0) commit.run();
+      else rollBack();
+      if (news > 0) failing = false;
+    } catch (cause) {
+      failing = true;
+      // At once: otherwise this connection's reads return what was never committed. If ROLLBACK fails too, the next
+      // group repeats it before it begins.
+      try {
+        rollBack();
+      } catch {}
+      for (const { reject } of group) reject(new EventLogUnavailable({ cause }));
+      return;
+    }
+    if (news > 0) options.committed(news);
+    for (const [i, { resolve, reject }] of group.entries()) {
+      const outcome = outcomes[i];
+      if (outcome instanceof Error) reject(outcome);
+      else if (outcome !== undefined) resolve(outcome.appended);
+    }
+  }
+
+  /** Takes the next group once it has the lock. false: the lock is held; callers whose time is over are rejected. */
+  function tryGroup(): boolean {
+    try {
+      rollBack();
+      begin.run();
+    } catch (cause) {
+      if (!isBusy(cause)) failing = true;
+      const now = performance.now();
+      const over = waiting.filter(({ until }) => until <= now);
+      waiting = waiting.filter(({ until }) => until > now);
+      for (const { reject } of over) reject(new EventLogUnavailable({ cause }));
+      return false;
+    }
+    commitGroup(waiting.splice(0, GROUP_MAX));
+    return true;
+  }
+
+  async function drain(): Promise<void> {
+    // Appends of the current turn share the transaction.
+    await nextTurn();
+    for (let tries = 0; waiting.length > 0; ) {
+      if (tryGroup()) tries = 0;
+      else await stepAside(tries++);
+      // Callers that just received their result append again before the next group; other processes get the lock.
+      await nextTurn();
+    }
+    draining = null;
+  }
+
+  return {
+    append: (call) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ call, until: performance.now() + options.lockTimeoutMs, resolve, reject });
+        draining ??= drain();
+      }),
+    drained: async () => {
+      while (draining !== null) await draining;
+    },
+    probe: () => {
+      begin.run();
+      try {
+        if (failing) {
+          write.run();
+          commit.run();
+          failing = false;
+        }
+      } finally {
+        rollBack();
+      }
+    },
+  };
 }

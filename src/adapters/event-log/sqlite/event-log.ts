@@ -1,20 +1,18 @@
 // The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
-// Leaves to others: the port says what a log is; each sqlite-*.ts beside this file decides one part of how.
 
 import { checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
-import { sqliteAppend } from './append.ts';
-import { isBusy, nextTurn, patiently } from './busy-retry.ts';
-import { commitWatch } from './commit-watch.ts';
-import { openLogFile } from './file.ts';
-import { groupCommit } from './group-commit.ts';
+import { groupCommit } from './append.ts';
+import { isBusy, nextTurn, openLogFile, retryWhileBusy } from './file.ts';
 import { LAST_REVISION, logReader, PAGE_ROWS, positionNumber, positionText } from './read.ts';
-import { sqliteSubscription } from './subscribe.ts';
+import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
-  /** The database file; it and its directory are made where they are missing. On a local disk, not a network's. */
+  /** The database file; it and its directory are created if they are missing. On a local disk, not a network's. */
   readonly file: string;
-  /** ms that a call waits for the locks of other processes before it throws `EventLogUnavailable`. */
+  /** No other service uses the file, only operator commands: their events arrive after 250 ms at most. */
+  readonly exclusive?: boolean;
+  /** ms that a call waits for the locks of other processes; then it throws `EventLogUnavailable`. */
   readonly lockTimeoutMs?: number;
   /** Called after each durable commit (one fsync) with the number of appends that it made durable. */
   readonly onCommit?: (appends: number) => void;
@@ -25,18 +23,19 @@ export type SqliteEventLogOptions = {
 const HEALTH_LIMIT_MS = 2000;
 
 /**
- * Throws an Error that says why for a file of a newer schema, another application's database, or a file system
- * without a write-ahead log; `EventLogUnavailable` where other processes keep it locked.
+ * Throws an Error with the reason for a file of a newer schema, another application's database, or a file system
+ * without a write-ahead log; `EventLogUnavailable` if other processes keep it locked.
  */
 export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<EventLog> {
-  const { file, lockTimeoutMs = 5000, onCommit, now = Date.now } = options;
-  const db = await patiently(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
+  const { file, exclusive = false, lockTimeoutMs = 5000, onCommit, now = Date.now } = options;
+  const db = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
     throw isBusy(cause) ? new EventLogUnavailable({ cause }) : cause;
   });
   const reader = logReader(db);
-  const watch = commitWatch(db);
-  const commits = groupCommit(db, sqliteAppend(db, now), {
+  const watch = commitWatch(db, exclusive ? 'exclusive' : 'shared');
+  const commits = groupCommit(db, {
     lockTimeoutMs,
+    now,
     committed(appends) {
       // In a microtask, so that a throwing observer cannot keep the callers from their answers.
       if (onCommit !== undefined) queueMicrotask(() => onCommit(appends));
@@ -53,7 +52,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       assertOpen();
       return run();
     };
-    return patiently(whileOpen, lockTimeoutMs).catch((cause: unknown) => {
+    return retryWhileBusy(whileOpen, lockTimeoutMs).catch((cause: unknown) => {
       throw cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
     });
   }
@@ -98,7 +97,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
     async health() {
       try {
         assertOpen();
-        await patiently(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS));
+        await retryWhileBusy(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS));
         return { ok: true };
       } catch {
         return { ok: false };

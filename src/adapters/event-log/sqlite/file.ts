@@ -1,17 +1,16 @@
-// The file of the embedded log: how it is made, opened and guarded, and which files are refused.
-// Leaves to others: what an append means (sqlite-append.ts) and who writes when (sqlite-group-commit.ts).
+// The file of the embedded log: how it is created and opened, which files are refused, and how its locks are waited for.
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { sleep } from '#src/lib/time.ts';
 
 const SCHEMA_VERSION = 1;
 /** "RLOG": tells our file from any other SQLite database. */
 const APPLICATION_ID = 0x524c4f47;
 
-// Positions are rowids given under the one write lock, so they follow the order of commits and, with nothing ever
-// deleted, have no gaps. `stream` and `type` stand before the payload: a filter never reads overflow pages.
-// INSERT OR REPLACE deletes without firing a delete trigger, hence the third. `probe` is what health writes after a
-// failed commit.
+// Positions are rowids assigned under the one write lock, so they follow the order of commits and, as nothing is ever
+// deleted, have no gaps. `stream` and `type` precede the payload: a filter never reads overflow pages. INSERT OR REPLACE
+// deletes without firing a delete trigger, hence the third. Health writes to `probe` after a failed commit.
 const SCHEMA = `
   CREATE TABLE events (
     position INTEGER PRIMARY KEY,
@@ -100,4 +99,37 @@ const versionOf = (db: DatabaseSync): number => number(db, 'PRAGMA user_version'
 function number(db: DatabaseSync, sql: string): number {
   const row: object = db.prepare(sql).get() ?? {};
   return Number(Object.values(row)[0]);
+}
+
+/** Another connection holds the lock that this call needs; nothing was done. */
+export function isBusy(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'errcode' in error ? error.errcode : undefined;
+  // SQLITE_BUSY with its extended forms, and SQLITE_PROTOCOL (a lost race for the write-ahead log's locks).
+  if (typeof code === 'number') return (code & 0xff) === 5 || (code & 0xff) === 15;
+  // Deno omits the code if the failing call was exec().
+  return /database is locked|locking protocol/.test(error.message);
+}
+
+/** Repeats `run` while it meets a lock, without blocking the event loop; throws the lock's error after `limitMs`. */
+export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {
+  const end = performance.now() + limitMs;
+  for (let tries = 0; ; tries++) {
+    try {
+      return run();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= end) throw error;
+    }
+    await stepAside(tries);
+  }
+}
+
+/** 1 to 2 ms at first, up to 1 to 12 ms later: another process's group takes about one. */
+export function stepAside(tries: number): Promise<void> {
+  return sleep(1 + Math.random() * Math.min(1 + tries, 11));
+}
+
+/** Lets timers, input and other callers run. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,16 +1,16 @@
-// Who else serves this log: a lock beside the log's file, held as long as the process lives. Alone it proves that no
-// other process can live; shared it lets others in that share theirs. The kernel frees it, however a process ends.
+// A lock beside the log's file, held as long as the process runs. Alone it proves that no other service process runs;
+// shared it admits others that share theirs. The kernel releases it, however a process ends.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isBusy, patiently } from './busy-retry.ts';
+import { isBusy, retryWhileBusy } from './file.ts';
 
 export type Tenancy = { release(): void };
 
-/** `alone`: no other process may serve this log. `shared`: others may, that say so too. */
+/** `alone`: no other process may serve this log. `shared`: others may that also share it. */
 export type TenancyKind = 'alone' | 'shared';
 
-/** Another process serves this log, and one of the two wants it for itself. */
+/** Another process serves this log, and one of the two needs it alone. */
 export class LogInUse extends Error {
   constructor(wanted: TenancyKind) {
     super(
@@ -22,7 +22,7 @@ export class LogInUse extends Error {
   }
 }
 
-/** Long enough for a predecessor that is just ending. */
+/** Long enough for a predecessor that is shutting down. */
 const PATIENCE_MS = 1000;
 
 /** `file`: of the lock, not of the log. SQLite's own locks: a reader's is shared, an exclusive transaction's is alone. */
@@ -30,7 +30,7 @@ export async function takeTenancy(file: string, kind: TenancyKind): Promise<Tena
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
-    await patiently(() => take(lock, kind), PATIENCE_MS);
+    await retryWhileBusy(() => take(lock, kind), PATIENCE_MS);
     return { release: () => lock.close() };
   } catch (error) {
     lock.close();

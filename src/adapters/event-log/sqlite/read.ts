@@ -5,16 +5,16 @@ import { type EventFilter, EventLogUnavailable, type RecordedEvent } from '#src/
 
 /** Rows of one page: about a millisecond of the event loop. */
 export const PAGE_ROWS = 512;
-/** Positions that one page looks at, where a filter leaves most of them out. */
+/** Positions that one page examines if a filter excludes most of them. */
 const PAGE_SCAN = 8192;
 
 const COLUMNS = 'stream, revision, position, id, type, data, metadata, created';
 
 export type LogReader = {
-  /** Up to `max` events after `after`, among the next positions. `cursor`: where to go on; `end`: nothing is left. */
+  /** Up to `max` events after `after`, among the next positions. `cursor`: where the next page begins; `end`: nothing is left. */
   page(after: number, max: number, filter?: EventFilter): Page;
   streamPage(stream: string, from: bigint, direction: Direction, max: number): RecordedEvent[];
-  /** Position of the last event, 0 where there is none. */
+  /** Position of the last event, 0 if there is none. */
   head(): number;
 };
 export type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
@@ -75,22 +75,22 @@ export const LAST_REVISION = 2n ** 63n - 1n;
 
 export const positionText = (position: number): string => String(position).padStart(20, '0');
 
-/** The number of a position that this log gave out; null is before the first. */
+/** The number of a position of this log; null is before the first. */
 export function positionNumber(position: string | null): number {
   if (position === null) return 0;
   if (!/^\d{20}$/.test(position)) throw new RangeError('not a position of this log');
   return Number(position);
 }
 
-/** Its row holds no JSON object: nobody reads past it. An operator's command says where. */
+/** Its row contains no JSON object: no read passes it. An operator's command reports the position. */
 class UnreadableEvent extends EventLogUnavailable {
   constructor(position: string, cause: unknown) {
     super({ cause });
-    this.message = `the event at position ${position} cannot be read: its row was changed by something else than this service`;
+    this.message = `the event at position ${position} cannot be read: its row was changed by another program`;
   }
 }
 
-/** The table is STRICT: each column has the type that its declaration says. */
+/** The table is STRICT: each column has its declared type. */
 function recorded(row: Record<string, unknown>): RecordedEvent {
   const position = positionText(row.position as number);
   return {
@@ -105,7 +105,7 @@ function recorded(row: Record<string, unknown>): RecordedEvent {
   };
 }
 
-/** Throws `UnreadableEvent`. What stands in a row was written as an object. */
+/** Throws `UnreadableEvent`. Each row was written as an object. */
 function parsed(text: string, position: string): JsonObject {
   try {
     const value = JSON.parse(text);

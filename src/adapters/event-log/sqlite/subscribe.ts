@@ -1,16 +1,102 @@
 // A subscription to the embedded log: pages from the position last delivered, then a page for each commit noticed.
-// No event can be passed over: positions are given under the one write lock, so none appears below a visible one.
-
-import { sleep } from '#src/lib/time.ts';
+// No event can be missed: positions are assigned under the one write lock, so none appears below a visible one.
+import type { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers';
+import { growingPause, sleep } from '#src/lib/time.ts';
 import type { AbortSignalLike, EventFilter, LiveMessage } from '#src/ports/event-log.ts';
-import { nextTurn } from './busy-retry.ts';
-import type { CommitWatch } from './commit-watch.ts';
+import { nextTurn } from './file.ts';
 import { type LogReader, PAGE_ROWS, type Page, positionNumber } from './read.ts';
+
+export type CommitWatch = {
+  /** Grows with every commit noticed. Read before a page, it lets `changed` detect what the page may have missed. */
+  count(): number;
+  /** This connection committed. */
+  announce(): void;
+  /** Resolves when the count is no longer `seen`, when `signal` aborts, and when the watch stops. */
+  changed(seen: number, signal: AbortSignalLike): Promise<void>;
+  stop(): void;
+};
+
+/** Polls of each ms after another process's last commit, before they become rarer. */
+const BUSY_POLLS = 100;
+/** Between two polls when idle; `exclusive`: only operator commands write beside this process. */
+const IDLE_MS = { shared: 25, exclusive: 250 };
+
+/**
+ * Notices this process's commits by a call, and other connections' by `PRAGMA data_version`, which reads shared memory.
+ * Polls only while a subscriber waits.
+ */
+export function commitWatch(db: DatabaseSync, writers: keyof typeof IDLE_MS): CommitWatch {
+  const version = db.prepare('PRAGMA data_version');
+  const waiters = new Set<() => void>();
+  let known = -1;
+  let commits = 0;
+  let quietPolls = writers === 'shared' ? BUSY_POLLS : Number.POSITIVE_INFINITY;
+  let polling = false;
+  let stopped = false;
+
+  function count(): number {
+    const now = Number(version.get()?.data_version);
+    if (now !== known) {
+      if (known !== -1) quietPolls = 0;
+      known = now;
+      commits++;
+    }
+    return commits;
+  }
+  function wake(): void {
+    for (const waiter of [...waiters]) waiter();
+  }
+  function poll(): void {
+    polling = false;
+    if (stopped || waiters.size === 0) return;
+    const before = commits;
+    try {
+      count();
+    } catch {
+      // A lock or a fault: the next poll sees what this one could not.
+    }
+    quietPolls++;
+    if (commits !== before) wake();
+    schedule();
+  }
+  function schedule(): void {
+    if (polling || stopped || waiters.size === 0) return;
+    polling = true;
+    const ms = Math.min(IDLE_MS[writers], Math.max(1, quietPolls - BUSY_POLLS));
+    // A poll keeps no process alive.
+    setTimeout(poll, ms).unref();
+  }
+
+  return {
+    count,
+    announce() {
+      commits++;
+      wake();
+    },
+    changed: (seen, signal) =>
+      new Promise((resolve) => {
+        if (stopped || signal.aborted || commits !== seen) return resolve();
+        const done = () => {
+          waiters.delete(done);
+          signal.removeEventListener('abort', done);
+          resolve();
+        };
+        waiters.add(done);
+        signal.addEventListener('abort', done, { once: true });
+        schedule();
+      }),
+    stop() {
+      stopped = true;
+      wake();
+    },
+  };
+}
 
 export type SubscribeDependencies = {
   readonly reader: LogReader;
   readonly watch: CommitWatch;
-  /** Throws where the log is closed: a subscription does not end in silence. */
+  /** Throws if the log is closed: a subscription does not end silently. */
   readonly assertOpen: () => void;
 };
 
@@ -20,19 +106,17 @@ export type Subscription = {
   readonly signal: AbortSignalLike;
 };
 
-const LONGEST_PAUSE_MS = 1000;
-
 export async function* sqliteSubscription(
   { reader, watch, assertOpen }: SubscribeDependencies,
   { after, filter, signal }: Subscription,
 ): AsyncGenerator<LiveMessage, void> {
   let cursor = positionNumber(after);
-  let announced = false;
+  let caughtUp = false;
   for (let failures = 0; !signal.aborted; ) {
     assertOpen();
     const found = look(cursor);
     if (found === null) {
-      await sleep(Math.min(LONGEST_PAUSE_MS, 2 ** failures++), signal);
+      await sleep(growingPause(failures++, 1), signal);
       continue;
     }
     failures = 0;
@@ -46,14 +130,14 @@ export async function* sqliteSubscription(
       await nextTurn();
       continue;
     }
-    if (!announced) {
-      announced = true;
+    if (!caughtUp) {
+      caughtUp = true;
       yield { kind: 'caught_up' };
     }
     await watch.changed(found.seen, signal);
   }
 
-  /** null: a lock or a fault. Either may pass, and the cursor stands where it stood. */
+  /** null: a lock or a fault. Either may pass, and the cursor does not move. */
   function look(from: number): { seen: number; page: Page } | null {
     try {
       const seen = watch.count();

@@ -12,8 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
-import { headSearch } from '#src/adapters/event-log/eventstoredb/head.ts';
-import type { Placed } from '#src/adapters/event-log/eventstoredb/messages.ts';
+import { headSearch, type Placed } from '#src/adapters/event-log/eventstoredb/events.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { type ServerBench, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
@@ -98,7 +97,7 @@ test('eventstoredb: what was searched for a head is not searched again', async (
   assert.ok(read >= 5000);
   read = 0;
   put(1000, false);
-  assert.deepEqual(await Promise.all([head(), head(), head()]), ['000000', '000000', '000000']);
+  assert.deepEqual([await head(), await head(), await head()], ['000000', '000000', '000000']);
   assert.ok(read < 2000, `${read} events read again`);
   put(1, true);
   put(2, false);

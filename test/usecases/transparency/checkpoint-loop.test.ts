@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { keepCheckpoints } from '#src/usecases/transparency/keep-checkpoints.ts';
-import type { Looked } from '#src/usecases/transparency/sign-checkpoint.ts';
+import { keepCheckpoints } from '#src/usecases/transparency/checkpoint-loop.ts';
+import type { Looked } from '#src/usecases/transparency/checkpoints.ts';
 import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
 
 /** A process whose rows move as told; `looks`: what was asked for, with the second in which it was. */
@@ -24,8 +24,7 @@ function world() {
   const { stop } = keepCheckpoints({
     clock,
     logger,
-    receiptLog: { begin: async () => undefined, origin: () => state.origin },
-    runner: {
+    rows: {
       position: () => state.position,
       role: () => state.role,
       reachedHead: () => state.atHead(),
@@ -33,6 +32,8 @@ function world() {
     locked: view('locked'),
     unlocked: view('unlocked'),
     checkpoints: {
+      begin: async () => undefined,
+      origin: () => state.origin,
       async look(show, sign) {
         const second = Math.round(clock.monotonic() / 1000);
         await show(async () => null);
@@ -143,7 +144,7 @@ test('what fails is tried again and said once, not once a second; a log that is 
   assert.deepEqual(await seconds(3), ['locked at 2: throws', 'locked at 3: throws', 'locked at 4: signed']);
   assert.deepEqual(
     logger.lines.map(({ level, message }) => [level, message]),
-    [['warn', 'the transparency log cannot be looked at']],
+    [['warn', 'the transparency log cannot be read']],
   );
   await stop();
 });

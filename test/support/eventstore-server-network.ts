@@ -3,7 +3,10 @@
 // accepted, bytes are taken, nothing is answered; all of it is acted on when the node runs again).
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createServer as createTlsServer } from 'node:tls';
+import type { Identity } from './test-ca.ts';
 
 export type Front = {
   readonly port: number;
@@ -145,4 +148,88 @@ export async function startFront({ behind, port, origin, filter }: FrontOptions)
     },
     isOpen: (peer) => byPeer(peer) !== undefined,
   };
+}
+
+// Leaves a client's GOAWAY out of what comes to the test server: Deno 2.9.6 frees the session in the callback that
+// tells of the frame, nghttp2 goes on with what was freed, and the process aborts. A client that says it closes its
+// connection next, and that says the same.
+/** RFC 9113, 3.4: what every client begins with. */
+const PREFACE_BYTES = 24;
+/** RFC 9113, 4.1: length (3), type (1), flags (1), stream (4). */
+const HEADER_BYTES = 9;
+const GOAWAY = 7;
+
+/** Of one connection: gets its bytes in order, in pieces of any size, and gives what is to be handed on. */
+export function withoutGoaway(): (chunk: Buffer) => Buffer {
+  let header = Buffer.alloc(0);
+  let body = PREFACE_BYTES;
+  let dropping = false;
+  return (chunk) => {
+    const kept: Buffer[] = [];
+    for (let at = 0; at < chunk.length; ) {
+      const inBody = body > 0;
+      const piece = chunk.subarray(at, at + (inBody ? body : HEADER_BYTES - header.length));
+      at += piece.length;
+      if (inBody) {
+        body -= piece.length;
+        if (!dropping) kept.push(piece);
+        continue;
+      }
+      header = Buffer.concat([header, piece]);
+      if (header.length < HEADER_BYTES) continue;
+      dropping = header[3] === GOAWAY;
+      body = header.readUIntBE(0, 3);
+      if (!dropping) kept.push(header);
+      header = Buffer.alloc(0);
+    }
+    return Buffer.concat(kept);
+  };
+}
+
+// TLS before the test server's gRPC, ended here with node:tls: gRPC's own secure server speaks plain text under Deno.
+export type TlsEnd = {
+  /** Of 127.0.0.1, where TLS comes in. */
+  readonly port: number;
+  /** Port at the other end of the TLS connection whose plain text leaves here from `port`; itself where unknown. */
+  origin(port: number): number;
+  close(): void;
+};
+
+/** `behind`: port of 127.0.0.1 where the plain text goes. */
+export async function startTlsEnd(identity: Identity, behind: number): Promise<TlsEnd> {
+  const origins = new Map<number, number>();
+  const open = new Set<Socket>();
+  const server = createTlsServer({ ...identity, ALPNProtocols: ['h2'] }, (secure) => {
+    const plain = connect(behind, '127.0.0.1', () => {
+      origins.set(plain.localPort ?? 0, secure.remotePort ?? 0);
+      secure.pipe(filtered()).pipe(plain).pipe(secure);
+    });
+    for (const [socket, other] of [
+      [secure, plain],
+      [plain, secure],
+    ] as const) {
+      open.add(socket);
+      socket.on('error', () => other.destroy());
+      socket.on('close', () => {
+        open.delete(socket);
+        other.destroy();
+      });
+    }
+  });
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    origin: (port) => origins.get(port) ?? port,
+    close: () => {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+function filtered(): Transform {
+  const filter = withoutGoaway();
+  return new Transform({ transform: (chunk, _encoding, done) => done(null, filter(chunk)) });
 }

@@ -18,33 +18,33 @@ const PROMISE = { origin: ORIGIN, mmdSeconds: 3600 };
 
 test('the first start with a key begins the log: a signed checkpoint of no leaves, named after the host', async () => {
   const common = deployment();
-  const { receiptLog, logger } = await keeper(common);
+  const { checkpoints, logger } = await keeper(common);
   assert.deepEqual(
     common.log.events.map(({ stream, type, data }) => [stream, type, data.origin, data.size, data.root]),
     [[STREAM, 'CheckpointSigned', ORIGIN, '0', '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=']],
   );
   assert.deepEqual(await contradictions(common), []);
-  assert.deepEqual(receiptLog.promised(), PROMISE);
-  assert.equal(receiptLog.latest()?.note, common.log.events[0]?.data.note);
+  assert.deepEqual(checkpoints.promised(), PROMISE);
+  assert.equal(checkpoints.latest()?.note, common.log.events[0]?.data.note);
   assert.deepEqual(logger.lines, []);
 });
 
 test('a process without a checkpoint key begins no log, and promises nothing until another has', async () => {
   const common = deployment();
-  const { receiptLog } = await keeper(common, { key: null });
-  assert.deepEqual([common.log.events.length, receiptLog.promised(), receiptLog.latest()], [0, null, null]);
+  const { checkpoints } = await keeper(common, { key: null });
+  assert.deepEqual([common.log.events.length, checkpoints.promised(), checkpoints.latest()], [0, null, null]);
   await keeper(common);
-  await receiptLog.refresh();
-  assert.deepEqual(receiptLog.promised(), PROMISE);
-  assert.equal(receiptLog.latest()?.size, 0);
+  await checkpoints.refresh();
+  assert.deepEqual(checkpoints.promised(), PROMISE);
+  assert.equal(checkpoints.latest()?.size, 0);
 });
 
 test('a key that comes later begins the log under the host that was told at the start', async () => {
   const common = deployment();
   const it = await keeper(common, { key: null });
   it.held.key = common.key;
-  await it.receiptLog.begin();
-  assert.deepEqual(it.receiptLog.promised(), PROMISE);
+  await it.checkpoints.begin();
+  assert.deepEqual(it.checkpoints.promised(), PROMISE);
 });
 
 test('the log keeps the name that it began with; a process of another host says so once', async () => {
@@ -52,8 +52,8 @@ test('the log keeps the name that it began with; a process of another host says 
   await keeper(common);
   await receipt(common);
   const other = await keeper(common, { host: 'relay.example:8443' });
-  await other.receiptLog.begin();
-  assert.deepEqual(other.receiptLog.promised(), PROMISE);
+  await other.checkpoints.begin();
+  assert.deepEqual(other.checkpoints.promised(), PROMISE);
   assert.equal(await other.look(), 'signed');
   assert.deepEqual(await contradictions(common), []);
   assert.deepEqual(
@@ -71,9 +71,9 @@ test('two that begin at once: one checkpoint, and both know it', async () => {
       other = await keeper(common, { host: 'first.example' });
     }),
   );
-  const { receiptLog } = await keeper(common);
+  const { checkpoints } = await keeper(common);
   assert.deepEqual(sizes(common), [0]);
-  assert.equal(receiptLog.origin(), 'first.example/receipts');
+  assert.equal(checkpoints.origin(), 'first.example/receipts');
   assert.ok(other);
 });
 
@@ -81,19 +81,19 @@ test('a log that is away, or whose answer is lost, keeps nobody from the start; 
   for (const interception of [unavailable, lostAnswer]) {
     const common = deployment();
     common.log.onNext('CheckpointSigned', interception);
-    const { receiptLog } = await keeper(common);
-    assert.equal(receiptLog.promised(), null);
-    await receiptLog.begin();
-    assert.deepEqual(receiptLog.promised(), PROMISE);
+    const { checkpoints } = await keeper(common);
+    assert.equal(checkpoints.promised(), null);
+    await checkpoints.begin();
+    assert.deepEqual(checkpoints.promised(), PROMISE);
     assert.deepEqual(sizes(common), [0]);
   }
 });
 
 test('calls that come while the log begins wait for that one', async () => {
   const common = deployment();
-  const { receiptLog, held } = await keeper(common, { key: null });
+  const { checkpoints, held } = await keeper(common, { key: null });
   held.key = common.key;
-  await Promise.all([receiptLog.begin(), receiptLog.begin(), receiptLog.begin()]);
+  await Promise.all([checkpoints.begin(), checkpoints.begin(), checkpoints.begin()]);
   assert.deepEqual([common.log.appends, sizes(common)], [1, [0]]);
 });
 
@@ -102,16 +102,16 @@ test('what was given out once stays the newest, whatever the log says later', as
   const it = await keeper(common);
   await receipt(common);
   await it.look();
-  const newest = it.receiptLog.latest();
+  const newest = it.checkpoints.latest();
   assert.equal(newest?.size, 1);
   const restored = deployment();
   await keeper({ ...restored, key: common.key });
   const log = { ...common.log, readStream: restored.log.readStream };
   const after = await keeper({ ...common, log });
-  assert.equal(after.receiptLog.latest()?.size, 0, 'a process that never saw it');
+  assert.equal(after.checkpoints.latest()?.size, 0, 'a process that never saw it');
   Object.assign(common.log, { readStream: restored.log.readStream });
-  await it.receiptLog.refresh();
-  assert.equal(it.receiptLog.latest(), newest);
+  await it.checkpoints.refresh();
+  assert.equal(it.checkpoints.latest(), newest);
 });
 
 test('an append of unknown fate is repeated until it is known; its checkpoint is known from then on', async () => {
@@ -121,15 +121,15 @@ test('an append of unknown fate is repeated until it is known; its checkpoint is
   common.log.onNext('CheckpointSigned', lostAnswer);
   assert.equal(await letPass(it.clock, it.look()), 'signed');
   assert.deepEqual(sizes(common), [0, 1]);
-  assert.equal(it.receiptLog.latest()?.size, 1);
+  assert.equal(it.checkpoints.latest()?.size, 1);
 });
 
 test('a first checkpoint that nobody can read is not replaced: there is a log, and nothing is promised', async () => {
   const common = deployment();
   await given(common, STREAM, { ...checkpointSigned(), data: { ...checkpointSigned().data, size: '2' } });
-  const { receiptLog } = await keeper(common);
-  await receiptLog.begin();
-  assert.deepEqual([common.log.events.length, receiptLog.promised()], [1, null]);
+  const { checkpoints } = await keeper(common);
+  await checkpoints.begin();
+  assert.deepEqual([common.log.events.length, checkpoints.promised()], [1, null]);
   assert.equal(common.log.appends, 1, 'only the one that was given');
 });
 
@@ -143,6 +143,6 @@ test('a checkpoint of another name is none of this log', async () => {
   const theirs = stranger.log.events.at(-1);
   assert.ok(theirs?.data.size === '1');
   await given(common, STREAM, { type: theirs.type, data: { ...theirs.data } });
-  await it.receiptLog.refresh();
-  assert.equal(it.receiptLog.latest()?.origin, ORIGIN);
+  await it.checkpoints.refresh();
+  assert.equal(it.checkpoints.latest()?.origin, ORIGIN);
 });

@@ -1,0 +1,103 @@
+// The events of the server as events of this log: which are part of it, their positions as text, and the log's head.
+import { END, jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
+import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
+import type { EventFilter, RecordedEvent } from '#src/ports/event-log.ts';
+
+/** Events of one read. */
+export const PAGE_EVENTS = 512;
+/** Events of the first read for the head: a server with its standard projections writes several after each of ours. */
+const HEAD_EVENTS = 16;
+
+/** An event in the log's order. `event` null: the server's own or not a JSON object, so not part of this log. */
+export type Placed = {
+  readonly position: string;
+  readonly revision: bigint;
+  readonly event: RecordedEvent | null;
+};
+/**
+ * Position of the last event of this log, null if there is none. On an idle server thousands of the server's own events
+ * follow it, so what was searched once is not searched again.
+ */
+export function headSearch(
+  readBackwards: (from: string | typeof END, count: number) => Promise<Placed[]>,
+): () => Promise<string | null> {
+  /** No event of this log is at or before `upTo` but after `head`. */
+  let searched: { readonly upTo: string; readonly head: string | null } | null = null;
+
+  return async () => {
+    let first: string | null = null;
+    const found = (head: string | null) => {
+      if (first !== null && (searched === null || searched.upTo < first)) searched = { upTo: first, head };
+      return head;
+    };
+    let from: string = END;
+    for (let count = HEAD_EVENTS; ; count = PAGE_EVENTS) {
+      const read = await readBackwards(from, count);
+      if (from === END) {
+        first = read[0]?.position ?? null;
+        // The log ends before that: the server was restored from a copy.
+        if (searched !== null && (first === null || first < searched.upTo)) searched = null;
+      }
+      for (const { position, event } of read) {
+        if (event !== null) return found(position);
+        if (searched !== null && position <= searched.upTo) return found(searched.head);
+      }
+      if (read.length < count) return found(null);
+      from = read.at(-1)?.position ?? from;
+    }
+  };
+}
+
+export function matches(
+  { type, stream }: RecordedEvent,
+  { types, streamPrefixes }: EventFilter = {},
+): boolean {
+  if (types !== undefined && !types.includes(type)) return false;
+  return streamPrefixes === undefined || streamPrefixes.some((prefix) => stream.startsWith(prefix));
+}
+
+const POSITION = /^(\d{20})-(\d{20})$/;
+
+/** Both numbers in a fixed width, so that positions compare as text. */
+export function positionText({ commit, prepare }: Position): string {
+  return `${String(commit).padStart(20, '0')}-${String(prepare).padStart(20, '0')}`;
+}
+
+export function positionOf(position: string): Position {
+  const [, commit, prepare] = POSITION.exec(position) ?? [];
+  if (commit === undefined || prepare === undefined) throw new RangeError('not a position of this log');
+  return { commit: BigInt(commit), prepare: BigInt(prepare) };
+}
+
+export function known(position: string | null): string | null {
+  if (position !== null) positionOf(position);
+  return position;
+}
+
+const utf8 = new TextEncoder();
+
+/** The client writes the data as JSON again, later: a copy of its own is not changed by the caller meanwhile. */
+export function proposed({ id, type, data, metadata }: CheckedEvent) {
+  return jsonEvent({ id, type, data: JSON.parse(data), metadata: utf8.encode(metadata) });
+}
+
+/** null: a record without an event, as of a link whose event was deleted. */
+export function placed({ event }: ResolvedEvent): Placed | null {
+  if (event?.position === undefined) return null;
+  const { streamId: stream, id, revision, type, metadata } = event;
+  const position = positionText(event.position);
+  const data: unknown = event.isJson ? event.data : null;
+  if (type.startsWith('$') || stream.startsWith('$') || !isObject(data)) {
+    return { position, revision, event: null };
+  }
+  const created = event.created.toISOString();
+  const recorded = { stream, revision, position, id, type, data, created };
+  return { position, revision, event: { ...recorded, metadata: isObject(metadata) ? metadata : {} } };
+}
+
+/** What JSON.parse returned is JSON; text that is not JSON arrives as bytes or as a string. */
+function isObject(value: unknown): value is RecordedEvent['data'] {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
+  );
+}

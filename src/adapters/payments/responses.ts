@@ -1,0 +1,164 @@
+// What the relay answers on the wire: the 402 and PAYMENT-RESPONSE, with the signed offers and payment receipts of the
+// extension offer-receipt. Those are signed by the key of our receipts, and their JWS have no `typ`, so that none passes
+// for a receipt of ours.
+import type { PaymentRequired } from '@x402/core/types';
+import {
+  createJWS,
+  createOfferReceiptExtension,
+  type JWSSigner,
+  OFFER_RECEIPT,
+  type OfferReceiptIssuer,
+} from '@x402/extensions/offer-receipt';
+import type { Json, JsonObject } from '#src/domain/canonical-json.ts';
+import { toBase64url } from '#src/domain/encoding.ts';
+import type { Route } from '#src/domain/event-fields.ts';
+import { didKeyId } from '#src/domain/signing-keys/did.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { PaymentProtocol, Settlement } from '#src/ports/payment-protocol.ts';
+import type { Signer, SigningKey } from '#src/ports/signer.ts';
+import { type Asked, networkNameV1, type Terms } from './requirements.ts';
+
+export type OfferKey = {
+  readonly signer: Signer;
+  /** did:web of this relay, whose document lists the signer's keys. */
+  readonly did: string;
+};
+
+type Extensions = Readonly<Record<string, unknown>>;
+
+/** An offer is valid this long, and all requests within a minute share one signature: a 402 is free to request. */
+const OFFER_MS = 300_000;
+const OFFER_SHARED_MS = 60_000;
+
+/** The 402 can be paid by clients of both versions: version 2 is in a header, version 1 in the body. */
+export function challenger(deps: {
+  readonly asked: Asked;
+  readonly offerKey: OfferKey;
+  readonly clock: Clock;
+}): PaymentProtocol['challenge'] {
+  const { asked, offerKey, clock } = deps;
+  const shared = new Map<Route, { readonly signedAtMs: number; readonly extensions: Promise<Extensions> }>();
+
+  function extensionsOf(route: Route): Promise<Extensions> {
+    const nowMs = clock.now();
+    const held = shared.get(route);
+    if (held !== undefined && Math.abs(nowMs - held.signedAtMs) < OFFER_SHARED_MS) return held.extensions;
+    const { required, discovery } = asked.routes[route];
+    const extensions = signedOffer(offerKey, required, nowMs + OFFER_MS).then((offer) => ({
+      ...discovery,
+      ...offer,
+    }));
+    shared.set(route, { signedAtMs: nowMs, extensions });
+    extensions.catch(() => shared.delete(route));
+    return extensions;
+  }
+
+  return async ({ route, reason, hints }) => {
+    const { required, acceptsV1 } = asked.routes[route];
+    const error = reason === 'payment_required' ? reason : `payment_required: ${reason}`;
+    const challenge: PaymentRequired = { ...required, error, extensions: await extensionsOf(route) };
+    return {
+      headers: { 'PAYMENT-REQUIRED': base64Json(challenge) },
+      body: {
+        x402Version: 1,
+        error,
+        accepts: acceptsV1 as unknown as readonly Json[],
+        ...(hints.length === 0 ? {} : { validation: hints.map(({ path, message }) => ({ path, message })) }),
+      } satisfies JsonObject,
+    };
+  };
+}
+
+/** PAYMENT-RESPONSE and its version 1 twin. The same settlement gives the same headers, whenever it is answered. */
+export const settlementHeaders =
+  (deps: { readonly asked: Asked; readonly offerKey: OfferKey }): PaymentProtocol['settled'] =>
+  async (settlement) => {
+    const { payment, x402Version } = settlement;
+    const { payer, network, amount } = payment;
+    // The protocol's value for an unknown transaction.
+    const transaction = payment.transaction ?? '';
+    const extensions = settlement.delivered ? await signedReceipt(deps, settlement) : {};
+    const extended = Object.keys(extensions).length === 0 ? {} : { extensions };
+    const response = { success: true, transaction, network, payer, amount, ...extended };
+    const headers = { 'PAYMENT-RESPONSE': base64Json(response) };
+    if (x402Version === 2) return headers;
+    const v1 = { success: true, transaction, network: networkNameV1(network) ?? network, payer };
+    return { ...headers, 'X-PAYMENT-RESPONSE': base64Json(v1) };
+  };
+
+/** As the protocol writes its headers: standard base64 of UTF-8 JSON. */
+const base64Json = (value: object): string => Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
+
+/** For `extensions`: an offer for each of the requirements. `untilMs`: Unix ms. */
+async function signedOffer(
+  { signer, did }: OfferKey,
+  required: PaymentRequired,
+  untilMs: number,
+): Promise<Extensions> {
+  const extension = createOfferReceiptExtension(issuer(signer.current(), did, untilMs));
+  const { accepts: requirements, resource: resourceInfo } = required;
+  const context = { requirements, resourceInfo, paymentRequiredResponse: required };
+  return member(await extension.enrichPaymentRequiredResponse?.({}, context));
+}
+
+/**
+ * For `extensions`: that the service was delivered. The same facts give the same text, also after its key was rotated;
+ * empty if that key is no longer in the key file, since no other was valid at that time.
+ */
+async function signedReceipt(
+  { asked, offerKey }: { readonly asked: Asked; readonly offerKey: OfferKey },
+  { route, payment, completedAt }: Settlement,
+): Promise<Extensions> {
+  const issuedAtMs = Date.parse(completedAt);
+  const key = offerKey.signer.former(issuedAtMs);
+  if (key === null) return {};
+  const { requirements } = asked.terms;
+  const { payer, transaction } = payment;
+  const network = payment.network as Terms['network'];
+  const extension = createOfferReceiptExtension(issuer(key, offerKey.did, issuedAtMs));
+  return member(
+    await extension.enrichSettlementResponse?.(
+      { includeTxHash: true },
+      {
+        paymentPayload: { x402Version: 2, accepted: requirements, payload: {} },
+        requirements,
+        declaredExtensions: {},
+        phase: 'before-handler',
+        result: { success: true, payer, network, transaction: transaction ?? '' },
+        transportContext: {
+          request: { adapter: { getUrl: () => asked.routes[route].required.resource.url } },
+        },
+      },
+    ),
+  );
+}
+
+const member = (value: unknown): Extensions => (value === undefined ? {} : { [OFFER_RECEIPT]: value });
+
+const VERSION = 1;
+
+/** `atMs`: the end of an offer, or the time of a receipt. The package's own issuer reads the system clock. */
+function issuer(key: SigningKey, did: string, atMs: number): OfferReceiptIssuer {
+  const kid = didKeyId(did, key.keyId);
+  const seconds = Math.floor(atMs / 1000);
+  const jws: JWSSigner = {
+    kid,
+    format: 'jws',
+    algorithm: 'EdDSA',
+    sign: async (bytes) => toBase64url(await key.sign(bytes)),
+  };
+  return {
+    kid,
+    format: 'jws',
+    async issueOffer(resourceUrl, { acceptIndex, scheme, network, asset, payTo, amount }) {
+      const terms = { scheme, network, asset, payTo, amount, validUntil: seconds };
+      const signature = await createJWS({ version: VERSION, resourceUrl, ...terms }, jws);
+      return { format: 'jws', acceptIndex, signature };
+    },
+    async issueReceipt(resourceUrl, payer, network, transaction) {
+      const paid = { network, resourceUrl, payer, issuedAt: seconds };
+      const named = transaction === undefined ? {} : { transaction };
+      return { format: 'jws', signature: await createJWS({ version: VERSION, ...paid, ...named }, jws) };
+    },
+  };
+}

@@ -1,0 +1,192 @@
+// The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { STREAM } from '#src/domain/events.ts';
+import type { KeyPurpose, SigningKeyActivated } from '#src/domain/signing-keys/events.ts';
+import { evolveKeys, isUnretired, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { type HeldKey, recordOf } from '#src/domain/signing-keys/local-keys.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
+
+/** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
+export class KeyMismatch extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'KeyMismatch';
+  }
+}
+
+/** The event log answers reads, and stores nothing in time. */
+export class LogTakesNothing extends Error {
+  constructor() {
+    super('the event log takes no events: the signing keys cannot be announced; start again when it does');
+    this.name = 'LogTakesNothing';
+  }
+}
+
+export type KeyRing = {
+  readonly keys: readonly KeyRecord[];
+  readonly secretChecks: ReadonlySet<string>;
+  /** Ids of keys that were retired by a rotation. */
+  readonly rotated: ReadonlySet<string>;
+  readonly revision: bigint | 'no_stream';
+};
+
+export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<KeyRing> {
+  const events = await log.readStream(STREAM.keys);
+  let keys: readonly KeyRecord[] = [];
+  const secretChecks = new Set<string>();
+  const rotated = new Set<string>();
+  for (const recorded of events) {
+    const event = decodeEvent(recorded);
+    // It could be a retirement.
+    if (event === null) throw new Error(`an event of keys cannot be read: ${recorded.type}`);
+    if (event.type !== 'SigningKeyActivated' && event.type !== 'SigningKeyRetired') continue;
+    keys = evolveKeys(keys, event);
+    if (event.type === 'SigningKeyActivated') secretChecks.add(event.data.secretCheck);
+    else if (event.data.reason === 'rotated') rotated.add(event.data.keyId);
+  }
+  return { keys, secretChecks, rotated, revision: events.at(-1)?.revision ?? 'no_stream' };
+}
+
+export type KeyDirectory = {
+  /** Every key ever announced, at most 5 s old; older while the event log is unavailable. */
+  list(): Promise<readonly KeyRecord[]>;
+  /** As in the event log now, for later calls of `list` too. Throws if the log is unavailable. */
+  refresh(): Promise<readonly KeyRecord[]>;
+};
+
+export type KeysAtHand = {
+  /** As last read by any caller, without a read of the log; empty before the first. */
+  atHand(): readonly KeyRecord[];
+};
+
+/** Short in comparison with the 10 minutes after which a retirement takes effect. */
+const FRESH_FOR_MS = 5000;
+
+/** `known`: the keys as just read; then the first `list` needs no read. */
+export function keyDirectory(
+  deps: { readonly log: EventLog; readonly clock: Clock },
+  known: readonly KeyRecord[] | null = null,
+): KeyDirectory & KeysAtHand {
+  let held = known && { keys: known, at: deps.clock.monotonic() };
+  async function refresh() {
+    const at = deps.clock.monotonic();
+    const { keys } = await loadKeyRing(deps);
+    // A slower read that began earlier must not replace a newer one.
+    if (held === null || at >= held.at) held = { keys, at };
+    return held.keys;
+  }
+  return {
+    refresh,
+    atHand: () => held?.keys ?? [],
+    async list() {
+      if (held !== null && deps.clock.monotonic() - held.at < FRESH_FOR_MS) return held.keys;
+      try {
+        return await refresh();
+      } catch (error) {
+        if (held === null) throw error;
+        return held.keys;
+      }
+    },
+  };
+}
+
+/** The content of a key file. */
+export type OwnKeys = {
+  /** In the order of the file. */
+  readonly keys: readonly HeldKey[];
+  /** HMAC of a constant under the HMAC secret, hex. */
+  readonly secretCheck: string;
+};
+
+/**
+ * Announces the first keys of an empty event log, and the first checkpoint key of a log without one; otherwise requires
+ * that log and key file match. Returns the ring once it has read its own activations. Throws `KeyMismatch`, and
+ * `LogTakesNothing` if that takes too long.
+ */
+export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Promise<KeyRing> {
+  const limited = withTimeLimit(deps);
+  for (;;) {
+    const ring = await loadKeyRing(deps);
+    if (ring.keys.length > 0) demandMatch(ring, own);
+    const first = firstKeys(ring, own);
+    const [oldest] = first;
+    if (oldest === undefined) return ring;
+    const activatedAt = iso(deps.clock.now());
+    const events = first.map((key) => activation(key, own.secretCheck, activatedAt));
+    try {
+      const enveloped = envelope(deps, events, oldest.key.keyId);
+      await appendUntilKnown(limited, STREAM.keys, ring.revision, enveloped);
+    } catch (error) {
+      if (!(error instanceof WrongExpectedVersion)) throw error;
+    }
+  }
+}
+
+type Announced = { readonly key: HeldKey; readonly purpose: KeyPurpose };
+
+/** The file's first active key of each purpose that has no announced one; a receipt key only in an empty log. */
+function firstKeys(ring: KeyRing, { keys }: OwnKeys): readonly Announced[] {
+  const firstActive = (purpose: KeyPurpose): Announced[] => {
+    const key = keys.find((each) => each.purpose === purpose && each.status === 'active');
+    return key === undefined ? [] : [{ key, purpose }];
+  };
+  const receipt = ring.keys.length === 0 ? firstActive('receipt') : [];
+  if (ring.keys.length === 0 && receipt.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
+  const hasCheckpointKey = ring.keys.some(({ purpose }) => purpose === 'checkpoint');
+  return [...receipt, ...(hasCheckpointKey ? [] : firstActive('checkpoint'))];
+}
+
+const NO_RECEIPT_KEY = 'the key file has no active key for receipts';
+
+/** The file may contain keys that are not announced or retired, but needs one that may sign. */
+function demandMatch(ring: KeyRing, own: OwnKeys): void {
+  demandSameSecret(ring, own);
+  const active = own.keys.filter(({ purpose, status }) => purpose === 'receipt' && status === 'active');
+  if (active.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
+  const known = active.flatMap((key) => recordOf(key, ring.keys) ?? []);
+  if (known.length === 0)
+    throw new KeyMismatch('the key file signs with a key that this event log does not know');
+  if (!known.some(isUnretired)) throw new KeyMismatch('the key file signs with a retired key');
+}
+
+/** Throws `KeyMismatch`. */
+export function demandSameSecret(ring: KeyRing, { secretCheck }: Pick<OwnKeys, 'secretCheck'>): void {
+  if (ring.secretChecks.has(secretCheck)) return;
+  throw new KeyMismatch(
+    'the key file holds another HMAC secret than the one this event log was written with',
+  );
+}
+
+export function activation(
+  { key, purpose }: Announced,
+  secretCheck: string,
+  activatedAt: string,
+): { readonly type: 'SigningKeyActivated'; readonly data: SigningKeyActivated } {
+  const { keyId, x } = key;
+  return {
+    type: 'SigningKeyActivated',
+    data: { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt },
+  };
+}
+
+/** `ms`: Unix. */
+export const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** A start and a command wait this long for an event log that is unavailable. */
+const LIMIT_MS = 30_000;
+
+/** Its clock's sleeps throw `LogTakesNothing` at the limit, which ends the repeats of an append. */
+export function withTimeLimit(deps: JournalDeps): JournalDeps {
+  const { clock } = deps;
+  const last = clock.monotonic() + LIMIT_MS;
+  const limited: Clock = {
+    ...clock,
+    async sleep(ms, signal) {
+      if (clock.monotonic() + ms > last) throw new LogTakesNothing();
+      await clock.sleep(ms, signal);
+    },
+  };
+  return { ...deps, clock: limited };
+}
