@@ -1,7 +1,7 @@
 // The miss rule: a row that is missing or not final is answered only once the read models have reached the event log's
 // head as read at the request.
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { Progress } from '#src/http/deps.ts';
+import type { ProgressOf } from '#src/http/deps.ts';
 
 /**
  * `find` returns null, or a refusal that a later event may reverse (`receipt_not_ready`). `isFinal`: whether no later event
@@ -9,7 +9,7 @@ import type { Progress } from '#src/http/deps.ts';
  * reached.
  */
 export async function findForSure<T extends object, R extends Refused>(
-  progress: Pick<Progress, 'reachedHead'>,
+  progress: ProgressOf<'reachedHead'>['progress'],
   find: () => Promise<T | R | null>,
   missing: R,
   isFinal: (found: T) => boolean = () => true,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isRefused } from '#src/domain/refusal.ts';
-import { readInteger } from '#src/http/request/query-string.ts';
+import { readInteger } from '#src/http/request/validation.ts';
 
 const limit = { name: 'limit', min: 1, max: 50, default: 10, description: 'How many.' };
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type MarketDeps, marketFacts } from '#src/app/decision-facts.ts';
+import { type DecisionFactsDeps, decisionFacts } from '#src/app/reads.ts';
 import { Fault } from '#src/domain/refusal.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-function deps(changes: Partial<MarketDeps> = {}): MarketDeps & { readonly asked: unknown[] } {
+function deps(changes: Partial<DecisionFactsDeps> = {}): DecisionFactsDeps & { readonly asked: unknown[] } {
   const asked: unknown[] = [];
   const stats = {
     total: 90,
@@ -45,21 +45,25 @@ function deps(changes: Partial<MarketDeps> = {}): MarketDeps & { readonly asked:
 test('market: the score and the failures of the last 24 hours, of finished jobs only', async () => {
   const paid = deps();
   // (15 + 25 + 25 × 6/8 + 25) of 90.
-  assert.deepEqual(await marketFacts(paid)(), {
+  assert.deepEqual(await decisionFacts(paid)(), {
     trustScore: 93,
     recentFailureRate: 0.25,
     recentFinishedJobs: 8,
   });
   assert.deepEqual(paid.asked, [[NOW, 86_400_000], '2026-01-01T03:04']);
-  assert.equal((await marketFacts(deps({ mode: 'demo' }))()).trustScore, 76, 'nobody pays: no points for it');
+  assert.equal(
+    (await decisionFacts(deps({ mode: 'demo' }))()).trustScore,
+    76,
+    'nobody pays: no points for it',
+  );
   const overdue = deps({ checkpointStanding: () => ({ ageMs: 60_001, consistent: true }) });
   // (15 + 25 + 25 × 6/8 + 25) of 100.
-  assert.equal((await marketFacts(overdue)()).trustScore, 84, 'a receipt waits for its checkpoint');
+  assert.equal((await decisionFacts(overdue)()).trustScore, 84, 'a receipt waits for its checkpoint');
 });
 
 test('market: where the rows are away nothing is made up', async () => {
   const away = () => Promise.reject(new Fault('read_models_unavailable', 'away'));
   const { models } = deps();
   const gone = deps({ models: { ...models, trust: { receipts: away } } });
-  await assert.rejects(marketFacts(gone)(), { code: 'read_models_unavailable' });
+  await assert.rejects(decisionFacts(gone)(), { code: 'read_models_unavailable' });
 });

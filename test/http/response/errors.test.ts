@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { failureLog } from '#src/http/response/error-log.ts';
+import { failureLog } from '#src/http/response/errors.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB } from '#test/support/http-deps.ts';
