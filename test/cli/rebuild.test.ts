@@ -49,7 +49,7 @@ test('without a log it cannot run, and makes nothing', async () => {
   assert.equal(existsSync(DATA_DIR), false);
 });
 
-test('a database that is away: exit 2 and one line, without the password', async () => {
+test('an unavailable database: exit 2 and one line, without the password', async () => {
   const { DATA_DIR } = await dataWith('away', 1);
   const env = { DATA_DIR, DATABASE_URL: 'postgres://relay:secret-word@127.0.0.1:1/relay' };
   const { code, stdout, stderr } = await runCli(['rebuild'], { env });
