@@ -73,6 +73,38 @@ describe('two processes and one payment', () => {
     await server?.remove();
   });
 
+  // One process verifies one copy of a payment at a time; two processes may verify two.
+  test(
+    'a copy that the other verifies after the first has settled: a replay or 409, not 402',
+    needs,
+    async () => {
+      const samples = await paid.samples(left, 'late-copy');
+      paid.proxy.rule(async ({ kind, nonce, nth }) => {
+        const seen = (what: 'verify' | 'settle') => paid.proxy.callsOf(what, nonce);
+        if (kind === 'verify' && nth === 1) await waitFor('the copy', () => seen('verify').length === 2);
+        if (kind === 'verify' && nth === 2) {
+          await waitFor('the money', () => seen('settle').some(({ moved }) => moved));
+        }
+        return 'pass' as const;
+      });
+      await each(samples, async (sample) => {
+        const pair = await Promise.all([send(left, sample), send(right, sample, { version: 1 })]);
+        assert.equal(paid.proxy.callsOf('verify', sample.payment.nonce).length, 2);
+        const served = pair.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
+        assert.equal(served.length, 1);
+        for (const [n, answer] of pair.entries()) {
+          if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+          else {
+            const replay = answer.body.idempotentReplay;
+            assertDelivered(answer, sample, { version: n === 0 ? 2 : 1, replay });
+          }
+        }
+      });
+      paid.proxy.rule(() => 'pass');
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
   test('without a key: paid at one, shown to the other: a replay', needs, async () => {
     const samples = await paid.samples(left, 'other');
     await each(samples, async (sample, n) => {
