@@ -36,9 +36,9 @@ const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.
 
 type Described = { readonly title: string; readonly description: string };
 
-/** A snippet's file is its id with the extension of its language, which the id begins with unless it is given. */
-const declare = (id: string, language: Language, describe: (facts: Facts) => Described) => {
-  const code = textFile(new URL(`../snippets/${id}.${EXTENSIONS[language]}`, import.meta.url));
+/** `file` has the extension of the language. */
+const declare = (id: string, language: Language, describe: (facts: Facts) => Described, file = id) => {
+  const code = textFile(new URL(`../snippets/${file}.${EXTENSIONS[language]}`, import.meta.url));
   return (facts: Facts): Snippet => {
     const { title, description } = describe(facts);
     return { id, title, language, description, code: withFacts(code(), facts) };
@@ -93,6 +93,11 @@ const sharedKey = ({ mode }: Facts): string =>
   mode === 'demo'
     ? ` In demo mode all callers are one payer: put a key of your own in place of ${ACTION.idempotencyKey}, or an earlier request of another caller with it makes the answer 409 idempotency_conflict.`
     : '';
+
+const delivery = (language: string, needs: string): Described => ({
+  title: `Verify a delivery at the target with ${language}`,
+  description: `For the owner of a target: a function that verifies webhook-signature (Standard Webhooks, v1a) with the published keys, and that webhook-timestamp is at most 5 minutes from now. ${needs}`,
+});
 
 const GROUPS: readonly {
   readonly id: string;
@@ -170,7 +175,7 @@ const GROUPS: readonly {
   {
     id: 'verification',
     title: 'Verify',
-    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each snippet judges both; it takes a receipt id, and the newest public proof where none is given.`,
+    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each snippet for receipts judges both; it takes a receipt id, and the newest public proof where none is given. The verifiers of deliveries are for the owner of a target.`,
     snippets: [
       declare('curl-verify', 'shell', () => ({
         title: 'Read the report of a receipt with curl',
@@ -187,6 +192,18 @@ const GROUPS: readonly {
         description:
           'Trusts no report: the receipt is a JWS, the keys are public. Keep both, and the receipt verifies without this service. Takes the receipt id as its argument; exits with 1 where the job failed.',
       })),
+      declare(
+        'typescript-verify-webhook',
+        'typescript',
+        () => delivery('TypeScript', 'No package is needed.'),
+        'verify-webhook',
+      ),
+      declare(
+        'python-verify-webhook',
+        'python',
+        () => delivery('Python', 'Needs the package cryptography.'),
+        'verify-webhook',
+      ),
     ],
   },
   {
