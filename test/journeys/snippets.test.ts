@@ -6,12 +6,14 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
-import { needsProgram } from '#test/support/requirements.ts';
+import { needsCryptography, needsProgram } from '#test/support/requirements.ts';
 import { get, type Report } from '#test/support/service-world.ts';
 import { allOf, PRICE, receiptIn, snippetWorld, TARGET } from '#test/support/snippet-world.ts';
 
 const needs = {
-  skip: [needsAnvil(), needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip),
+  skip: [needsAnvil(), needsProgram('python3'), needsCryptography(), needsProgram('curl')].some(
+    ({ skip }) => skip,
+  ),
 };
 
 const BODY = { event: 'order.paid', order: 17 };
@@ -182,6 +184,98 @@ describe('snippets', () => {
       assert.deepEqual([run.code, lies], [1, 1], run.output);
       assert.doesNotMatch(run.stdout, /^verified|\d verified/m, run.output);
     });
+  }
+
+  for (const [id, driver] of [
+    [
+      'typescript-verify-webhook',
+      `import process from 'node:process';
+const verdicts = [];
+for (const { headers, body, now } of JSON.parse(process.argv[2] ?? '')) {
+  Date.now = () => now * 1000;
+  verdicts.push(await verifyWebhook(new Headers(headers), Buffer.from(body, 'base64')));
+}
+console.log(JSON.stringify(verdicts));`,
+    ],
+    [
+      'python-verify-webhook',
+      `import sys
+verdicts = []
+for case in json.loads(sys.argv[1]):
+    time.time = lambda: case["now"]
+    verdicts.append(verify_webhook(case["headers"], base64.b64decode(case["body"])))
+print(json.dumps(verdicts))`,
+    ],
+  ] as const) {
+    test(
+      `${id}: accepts a delivery as it arrived, within 5 minutes, by a valid key; nothing else`,
+      needs,
+      async () => {
+        const path = `/delivered-${id}`;
+        await it.run(it.snippet('typescript-execute', path), await it.wallet());
+        const [sent] = it.calls(path);
+        assert.ok(sent);
+        const at = Number(sent.headers['webhook-timestamp']);
+        const signature = sent.headers['webhook-signature'] ?? '';
+        type Case = { headers: Record<string, string>; body: Uint8Array; now: number };
+        const arrived: Case = { headers: sent.headers, body: sent.body, now: at + 2 };
+        const having = (headers: Record<string, string>): Case => ({
+          ...arrived,
+          headers: { ...arrived.headers, ...headers },
+        });
+        const { 'webhook-signature': _signature, ...unsigned } = arrived.headers;
+        const good: readonly Case[] = [
+          arrived,
+          { ...arrived, now: at + 300 },
+          { ...arrived, now: at - 300 },
+          having({ 'webhook-signature': `v1,AAAA v1a,AAAA ${signature}` }),
+        ];
+        const bad: readonly Case[] = [
+          { ...arrived, now: at + 301 },
+          { ...arrived, now: at - 301 },
+          { ...arrived, body: Buffer.concat([arrived.body, Buffer.from(' ')]) },
+          { ...arrived, body: new Uint8Array() },
+          { ...arrived, headers: unsigned },
+          having({ 'webhook-id': `job_${'0'.repeat(26)}` }),
+          having({ 'webhook-timestamp': String(at + 1) }),
+          having({ 'webhook-timestamp': 'now' }),
+          having({ 'webhook-timestamp': '' }),
+          having({ 'webhook-signature': signature.replace('v1a,', 'v1,') }),
+          having({ 'webhook-signature': 'v1a,' }),
+          having({ 'webhook-signature': 'v1a,ü' }),
+          having({ 'webhook-signature': `v1a,${Buffer.alloc(64).toString('base64')}` }),
+        ];
+        const { code, ...rest } = it.snippet(id, '');
+        const verdicts = async (cases: readonly Case[], relay = it.service.url): Promise<unknown> => {
+          const args = [
+            JSON.stringify(cases.map((one) => ({ ...one, body: Buffer.from(one.body).toString('base64') }))),
+          ];
+          const driven = `${code.replaceAll(it.service.url, relay)}\n${driver}\n`;
+          const run = await it.run({ ...rest, code: driven }, { args });
+          assert.equal(run.code, 0, run.output);
+          return JSON.parse(run.stdout);
+        };
+        assert.deepEqual(await verdicts([...good, ...bad]), [
+          ...good.map(() => true),
+          ...bad.map(() => false),
+        ]);
+
+        const front = await startRelayFront();
+        front.behind(it.service.url);
+        const withKeys = (to: string) => {
+          front.rule(async (_, forward) => {
+            const answer = await forward();
+            return { ...answer, body: answer.body.replace(/"purpose":"receipt"/g, to) };
+          });
+          return verdicts([arrived], front.url);
+        };
+        assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at}`), [true]);
+        assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at - 1}`), [false]);
+        assert.deepEqual(await withKeys(`"purpose":"receipt","revokedAt":${at + 60}`), [false]);
+        assert.deepEqual(await withKeys('"purpose":"checkpoint"'), [false]);
+        await front.close();
+      },
+    );
   }
 
   test('curl-policy-check: the target is allowed', needs, async () => {

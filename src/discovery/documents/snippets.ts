@@ -36,9 +36,9 @@ const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.
 
 type Described = { readonly title: string; readonly description: string };
 
-/** The file of a snippet is its id with the extension of its language. */
-const declare = (id: string, language: Language, describe: (facts: Facts) => Described) => {
-  const code = textFile(new URL(`../snippets/${id}.${EXTENSIONS[language]}`, import.meta.url));
+/** `file`: without the extension of its language; the id if absent. */
+const declare = (id: string, language: Language, describe: (facts: Facts) => Described, file = id) => {
+  const code = textFile(new URL(`../snippets/${file}.${EXTENSIONS[language]}`, import.meta.url));
   return (facts: Facts): Snippet => {
     const { title, description } = describe(facts);
     return { id, title, language, description, code: withFacts(code(), facts) };
@@ -93,6 +93,11 @@ const sharedKey = ({ mode }: Facts): string =>
   mode === 'demo'
     ? ` In demo mode all callers are one payer: replace ${ACTION.idempotencyKey} with your own key: if another caller has used it, the answer is 409 idempotency_conflict.`
     : '';
+
+const delivery = (language: string, needs: string): Described => ({
+  title: `Verify a delivery at the target with ${language}`,
+  description: `For the owner of a target: a function that verifies webhook-signature (Standard Webhooks, v1a) with the published keys, and that webhook-timestamp is at most 5 minutes from now. ${needs}`,
+});
 
 const GROUPS: readonly {
   readonly id: string;
@@ -169,7 +174,7 @@ const GROUPS: readonly {
   {
     id: 'verification',
     title: 'Verify',
-    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each snippet checks both, for the given receipt id or for the newest public proof.`,
+    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each receipt snippet checks both, for the given receipt id or for the newest public proof. The delivery verifiers are for the owner of a target.`,
     snippets: [
       declare('curl-verify', 'shell', () => ({
         title: 'Read the report of a receipt with curl',
@@ -186,6 +191,18 @@ const GROUPS: readonly {
         description:
           'Needs no report: the receipt is a JWS, the keys are public. Keep both to verify the receipt without this service. Takes the receipt id as its argument; exits with 1 if the job failed.',
       })),
+      declare(
+        'typescript-verify-webhook',
+        'typescript',
+        () => delivery('TypeScript', 'No package is needed.'),
+        'verify-webhook',
+      ),
+      declare(
+        'python-verify-webhook',
+        'python',
+        () => delivery('Python', 'Needs the package cryptography.'),
+        'verify-webhook',
+      ),
     ],
   },
   {
