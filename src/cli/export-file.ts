@@ -15,7 +15,7 @@ import {
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import type { ExportFindingKind, Finding } from '#src/domain/audit/finding.ts';
-import { jobOfStream, placeOf } from '#src/domain/audit/finding.ts';
+import { jobOfStream, locationOf } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { CannotRun } from './exit.ts';
@@ -127,7 +127,7 @@ export async function* eventsOfExport(
         found('export_end_mismatch', message, { position: counted.head });
     } else {
       const { event } = line;
-      if (ended) found('export_line_wrong', `Line ${number} follows the end.`, placeOf(event));
+      if (ended) found('export_line_wrong', `Line ${number} follows the end.`, locationOf(event));
       counted = withEvent(counted, event);
       origin ??= originIn(event);
       yield event;

@@ -10,7 +10,7 @@ import type { trustQueries } from '#projections/trust/query.ts';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import type { Mode } from '#src/domain/event-fields.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import type { CheckpointStanding, Offer } from '#src/domain/monitoring/trust.ts';
+import type { CheckpointStatus, Offer } from '#src/domain/monitoring/trust.ts';
 import type { HandoffRequest } from '#src/domain/planning/handoff.ts';
 import type { SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
@@ -118,7 +118,7 @@ export type HttpDeps = {
   jwks(): Promise<JwkSet>;
   readonly transparency: Transparency;
   /** As this process last saw it; null: there is no transparency log, or no look at it yet. Never throws. */
-  checkpointStanding(): CheckpointStanding | null;
+  checkpointStanding(): CheckpointStatus | null;
   /** The script that the pages run: the verifier, built beforehand. */
   readonly verifyScript: string;
   /** Never throws. */

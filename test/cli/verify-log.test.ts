@@ -149,10 +149,7 @@ describe('--disclose', () => {
       const [words, json] = [await runCli(args), await runCli([...args, '--json'])];
       assert.deepEqual([words.code, json.code], [1, 1]);
       for (const { stdout } of [words, json]) assert.doesNotMatch(stdout, /target_url|target\.example/);
-      assert.match(
-        words.stdout,
-        /Not opened: nothing vouches for disclosures where the receipt does not verify\./,
-      );
+      assert.match(words.stdout, /Not opened: disclosures prove nothing if the receipt does not verify\./);
       assert.doesNotMatch(words.stdout, /committed to by/);
       const { ok, disclosures } = JSON.parse(json.stdout);
       assert.deepEqual([ok, disclosures], [false, []]);

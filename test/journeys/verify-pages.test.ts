@@ -185,7 +185,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
     ['what is this?', /^failed The text is neither JSON nor a JWS/, /failed.*receipt_present/s],
     [
       given.withPayload({ ...payload, mode: 'demo' }),
-      /^failed Something does not hold/,
+      /^failed At least one check does not hold/,
       /failed.*signature_valid/s,
     ],
     [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
@@ -202,7 +202,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
     [
       JSON.stringify(executed),
       /^failed/,
-      /Disclosures\s*Not opened: nothing vouches for disclosures where the receipt does not verify/,
+      /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
     ],
     [jws, /^failed/, /failed.*receipt_logged.*not where the proof says/s, { proof: movedProof }],
     [
@@ -218,7 +218,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
       { proof: '{"error":{"code":"receipt_not_ready","message":"m"}}' },
     ],
     [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
-    [JSON.stringify(executed), /^failed/, /The key set does not hold the key that the receipt names/],
+    [JSON.stringify(executed), /^failed/, /The key set does not contain the key that the receipt names/],
   ];
   await on('/verify', async (page, heard) => {
     await page.getByRole('radio', { name: /A key set of mine/ }).check();
@@ -369,7 +369,7 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
     [
       { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
       /^verified/,
-      /pending.*receipt_logged.*That is no fault/,
+      /pending.*receipt_logged.*That is no error/,
     ],
     [
       { '**/log/proof/*': () => null },
@@ -442,7 +442,10 @@ test(
         'SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("no", "NotSupportedError"))',
       );
       await changedOnTheWay(page, {});
-      assert.match(await textOf(page, '#own-state'), /^not checked .*WebCrypto knows no Ed25519 here/);
+      assert.match(
+        await textOf(page, '#own-state'),
+        /^not checked .*WebCrypto does not support Ed25519 here/,
+      );
     });
   },
 );

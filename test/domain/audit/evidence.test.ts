@@ -6,10 +6,10 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 const { record: key } = testKey({ notBefore: 1000, notAfter: 2000 });
-const place = { stream: 'keys-relay', revision: '0', position: '1' };
+const location = { stream: 'keys-relay', revision: '0', position: '1' };
 
 const kindsOf = (announced: KeyRecord, trusted: readonly KeyRecord[]) =>
-  compareKeys([{ key: announced, place }], trusted).map(({ kind }) => kind);
+  compareKeys([{ key: announced, location }], trusted).map(({ kind }) => kind);
 
 test('a key set that says the same, or knows of no retirement yet, is content', () => {
   assert.deepEqual(kindsOf(key, [key]), []);
@@ -38,10 +38,10 @@ test('a key of another name, purpose or public half is another key', () => {
   ]) {
     assert.deepEqual(kindsOf(key, [trusted]), ['key_untrusted', 'key_missing']);
   }
-  const [untrusted] = compareKeys([{ key, place }], []);
+  const [untrusted] = compareKeys([{ key, location }], []);
   assert.deepEqual(
     { ...untrusted, message: '' },
-    { kind: 'key_untrusted', ...place, jobId: null, message: '' },
+    { kind: 'key_untrusted', ...location, jobId: null, message: '' },
   );
 });
 
@@ -99,7 +99,7 @@ test('a record without any larger checkpoint may end before the kept one was sig
 
 test('a key set may be newer than the record, and its findings say so', () => {
   const newer = [{ ...key, notAfter: 1500 }, testKey().record];
-  const found = compareKeys([{ key, place }], newer);
+  const found = compareKeys([{ key, location }], newer);
   assert.deepEqual(
     found.map(({ kind }) => kind),
     ['key_window_wider', 'key_missing'],

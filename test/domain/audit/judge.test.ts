@@ -1,13 +1,13 @@
-// What follows what, in payments, claims and checkpoints: given the story so far, when an event, then faults.
+// What follows what, in payments, claims and checkpoints: given the history so far, when an event, then faults.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { placeOf, streamFault } from '#src/domain/audit/finding.ts';
+import { locationOf, streamFault } from '#src/domain/audit/finding.ts';
 import { fitFault } from '#src/domain/audit/judge-checkpoint.ts';
 import {
   judgeClaim,
   judgePayment,
-  NO_STORY,
-  type PaymentStory,
+  NO_HISTORY,
+  type PaymentHistory,
   paidFaults,
 } from '#src/domain/audit/judge-payment.ts';
 import type { PaymentEvent } from '#src/domain/events.ts';
@@ -31,15 +31,15 @@ import {
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
-function told(...events: readonly PaymentEvent[]): { story: PaymentStory; kinds: readonly string[] } {
-  let story = NO_STORY;
+function told(...events: readonly PaymentEvent[]): { history: PaymentHistory; kinds: readonly string[] } {
+  let history = NO_HISTORY;
   const kinds: string[] = [];
   for (const event of events) {
-    const judged = judgePayment(story, event);
-    story = judged.story;
+    const judged = judgePayment(history, event);
+    history = judged.history;
     kinds.push(...judged.faults.map(({ kind }) => kind));
   }
-  return { story, kinds };
+  return { history, kinds };
 }
 const other = { jobId: OTHER_JOB_ID };
 const bad = ['payment_event_impossible'];
@@ -79,14 +79,14 @@ for (const [title, events, kinds] of [
 }
 
 test('a payment remembers who reserved it, and whose reservation ended', () => {
-  const { story } = told(
+  const { history } = told(
     paymentReserved(),
     paymentReleased(),
     paymentReserved(other),
     paymentRejected(other),
   );
   assert.deepEqual(
-    [story.reservedFor, story.endedFor],
+    [history.reservedFor, history.endedFor],
     [
       [JOB_ID, OTHER_JOB_ID],
       [JOB_ID, OTHER_JOB_ID],
@@ -100,14 +100,14 @@ test('an unpaid job has nothing to say of payments, and one of an empty stream m
   const { transaction } = paymentSettled().data;
   const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
   const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM }).data;
-  const { story } = told(paymentReserved(), paymentSettled());
-  assert.deepEqual(paidFaults(started, story), []);
+  const { history } = told(paymentReserved(), paymentSettled());
+  assert.deepEqual(paidFaults(started, history), []);
   for (const [before, kind] of [
     [null, 'payment_missing'],
-    [NO_STORY, 'payment_missing'],
-    [told(paymentReserved(), paymentRejected()).story, 'payment_mismatch'],
-    [told(paymentReserved(other), paymentSettled(other)).story, 'payment_mismatch'],
-    [{ ...story, servedBy: OTHER_JOB_ID }, 'payment_used_twice'],
+    [NO_HISTORY, 'payment_missing'],
+    [told(paymentReserved(), paymentRejected()).history, 'payment_mismatch'],
+    [told(paymentReserved(other), paymentSettled(other)).history, 'payment_mismatch'],
+    [{ ...history, servedBy: OTHER_JOB_ID }, 'payment_used_twice'],
   ] as const) {
     assert.deepEqual(
       paidFaults(started, before).map((fault) => fault.kind),
@@ -116,15 +116,15 @@ test('an unpaid job has nothing to say of payments, and one of an empty stream m
   }
 });
 
-const held = judgeClaim(freeClaim, keyClaimed(), { payment: told(paymentReserved()).story, job: 'absent' });
-const ended = told(paymentReserved(), paymentReleased()).story;
+const held = judgeClaim(freeClaim, keyClaimed(), { payment: told(paymentReserved()).history, job: 'absent' });
+const ended = told(paymentReserved(), paymentReleased()).history;
 
 for (const [title, event, facts, kinds] of [
   ['by its payment’s end', keyReleased(), { payment: ended, job: 'absent' }, []],
   [
     'by a payment that has not ended',
     keyReleased(),
-    { payment: told(paymentReserved()).story, job: 'absent' },
+    { payment: told(paymentReserved()).history, job: 'absent' },
     ['claim_event_impossible'],
   ],
   [
@@ -163,10 +163,10 @@ for (const [title, event, facts, kinds] of [
 
 test('a key is claimed once, for a payment that was reserved for its job, or for none', () => {
   assert.deepEqual(held.faults, []);
-  const claimed = (payment: PaymentStory | null, changes = {}) =>
+  const claimed = (payment: PaymentHistory | null, changes = {}) =>
     judgeClaim(freeClaim, keyClaimed(changes), { payment, job: 'absent' }).faults.map(({ kind }) => kind);
   assert.deepEqual(claimed(null), ['payment_missing']);
-  assert.deepEqual(claimed(told(paymentReserved(other)).story), ['payment_mismatch']);
+  assert.deepEqual(claimed(told(paymentReserved(other)).history), ['payment_mismatch']);
   assert.deepEqual(claimed(null, { paymentStream: null }), []);
   const twice = judgeClaim(held.claim, keyClaimed(other), { payment: ended, job: 'absent' });
   assert.deepEqual(
@@ -212,7 +212,8 @@ test('an event is at home in the stream of its own name or kind alone', () => {
 
 test('a place names the job of its stream, else the one that its event names', () => {
   const place = (stream: string, data = {}) =>
-    placeOf({ stream, revision: 3n, position: '7', id: '', type: '', data, metadata: {}, created: '' }).jobId;
+    locationOf({ stream, revision: 3n, position: '7', id: '', type: '', data, metadata: {}, created: '' })
+      .jobId;
   assert.equal(place(`job-${JOB_ID}`, other), JOB_ID);
   assert.equal(place(PAYMENT_STREAM, other), OTHER_JOB_ID);
   assert.equal(place('keys-relay', { jobId: 7 }), null);

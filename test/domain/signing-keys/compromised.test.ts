@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { undoings } from '#src/domain/signing-keys/compromised.ts';
+import { revocations } from '#src/domain/signing-keys/compromised.ts';
 import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
 
 const key = (changes: Partial<KeyRecord> = {}): KeyRecord => ({
@@ -16,7 +16,7 @@ const key = (changes: Partial<KeyRecord> = {}): KeyRecord => ({
 
 test('nothing is undone while no receipt key is compromised, retired or not', () => {
   const keys = [key(), key({ notAfter: 60 }), key({ purpose: 'checkpoint', notAfter: 60, compromisedAt: 9 })];
-  assert.deepEqual(undoings(keys), []);
+  assert.deepEqual(revocations(keys), []);
 });
 
 test('a compromised key undoes what it issued exactly where it is not valid for it', () => {
@@ -24,7 +24,7 @@ test('a compromised key undoes what it issued exactly where it is not valid for 
   fc.assert(
     fc.property(end, fc.nat({ max: 20 }), fc.nat({ max: 25 }), (notAfter, compromisedAt, iat) => {
       const record = key({ notAfter, compromisedAt });
-      const [undoing, ...more] = undoings([key({ keyId: 'other' }), record]);
+      const [undoing, ...more] = revocations([key({ keyId: 'other' }), record]);
       assert.deepEqual([undoing?.keyId, more], ['k', []]);
       assert.equal(iat >= (undoing?.from ?? Number.NaN), !keyValidAt(record, iat));
     }),

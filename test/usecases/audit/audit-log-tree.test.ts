@@ -352,7 +352,7 @@ describe('what a receipt promises', () => {
     assert.deepEqual(told({ findings, summary }), [
       `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
     ]);
-    assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more behind it/);
+    assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more after it/);
     assert.equal(summary.notes.uncoveredLeaves, 5);
   });
   test('what a wrong checkpoint is over is not blamed for it', async () => {
