@@ -17,7 +17,7 @@ export type ReceiptFolder = {
   readonly path: string;
   /** Key set with the key that signed the receipt. */
   readonly keys: string;
-  /** Writes a file and tells its path. */
+  /** Writes a file; returns its path. */
   file(name: string, content: string | Uint8Array): string;
   /** For the test file's `after`. */
   remove(): void;
@@ -55,7 +55,7 @@ export function receiptAnswer(of: string, said: ReceiptPayload = payload) {
 /** As POST /api/execute/webhook answers. */
 export function executionAnswer(of: string) {
   const { jobId, receiptId, outcome, attempts, decisionId, payment } = payload;
-  if (payment === null) throw new Error('the receipt at hand is a paid one');
+  if (payment === null) throw new Error('the receipt must be of a paid job');
   const { network, asset, amount, payTo, payer, transaction } = payment;
   const { status, responseStatus, errorCategory } = outcome;
   return {

@@ -1,4 +1,4 @@
-// The built files are what the sources make, whoever makes them and wherever; and they are fit for a page.
+// The build is reproducible, and its files are usable in a page.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -42,7 +42,7 @@ test('what a page runs makes no code or markup of text, loads nothing, and is sm
     );
     assert.ok(text.length < 60_000, `${name}: ${text.length} bytes`);
   }
-  // The importable one asks nobody, and knows no page.
+  // The importable one makes no requests and contains no page code.
   assert.doesNotMatch(
     builtText('verify.js'),
     /\bfetch\b|\bdocument\.(?:create|get|query|body)|\bwindow\b|XMLHttpRequest|\bprocess\.|\bBuffer\b/,

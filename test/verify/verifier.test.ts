@@ -46,7 +46,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       }
     });
 
-    test('a changed payload, signature or signer is told by the check that finds it, and nothing of it is shown', async () => {
+    test('a changed payload, signature or signer fails its check, and the payload is not shown', async () => {
       const cases = [
         [given.withPayload({ ...payload, mode: 'demo' }), ['signature_valid']],
         [`${jws.slice(0, -8)}${given.tampered(jws.slice(-8))}`, ['signature_valid']],
@@ -69,7 +69,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       assert.deepEqual(failed(await verifyReceipt(jws, { keys, jobId: 'job_other' })), ['payload_job_id']);
     });
 
-    test('readable words that the signature does not bear out are told, and make it bad', async () => {
+    test('readable members that differ from the signed receipt are reported, and `ok` is false', async () => {
       const { ok, signatureVerified, differences } = await verifyReceipt(
         given.executionAnswer({ mode: 'demo' }),
         { keys },
@@ -124,7 +124,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       ]);
     });
 
-    test('a proof tells where the receipt stands, or what is wrong with it', async () => {
+    test('a proof gives the index of the receipt, or the problem', async () => {
       assert.deepEqual(await verifyProof(proof, { receipt: jws, keys }), {
         ok: true,
         index: given.INDEX,
@@ -167,7 +167,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       assert.deepEqual([bad.ok, bad.opened], [false, []]);
     });
 
-    test('a caller that gives no keys, or what is none, is told so', async () => {
+    test('missing or invalid keys are a TypeError', async () => {
       const bad: readonly (readonly [object | undefined, RegExp])[] = [
         [undefined, /keys are missing/],
         [{}, /keys are missing/],

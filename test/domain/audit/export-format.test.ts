@@ -1,4 +1,4 @@
-// An export's lines: what is written is read again, and nothing else is taken for one.
+// The lines of an export: the parser accepts exactly the written form.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -66,7 +66,7 @@ for (const [what, text, problem] of [
     line.replace('"data":{"a":1,"b":[null,"ü"]},"metadata":{}', '"metadata":{},"data":{}'),
     NOT_CANONICAL,
   ],
-  ['a number written otherwise', line.replace('"a":1', '"a":1.0'), NOT_CANONICAL],
+  ['another form of a number', line.replace('"a":1', '"a":1.0'), NOT_CANONICAL],
   ['an end with white space', `${endLine({ events: 1, streams: 1, head: null })} `, NOT_CANONICAL],
   ['a member more', line.replace('{', '{"x":1,'), NEITHER],
   ['a member less', line.replace(',"metadata":{}', ''), NEITHER],
@@ -80,7 +80,7 @@ for (const [what, text, problem] of [
   ['a list', '[]', NEITHER],
   ['nothing', '', 'it is not JSON'],
   ['half a line', line.slice(0, -1), 'it is not JSON'],
-  ['what is nested too deep', `${'['.repeat(200_000)}`, 'it is not JSON'],
+  ['JSON nested too deep', `${'['.repeat(200_000)}`, 'it is not JSON'],
 ] as const) {
   test(`no line: ${what}`, () => {
     const read = parseLine(text);
@@ -88,7 +88,7 @@ for (const [what, text, problem] of [
   });
 }
 
-test('a wrong line tells the place that it names', () => {
+test('a wrong line reports the stream and revision that it names', () => {
   const read = parseLine(line.replace(':', ': '));
   assert.deepEqual(read, { kind: 'wrong', problem: NOT_CANONICAL, stream: event.stream, revision: '3' });
 });

@@ -14,12 +14,12 @@ const key = (changes: Partial<KeyRecord> = {}): KeyRecord => ({
   ...changes,
 });
 
-test('nothing is undone while no receipt key is compromised, retired or not', () => {
+test('nothing is revoked while no receipt key is compromised', () => {
   const keys = [key(), key({ notAfter: 60 }), key({ purpose: 'checkpoint', notAfter: 60, compromisedAt: 9 })];
   assert.deepEqual(revocations(keys), []);
 });
 
-test('a compromised key undoes what it issued exactly where it is not valid for it', () => {
+test('a compromised key revokes exactly the receipts that it was not valid for', () => {
   const end = fc.option(fc.nat({ max: 20 }));
   fc.assert(
     fc.property(end, fc.nat({ max: 20 }), fc.nat({ max: 25 }), (notAfter, compromisedAt, iat) => {
