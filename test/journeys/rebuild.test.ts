@@ -1,5 +1,5 @@
-// An operator rebuilds the read models while the real service is read, and paid for, without a pause: no read fails.
-// And a schema is really changed: a column more, by a migration, told anew from the log.
+// An operator rebuilds the read models while the real service serves reads and executions without a pause: no read fails.
+// And a schema is changed: a new column, by a migration, projected again from the log.
 import assert from 'node:assert/strict';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ import { type Executed, execute, get, makeWorld, type World } from '#test/suppor
 const needs = needsPostgres();
 const JOBS = 60;
 
-describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
+describe('a rebuild while the service runs', { ...needs, timeout: 150_000 }, () => {
   let server: PostgresServer;
   let world: World;
   let service: Service;
@@ -52,7 +52,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
     await server.remove();
   });
 
-  /** Reads, and one writer, without a pause until `over`; what was not answered as it should be. */
+  /** Readers and one writer without a pause until `over`; returns the wrong answers. */
   function load() {
     const failed: string[] = [];
     const counted = { reads: 0, writes: 0 };
@@ -68,7 +68,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
         const { status, body } = await get<{ stats?: { total: number } }>(`${service.url}${path}`);
         counted.reads++;
         if (status !== 200) failed.push(`${path}: ${status}`);
-        // Half of the rows would be counted as less.
+        // Incomplete rows would give a smaller count.
         if (body.stats !== undefined && body.stats.total < JOBS) failed.push(`only ${body.stats.total} jobs`);
       }
     };
@@ -110,7 +110,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
     assert.ok(under.counted.reads > 100 && under.counted.writes > 3, JSON.stringify(under.counted));
   });
 
-  test('a column more: added by a migration, told by a rebuild, read; the service reads on meanwhile', async () => {
+  test('a new column: added by a migration, filled by a rebuild, read; the service serves reads meanwhile', async () => {
     const migrationsFolder = join(world.folder, 'migrations');
     cpSync(MIGRATIONS_FOLDER, migrationsFolder, { recursive: true });
     const journalFile = join(migrationsFolder, 'meta/_journal.json');
@@ -138,7 +138,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
       await store.close();
       await log.close();
     }
-    // This service is of the old version: it reads on, and leaves rows of the newer one to a newer service.
+    // This service is of the old version: it continues to read, and leaves rows of the newer version to a newer service.
     for (const { links } of executed.slice(0, 20)) {
       assert.equal((await get(`${service.url}${new URL(links.job ?? '').pathname}`)).status, 200);
     }
@@ -147,9 +147,9 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
       failed.filter((what) => !what.startsWith('its job')),
       [],
     );
-    const told = await client`select id, slowest_ms, attempt_log from jobs`;
-    assert.ok(told.length >= JOBS);
-    for (const { slowest_ms, attempt_log } of told)
+    const stored = await client`select id, slowest_ms, attempt_log from jobs`;
+    assert.ok(stored.length >= JOBS);
+    for (const { slowest_ms, attempt_log } of stored)
       assert.equal(slowest_ms, Math.ceil(attempt_log[0]?.timings.totalMs ?? 0));
     const [version] = await client`select version from model_versions where model = 'job'`;
     assert.equal(version?.version, modelNamed('job').version + 1);
@@ -162,7 +162,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
 const modelNamed = (wanted: string): ReadModel =>
   READ_MODELS.find(({ name }) => name === wanted) ?? assert.fail();
 
-/** The job model with a column more: how long the slowest attempt took. */
+/** The job model with a new column: the duration of the slowest attempt. */
 function changedJobModel(): ReadModel {
   const model = modelNamed('job');
   const table = pgTable('jobs', {
