@@ -1,23 +1,35 @@
-// Where the read models' rows are: never the truth, always to be had again from the event log.
+// Where the read models' rows are: never the truth, always rebuilt from the event log.
 
 /** `Db`: the handle that queries run on; the rooms that query know its type, ports do not. */
 export interface ReadStore<Db> {
   readonly driver: 'postgres' | 'pglite';
-  /** true: the rows may be thrown away and replayed from the log without asking anybody. */
+  /** true: rows may be thrown away and built again from the log without asking anybody; one process uses them. */
   readonly disposable: boolean;
+  /** The tables of a generation. */
+  readonly layout: TableLayout;
   /**
-   * The handle, with the schema at this version: connects and migrates at first, then answers at once with the same
-   * handle. Throws while the store is away or its schema cannot be brought to this version; a later call tries again.
-   * Calls at the same time share one attempt. It is another handle after connections were lost, and where a disposable
-   * store has proved damaged: that one is thrown away and made anew by the next call, without row or checkpoint. So ask
-   * for the handle each time, and what follows the rows must look for their checkpoint under another handle.
+   * A handle for the tables that belong to no generation, migrated to this version: connects and migrates first, then
+   * returns at once. Throws while the store is unavailable; a later call tries again. Parallel calls share one attempt.
    */
-  open(): Promise<Db>;
+  shared(): Promise<Db>;
+  /**
+   * A handle whose unqualified table names are those of `schema` alone; the schema opened before is closed after its
+   * queries in flight. The same handle as long as its connections live: after a lost connection, or if a disposable store
+   * was damaged and is made again (without any row), it is another one. So ask for the handle each time.
+   */
+  open(schema: string): Promise<Db>;
   /** Asks the store; one that has proved damaged is not ok. Resolves within its own time limit; never throws. */
   health(): Promise<{ readonly ok: boolean }>;
   /** Frees everything, after the transactions in flight. */
   close(): Promise<void>;
 }
+
+export type TableLayout = {
+  /** Changes with every migration. */
+  readonly version: string;
+  /** All migrations in order, without a schema's name: under a `search_path` they create the tables there. */
+  readonly statements: readonly string[];
+};
 
 /** Another process has the embedded read models open: one process only. */
 export class ReadStoreInUse extends Error {
