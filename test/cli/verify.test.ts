@@ -129,7 +129,7 @@ describe('a bad receipt is found: exit 1', () => {
     const keys = file('strangers.json', keySet(stranger));
     const { code, stdout } = await runCli(['verify', file('good.json', jws), '--keys', keys]);
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`does not hold the key .*\n  ${stranger.keyId}\n`));
+    assert.match(stdout, new RegExp(`does not contain the key .*\n  ${stranger.keyId}\n`));
     assert.doesNotMatch(stdout, /says +POST/);
     assert.match(stdout, /\nNOT verified: see above\.\n$/);
   });

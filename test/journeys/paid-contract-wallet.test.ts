@@ -217,7 +217,7 @@ describe('contract wallets', () => {
         assert.match(sixth.headers.get('retry-after') ?? '', /^[1-9]\d?$/);
         const own = from(OWNER, await payment(sample));
         assertDelivered(await sendPatiently(service, sample, { request, payment: own }), sample);
-        // Charged, and its answer lost: served to whoever has that very payment, from any address.
+        // Charged, and its answer lost: served to anyone with the same payment, from any address.
         for (const [address, replay] of [
           [STRANGER, false],
           [OWNER, true],
