@@ -15,7 +15,7 @@ import {
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import type { ExportFindingKind, Finding } from '#src/domain/audit/finding.ts';
-import { jobOfStream, placeOf } from '#src/domain/audit/finding.ts';
+import { jobOfStream, locationOf } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { CannotRun } from './exit.ts';

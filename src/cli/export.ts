@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { holds, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
+import { containsEvent, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
 import { endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
 import { CannotRun, type End, onAction, systemCode } from './exit.ts';
@@ -190,7 +190,7 @@ async function requireSameLog(
   const same =
     (head.origin === null || head.origin === origin) &&
     (first === null || (beginning?.id === first.id && beginning.position === first.position)) &&
-    (last === null || (await holds(log, last)));
+    (last === null || (await containsEvent(log, last)));
   if (!same) throw new CannotRun(`${source} is an export of another log: it is unchanged; name another file`);
 }
 

@@ -2,14 +2,14 @@
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { CHECK_WORDS, DISCLOSURE_WORDS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
+import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
 import { disclosuresOf, noProofIn, RECEIPT_FORMS, readReceiptDocument } from '../domain/receipt/document.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
 import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import { statementOf } from '../domain/receipt/statement.ts';
 import type { Check, VerificationReport } from '../domain/receipt/verify.ts';
-import { isVouchedFor, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
+import { allChecksHold, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
 import { CannotRun, type End, onAction } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
@@ -104,7 +104,7 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
     print(`  ${mark(false)} The text around the signed receipt differs from it: ${plain(field)}`);
     print(`      text: ${shown(text)}`, `      signed: ${shown(signed)}`);
   }
-  if (opened !== null) print('', ...disclosureLines(opened, isVouchedFor(report)));
+  if (opened !== null) print('', ...disclosureLines(opened, allChecksHold(report)));
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
 }
 
@@ -129,7 +129,7 @@ function issued(iat: number): string {
 /** A line for each check; below a failed one, the two values that were compared. */
 export function checkLines(report: VerificationReport): readonly string[] {
   return report.checks.flatMap((check) => [
-    `  ${mark(check.ok)} ${CHECK_WORDS[check.name]} ${paint('dim', `(${check.name})`)}`,
+    `  ${mark(check.ok)} ${CHECK_LABELS[check.name]} ${paint('dim', `(${check.name})`)}`,
     ...(check.ok ? [] : comparedLines(check)),
   ]);
 }
@@ -153,7 +153,7 @@ function disclosureLines(opened: readonly OpenedDisclosure[], verified: boolean)
   if (!verified) return [NOT_OPENED];
   if (opened.length === 0) return ['No disclosures to open.'];
   const lines = opened.map((one) => {
-    if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_WORDS[one.problem]}`;
+    if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_PROBLEMS[one.problem]}`;
     return `  ${mark(true)} ${shown(one.name)}: ${shown(one.value)}`;
   });
   const all = opened.every(({ ok }) => ok);

@@ -1,5 +1,5 @@
-// The facilitator fails: before it has verified, before it has settled, after it has settled. Nobody pays twice, nobody
-// is served for nothing, and the same payment header always leads on. Without a way to the chain.
+// The facilitator fails: before verify, before settle, after settle. No one pays twice, no one is served without payment,
+// and a repeat with the same payment header always works. Without access to the chain.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -103,7 +103,7 @@ describe('a facilitator that fails', () => {
         await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed', by));
         await paid.assertBooks(samples, { calls: 0, charges: 1 });
         await each(samples, async (sample) => {
-          // Nobody could name the transaction; from the first answer on, all say the same.
+          // The transaction is unknown; all answers agree from the first one on.
           const first = assertDelivered(await sendPatiently(by, sample), sample, { transaction: false });
           for (const version of [1, 2] as const) {
             const expected = { transaction: false, replay: true, version };

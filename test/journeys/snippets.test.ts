@@ -1,5 +1,5 @@
-// Every snippet of the document, as served, run as its reader would run it: against the running service, paid on a
-// local chain. The only thing changed is the target's address.
+// Every snippet of the document, as served, run as a reader would: against the running service, paid on a local chain. Only
+// the target's address is changed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -91,20 +91,16 @@ describe('snippets', () => {
     assert.match(String(decisionId), /^dec_/);
   });
 
-  test(
-    'python-decide: recommends to pay; what is recommended against ends with a failure',
-    needs,
-    async () => {
-      const { stdout, output } = await it.runFree('python-decide');
-      assert.match(stdout, /^dec_\S+ pay_and_execute high\n$/, output);
-      const { code, ...rest } = it.snippet('python-decide', '/not-paid');
-      const poor = await it.run({
-        ...rest,
-        code: code.replace('"maxPriceUsd": "0.003"', '"maxPriceUsd": "0.002"'),
-      });
-      assert.deepEqual([poor.code, / do_not_pay high\n- /.test(poor.stdout)], [1, true], poor.output);
-    },
-  );
+  test('python-decide: recommends to pay; a recommendation against it is a failure', needs, async () => {
+    const { stdout, output } = await it.runFree('python-decide');
+    assert.match(stdout, /^dec_\S+ pay_and_execute high\n$/, output);
+    const { code, ...rest } = it.snippet('python-decide', '/not-paid');
+    const poor = await it.run({
+      ...rest,
+      code: code.replace('"maxPriceUsd": "0.003"', '"maxPriceUsd": "0.002"'),
+    });
+    assert.deepEqual([poor.code, / do_not_pay high\n- /.test(poor.stdout)], [1, true], poor.output);
+  });
 
   for (const [id, verdict] of [
     ['curl-verify', /"ok":true,"receiptId":"(rcpt_[0-9a-z]+)".*"signatureVerified":true/],
@@ -125,7 +121,7 @@ describe('snippets', () => {
       }
     });
 
-    test(`${id}: a receipt that there is not ends with a failure`, needs, async () => {
+    test(`${id}: an unknown receipt ends with a failure`, needs, async () => {
       const nobodys = `rcpt_${'0'.repeat(26)}`;
       const run = await it.run(it.snippet(id, ''), { args: [nobodys], env: { RECEIPT_ID: nobodys } });
       assert.notEqual(run.code, 0, run.output);
@@ -134,7 +130,7 @@ describe('snippets', () => {
   }
 
   test(
-    'a failed job: its receipt verifies, and each snippet says that the action is not done',
+    'a failed job: its receipt verifies, and each snippet reports that the action was not done',
     needs,
     async () => {
       const { env } = await it.wallet();
@@ -167,7 +163,7 @@ describe('snippets', () => {
         body.replace(/("jws":"[^.]+\.[^.]+\.)(.)/, (_, head, first) => head + (first === 'A' ? 'B' : 'A')),
     ],
   ] as const) {
-    test(`${id}: what does not verify ends with a failure`, needs, async () => {
+    test(`${id}: an invalid receipt ends with a failure`, needs, async () => {
       let lies = 0;
       const rule: FrontRule = async (_, forward) => {
         const answer = await forward();
@@ -295,7 +291,7 @@ print(json.dumps(verdicts))`,
     );
   });
 
-  test('curl-handoff: a package, unpaid', needs, async () => {
+  test('curl-handoff: a package without payment', needs, async () => {
     const { ok, handoff } = await it.jsonOf('curl-handoff');
     const { paid, actions } = handoff as { paid: boolean; actions: readonly unknown[] };
     assert.deepEqual([ok, paid, actions.length], [true, false, 5]);
@@ -307,7 +303,7 @@ print(json.dumps(verdicts))`,
     assert.deepEqual([ok, willExecute, nextRuns.length], [true, false, 3]);
   });
 
-  test('curl-canary: tells what arrived', needs, async () => {
+  test('curl-canary: prints what arrived', needs, async () => {
     const { ok, method } = await it.jsonOf('curl-canary');
     assert.deepEqual([ok, method], [true, 'POST']);
   });
@@ -322,15 +318,15 @@ print(json.dumps(verdicts))`,
     assert.match((await it.runFree('python-buyer-policy')).stdout, /^fits: \{/);
   });
 
-  const NOBODY = `0x${'1'.repeat(40)}`;
+  const OTHER_ADDRESS = `0x${'1'.repeat(40)}`;
   for (const [id, terms] of [
     [
       'typescript-buyer-policy',
       {
         price: [/maxAmount: 3000n/, 'maxAmount: 2999n'],
-        asset: [/asset: '0x\w{40}'/, `asset: '${NOBODY}'`],
+        asset: [/asset: '0x\w{40}'/, `asset: '${OTHER_ADDRESS}'`],
         network: [/network: 'eip155:8453'/, "network: 'eip155:1'"],
-        payTo: [/payTo: '0x\w{40}'/, `payTo: '${NOBODY}'`],
+        payTo: [/payTo: '0x\w{40}'/, `payTo: '${OTHER_ADDRESS}'`],
         resource: [/resource: route/, "resource: 'https://example.com/'"],
       },
     ],
@@ -338,9 +334,9 @@ print(json.dumps(verdicts))`,
       'python-buyer-policy',
       {
         price: [/MAX_AMOUNT = 3000/, 'MAX_AMOUNT = 2999'],
-        asset: [/ASSET = "0x\w{40}"/, `ASSET = "${NOBODY}"`],
+        asset: [/ASSET = "0x\w{40}"/, `ASSET = "${OTHER_ADDRESS}"`],
         network: [/NETWORK = "eip155:8453"/, 'NETWORK = "eip155:1"'],
-        payTo: [/PAY_TO = "0x\w{40}"/, `PAY_TO = "${NOBODY}"`],
+        payTo: [/PAY_TO = "0x\w{40}"/, `PAY_TO = "${OTHER_ADDRESS}"`],
         resource: [/== RESOURCE/, '== "https://example.com/"'],
       },
     ],
@@ -355,8 +351,8 @@ print(json.dumps(verdicts))`,
         for (const [term, [from, to]] of Object.entries(terms)) {
           assert.match(code, from);
           const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
-          const told = run.output.includes(`not what this buyer accepts: ${term}\n`);
-          assert.deepEqual([run.code, told], [1, true], run.output);
+          const refused = run.output.includes(`not what this buyer accepts: ${term}\n`);
+          assert.deepEqual([run.code, refused], [1, true], run.output);
         }
         assert.deepEqual([it.calls(path).length, await spent()], [0, 0n]);
       },

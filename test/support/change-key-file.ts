@@ -1,4 +1,4 @@
-// A process of its own for key-file-update.test.ts: adds keys to a file, one by one, or holds the file's lock for ever.
+// Run as a process by key-file-update.test.ts: adds keys to a file, one by one, or holds the file's lock until it is killed.
 import { holdAlone, updateKeyFile } from '#src/adapters/signing/key-file.ts';
 
 const [path = '', what = ''] = process.argv.slice(2);

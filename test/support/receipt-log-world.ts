@@ -56,7 +56,7 @@ export async function rowsOf(events: readonly RecordedEvent[]): Promise<Projecte
 export type Options = {
   readonly host?: string;
   readonly key?: TestKey | null;
-  /** Keys that the event log tells of. */
+  /** Keys of the event log. */
   readonly keys?: readonly TestKey[];
   /** The log as this process reaches it. */
   readonly log?: EventLog;
@@ -85,7 +85,7 @@ export function keepOf(note: string | null = null): MemoryKeep {
 
 let processes = 0;
 
-/** A process that has begun or found the log; its rows tell all events until told otherwise. */
+/** A process that has begun or found the log; its rows contain all events unless `rows.projected` is set. */
 export async function keeper(common: Deployment, options: Options = {}) {
   const { host = 'relay.example', key = common.key, keys = [common.key], log = common.log } = options;
   const { checkpointKeep = keepOf() } = options;
@@ -104,12 +104,12 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const kept = { checkpointKeep, checkpointKeys, primitives };
   const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory });
   await checkpoints.begin(host);
-  const rows = { told: Number.POSITIVE_INFINITY, changed: (tree: ProjectedTree) => tree };
+  const rows = { projected: Number.POSITIVE_INFINITY, changed: (tree: ProjectedTree) => tree };
   const show: ShowTree = async (work) =>
-    work(rows.changed(await rowsOf(common.log.events.slice(0, rows.told))));
+    work(rows.changed(await rowsOf(common.log.events.slice(0, rows.projected))));
   return {
     checkpoints,
-    /** `told`: how many events the rows tell. */
+    /** `projected`: how many events the rows contain. */
     rows,
     held,
     known,
