@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import type { Config } from '#src/config.ts';
@@ -49,7 +49,7 @@ async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promi
 }
 
 async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
-  const taken = await takeTenancy(join(dataDir, 'events.lock'), tenancy);
+  const taken = await acquireProcessLock(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), exclusive: tenancy === 'alone' });
   undo.push(() => log.close());

@@ -12,13 +12,13 @@ export function tracedLog(log: EventLog, tracer: Tracer): EventLog {
     append: (stream, expected, events) =>
       tracer.within('event_log.append', 'client', (span) => {
         const types = events.map(({ type }) => type).join(' ');
-        span.tell({ ...factsOfStream(stream), 'relay.event_log.types': types });
+        span.setAttributes({ ...factsOfStream(stream), 'relay.event_log.types': types });
         return log.append(stream, expected, events);
       }),
     readStream: (stream, options) =>
       tracer.within('event_log.read', 'client', async (span) => {
         const events = await log.readStream(stream, options);
-        span.tell({ ...factsOfStream(stream), 'relay.event_log.events': events.length });
+        span.setAttributes({ ...factsOfStream(stream), 'relay.event_log.events': events.length });
         return events;
       }),
     head: () => tracer.within('event_log.head', 'client', () => log.head()),
@@ -52,7 +52,7 @@ function tracedResolver(resolver: Resolver, tracer: Tracer): Resolver {
     resolve: (name, timeoutMs) =>
       tracer.within('dns', 'client', async (span) => {
         const resolution = await resolver.resolve(name, timeoutMs);
-        span.tell({ 'relay.outcome': resolution.outcome });
+        span.setAttributes({ 'relay.outcome': resolution.outcome });
         return resolution;
       }),
   };
@@ -63,7 +63,7 @@ function tracedOutbound(outbound: Outbound, tracer: Tracer): Outbound {
     send: (request) =>
       tracer.within('attempt', 'client', async (span) => {
         const report = await outbound.send(request);
-        span.tell({ 'http.request.method': request.method, ...factsOfAttempt(report) });
+        span.setAttributes({ 'http.request.method': request.method, ...factsOfAttempt(report) });
         if (report.errorCategory !== null) span.fail();
         return report;
       }),
@@ -90,13 +90,13 @@ export function tracedPayments(payments: Payments, tracer: Tracer | null): Payme
   const traced = <T extends { readonly outcome: string }>(name: string, work: () => Promise<T>) =>
     tracer.within(name, 'client', async (span) => {
       const answer = await work();
-      span.tell({ 'relay.outcome': answer.outcome });
+      span.setAttributes({ 'relay.outcome': answer.outcome });
       return answer;
     });
   return {
     mode: payments.mode,
-    judgeTerms: (payment) => payments.judgeTerms(payment),
-    judgeNew: (payment, nowMs) => payments.judgeNew(payment, nowMs),
+    validateTerms: (payment) => payments.validateTerms(payment),
+    validateNew: (payment, nowMs) => payments.validateNew(payment, nowMs),
     verify: (payment) => traced('payment.verify', () => payments.verify(payment)),
     settle: (payment) => traced('payment.settle', () => payments.settle(payment)),
     lookUp: (payment) => traced('payment.look_up', () => payments.lookUp(payment)),

@@ -49,18 +49,18 @@ export async function provePayer(
 ): Promise<Refused | 'again' | null> {
   const { presented } = call;
   if (presented === null || known.kind === 'new' || known.by === 'payment') return null;
-  const foreign = deps.payments.judgeTerms(presented);
+  const foreign = deps.payments.validateTerms(presented);
   if (foreign !== null) return foreign;
   if (presented.signer !== 'contract' || call.verified) return null;
   return (await verify(deps, call)) ?? 'again';
 }
 
 /** For new requests only: what was accepted once is not judged again. */
-export async function judgeNew(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
+export async function validateNew(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
   if (isOwnLoop(call.via, deps.pseudonym)) {
     return refused('relay_loop', 'This request came through this relay: it would call itself for ever.');
   }
-  const unfit = call.presented === null ? null : deps.payments.judgeNew(call.presented, deps.clock.now());
+  const unfit = call.presented === null ? null : deps.payments.validateNew(call.presented, deps.clock.now());
   return unfit ?? call.notApproved ?? judgeRequest(deps, call.read.target, call.payer);
 }
 

@@ -6,7 +6,7 @@ import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { readRequest } from '#src/usecases/decisions/judge-request.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
-import { type AdmissionDeps, accept, admit, judgeNew, paceContract, provePayer } from './admission.ts';
+import { type AdmissionDeps, accept, admit, paceContract, provePayer, validateNew } from './admission.ts';
 import { type CollectDeps, collectPayment } from './collect-payment.ts';
 import { discloseRequest, type RequestDisclosures } from './disclosures.ts';
 import { type Execution, executionOf } from './execution.ts';
@@ -55,7 +55,7 @@ async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refuse
       if (known.kind === 'refused') return known.refusal;
       if (known.kind === 'completed') return replay(deps, call, known);
       if (known.kind === 'new' && !call.accepted) {
-        const refusal = await judgeNew(deps, call);
+        const refusal = await validateNew(deps, call);
         if (refusal !== null) return refusal;
       }
       if (release === null) {

@@ -11,7 +11,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 test('what is kept stands in the file whole, for everybody to read, and takes the place of what was there', async () => {
   const path = join(folder, 'checkpoint.note');
   const kept = checkpointFile(path);
-  assert.equal(kept.place, `the file ${path}`);
+  assert.equal(kept.location, `the file ${path}`);
   assert.equal(await kept.read(), null);
   for (const note of ['a longer — note\n', 'short\n']) {
     await kept.write(note);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
-import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
+import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { chooseDial } from '#src/domain/destination/policy.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
@@ -167,7 +167,7 @@ test('a miss is kept for 60 s, an address and a failure are not', async () => {
     if (name === 'good.test') return { outcome: 'addresses', addresses: ['8.8.8.8'] };
     return name === 'bad.test' ? { outcome: 'failed', timedOut: true } : { outcome: 'not_found' };
   });
-  const resolver = rememberingMisses(inner, { monotonic: () => now }, { isCallable });
+  const resolver = cachingMisses(inner, { monotonic: () => now }, { isCallable });
   const ask = async (name: string) => (await resolver.resolve(name, 1000)).outcome;
   for (let i = 0; i < 3; i++) {
     assert.equal(await ask('none.test'), 'not_found');
@@ -186,14 +186,14 @@ test('a miss is kept for 60 s, an address and a failure are not', async () => {
 
 test('misses are bounded: the oldest goes first', async () => {
   const inner = counting(() => ({ outcome: 'not_found' }));
-  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { isCallable, maxNames: 2 });
+  const resolver = cachingMisses(inner, { monotonic: () => 0 }, { isCallable, maxNames: 2 });
   for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await resolver.resolve(name, 1000);
   assert.deepEqual(inner.asked, ['a', 'b', 'c', 'a']);
 });
 
 test('a name that may not be called is a miss like one without an address: told apart by neither answer nor time', async () => {
   const inner = counting(() => ({ outcome: 'addresses', addresses: ['10.0.0.1'] }));
-  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { isCallable });
+  const resolver = cachingMisses(inner, { monotonic: () => 0 }, { isCallable });
   for (let i = 0; i < 3; i++) {
     assert.deepEqual(await resolver.resolve('internal.test', 1000), { outcome: 'not_found' });
   }

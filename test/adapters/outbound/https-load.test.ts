@@ -34,7 +34,7 @@ test('handshakes of many calls at once all get their turn, however busy the even
     const outbound = httpsOutbound({
       resolver: { resolve: async () => ({ outcome: 'not_found' }) },
       permits: () => true,
-      judge: (_, addresses) =>
+      chooseAddress: (_, addresses) =>
         chooseDial(request.target, addresses, describeAddress, rulesWith({ allow: LOOPBACK })),
       // One root: with all of the system's beside it Deno reads them anew for every connection.
       secureContext: createSecureContext({ ca: ca.pem }),

@@ -66,7 +66,7 @@ export function outboundWith(parts: {
   return httpsOutbound({
     resolver: parts.resolver,
     permits: (target) => judgeTarget(target, describeAddress, rules) === null,
-    judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+    chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
     clock,
   });

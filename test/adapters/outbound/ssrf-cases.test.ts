@@ -87,7 +87,7 @@ test('no blocked case reaches a listening socket, even where nobody judged its t
         const outbound = httpsOutbound({
           resolver,
           permits: () => true,
-          judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+          chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
           secureContext: outboundTlsContext(null),
           clock,
         });
@@ -128,7 +128,7 @@ for (const ssrfCase of allowed) {
       resolver,
       permits: () => true,
       // The address is judged as it is, then a target on this machine stands in for it.
-      judge: (judged, addresses) => {
+      chooseAddress: (judged, addresses) => {
         const dial = chooseDial(judged, addresses, describeAddress, rules);
         if (dial !== null) chosen.push(dial.address.text);
         return dial && { ...dial, address: loopback };

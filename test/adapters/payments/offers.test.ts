@@ -1,8 +1,8 @@
 // Signed offers and payment receipts over a rotation of keys.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { paymentTerms, whatIsAsked } from '#src/adapters/payments/requirements.ts';
-import { challenger, settlementHeaders } from '#src/adapters/payments/responses.ts';
+import { paymentTerms, pricingOf } from '#src/adapters/payments/requirements.ts';
+import { challengeBuilder, settlementHeaders } from '#src/adapters/payments/responses.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Settlement } from '#src/ports/payment-protocol.ts';
@@ -23,7 +23,7 @@ const terms = paymentTerms({
   rpcUrl: null,
   facilitatorTimeoutMs: 5000,
 });
-const asked = whatIsAsked(terms, BASE_URL, PAID_ROUTES);
+const pricing = pricingOf(terms, BASE_URL, PAID_ROUTES);
 const settlement: Settlement = {
   route: 'execute/webhook',
   payment: {
@@ -43,7 +43,7 @@ const settlement: Settlement = {
 
 /** A relay that signs with `now`, and has `before` for what was issued before the rotation. */
 const relay = (now: SigningKey, before: SigningKey | null) => ({
-  asked,
+  pricing,
   offerKey: {
     signer: { current: () => now, former: (at: number) => (at < ROTATED_MS ? before : now) },
     did: DID,
@@ -63,7 +63,7 @@ function kidsIn(value: unknown): string[] {
 }
 
 test('an offer names the key that signs now', async () => {
-  const challenge = challenger({ ...relay(fresh, old), clock: systemClock() });
+  const challenge = challengeBuilder({ ...relay(fresh, old), clock: systemClock() });
   const { headers } = await challenge({ route: 'execute/webhook', reason: 'payment_required', hints: [] });
   assert.deepEqual(kidsIn(decoded(headers['PAYMENT-REQUIRED'])), [`${DID}#${fresh.keyId}`]);
 });

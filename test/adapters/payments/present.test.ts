@@ -174,19 +174,19 @@ test('a payment tells what is signed, whatever we ask now; that it is what we as
     for (const header of [v1(payload), v2(payload, { ...ACCEPTED, payTo: to, amount: value })]) {
       const payment = await presented(x402, header);
       assert.deepEqual([payment.payTo, payment.amount], [to, value]);
-      assert.equal(reasonOf(x402.payments.judgeTerms(payment)), reason);
-      assert.equal(reasonOf(x402.payments.judgeNew(payment, Date.now())), reason);
+      assert.equal(reasonOf(x402.payments.validateTerms(payment)), reason);
+      assert.equal(reasonOf(x402.payments.validateNew(payment, Date.now())), reason);
     }
   }
   const ours = await presented(x402, v2(await payloadOf(wallet())));
-  assert.equal(x402.payments.judgeTerms(ours), null);
-  assert.equal(x402.payments.judgeNew(ours, Date.now()), null);
+  assert.equal(x402.payments.validateTerms(ours), null);
+  assert.equal(x402.payments.validateNew(ours, Date.now()), null);
 });
 
 test('the terms are judged before the time window', async () => {
   const payload = await payloadOf(wallet(), { value: '1', validBefore: '0' });
   const payment = await presented(x402, v1(payload));
-  assert.equal(reasonOf(x402.payments.judgeNew(payment, Date.now())), 'amount_mismatch');
+  assert.equal(reasonOf(x402.payments.validateNew(payment, Date.now())), 'amount_mismatch');
 });
 
 test('after a change of price and payee a payment of before is read as before; after one of network or asset it is none', async () => {
@@ -198,7 +198,7 @@ test('after a change of price and payee a payment of before is read as before; a
     const { carried: ___, x402Version: ____, ...first } = before;
     assert.deepEqual(facts, first);
   }
-  assert.equal(reasonOf(dearer.payments.judgeTerms(before)), 'recipient_mismatch');
+  assert.equal(reasonOf(dearer.payments.validateTerms(before)), 'recipient_mismatch');
   const elsewhere = await lab({ x402: { network: 'eip155:84532' } });
   assert.equal(await refusalOf(elsewhere, v2(payload)), 'network_mismatch');
   assert.equal(await refusalOf(elsewhere, v1(payload)), 'network_mismatch');
@@ -297,7 +297,7 @@ test('the time window: not over, not far ahead, begun', async () => {
   ];
   for (const [changes, reason] of cases) {
     const payment = await presented(x402, v2(await payloadOf(wallet(), changes)));
-    assert.equal(reasonOf(x402.payments.judgeNew(payment, now * 1000 + 999)), reason);
+    assert.equal(reasonOf(x402.payments.validateNew(payment, now * 1000 + 999)), reason);
   }
 });
 

@@ -18,12 +18,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import {
   createKeyFile,
-  holdAlone,
   KeyFileError,
   type KeyFileFault,
   keyFileStore,
   readKeyFile,
   updateKeyFile,
+  withKeyFileLock,
 } from '#src/adapters/signing/key-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
@@ -123,7 +123,7 @@ test('a file that is refused is not changed, and what is thrown within leaves it
 test('key_file_busy: another holds on to the lock', () => {
   const path = madeIn('busy');
   const { uid, gid } = statSync(path);
-  const alone = (work: () => unknown) => holdAlone(path, { uid, gid }, work, 50);
+  const alone = (work: () => unknown) => withKeyFileLock(path, { uid, gid }, work, 50);
   assert.throws(() => alone(() => alone(() => undefined)), refusedAs('key_file_busy'));
   assert.equal(
     alone(() => 'free again'),
@@ -157,7 +157,7 @@ test('a holder that is killed leaves no lock behind', async () => {
   await new Promise((resolve) => holder.stdout?.once('data', resolve));
   const { uid, gid } = statSync(path);
   try {
-    assert.throws(() => holdAlone(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
+    assert.throws(() => withKeyFileLock(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
   } finally {
     process.kill(holder.pid ?? 0, 'SIGKILL');
     await ended;

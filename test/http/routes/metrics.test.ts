@@ -146,7 +146,7 @@ function watched(changes: Partial<HttpDeps> = {}) {
           const told: unknown[] = [kind, name];
           const answer = await work({
             rename: (renamed) => void told.splice(1, 1, renamed),
-            tell: (facts) => void told.push(facts),
+            setAttributes: (facts) => void told.push(facts),
             fail: () => void told.push('failed'),
           });
           spans.push(told);

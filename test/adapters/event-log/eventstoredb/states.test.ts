@@ -12,7 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
-import { headSearch, type Placed } from '#src/adapters/event-log/eventstoredb/events.ts';
+import { headSearch, type ServerEvent } from '#src/adapters/event-log/eventstoredb/events.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { type ServerBench, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
@@ -76,7 +76,7 @@ test('eventstoredb: the head is what a subscriber sees last, past many of the se
 );
 
 test('eventstoredb: what was searched for a head is not searched again', async () => {
-  const log: Placed[] = [];
+  const log: ServerEvent[] = [];
   const put = (count: number, shown: boolean) => {
     for (let n = 0; n < count; n++) {
       const position = String(log.length).padStart(6, '0');

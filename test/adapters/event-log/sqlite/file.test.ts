@@ -106,7 +106,7 @@ test('sqlite: a file of a newer schema is refused, and says so', OPTIONS, () =>
     await (await sqliteEventLog({ file })).close();
     const foreign = new DatabaseSync(file);
     foreign.exec('PRAGMA user_version = 2');
-    await assert.rejects(sqliteEventLog({ file }), /schema version 2; this program knows up to 1/);
+    await assert.rejects(sqliteEventLog({ file }), /schema version 2; this program supports up to 1/);
     foreign.exec('PRAGMA user_version = 1');
     foreign.close();
     await (await sqliteEventLog({ file })).close();
