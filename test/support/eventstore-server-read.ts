@@ -152,18 +152,18 @@ function filterOf(options: Options): AllFilter | null {
 function outletOf(call: ReadCall): Outlet {
   let gone = false;
   let release = () => {};
-  let tell = () => {};
+  let notify = () => {};
   const leave = () => {
     gone = true;
     release();
-    tell();
+    notify();
   };
   for (const event of ['cancelled', 'close', 'error', 'finish']) call.once(event, leave);
   call.on('drain', () => release());
   return {
     isGone: () => gone,
     onGone: (listener) => {
-      tell = listener;
+      notify = listener;
     },
     send: async (message) => {
       if (!gone && !call.write(message)) {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventStoreSettings, UnreadableConnectionString } from '#src/adapters/event-log/eventstoredb/url.ts';
 
-test('a connection string says where, how and as whom', () => {
+test('a connection string contains hosts, options and credentials', () => {
   const plain = eventStoreSettings('esdb://localhost?tls=false');
   assert.deepEqual(plain.hosts, [{ address: 'localhost', port: 2113 }]);
   assert.deepEqual([plain.discover, plain.tls, plain.credentials], [false, null, null]);
@@ -30,14 +30,14 @@ test('several hosts are a cluster, and one with +discover is too', () => {
   );
 });
 
-test('options are found whatever their case, and those of other clients have no effect', () => {
+test('options are matched without case, and those of other clients have no effect', () => {
   const { keepAliveMs, keepAliveTimeoutMs } = eventStoreSettings(
     'esdb://a?keep-alive-interval=-1&KEEPALIVETIMEOUT=2500&nodePreference=follower&throwOnAppendFailure=false',
   );
   assert.deepEqual([keepAliveMs, keepAliveTimeoutMs], [2 ** 31 - 1, 2500]);
 });
 
-test('certificates are read from the files named', () => {
+test('certificates are read from the named files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'eventstoredb-url-'));
   try {
     const file = join(folder, 'a&b@c.crt');
@@ -50,7 +50,7 @@ test('certificates are read from the files named', () => {
   }
 });
 
-test('what cannot be read is refused, and no message repeats a part of it', () => {
+test('an invalid connection string is refused, and no message repeats a part of it', () => {
   const refusals: [RegExp, string][] = [
     [/must look like/, ''],
     [/must look like/, 'https://canary:canary@canary'],

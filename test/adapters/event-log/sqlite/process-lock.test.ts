@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { acquireProcessLock, LogInUse } from '#src/adapters/event-log/sqlite/process-lock.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-tenancy-'));
+const folder = mkdtempSync(join(tmpdir(), 'relay-process-lock-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test('tenancy: many share, and none of them lets anyone be alone', async () => {
+test('process lock: shared locks exclude a lock `alone`', async () => {
   const file = join(folder, 'shared', 'lock');
   const [one, two] = [await acquireProcessLock(file, 'shared'), await acquireProcessLock(file, 'shared')];
   one.release();
@@ -17,7 +17,7 @@ test('tenancy: many share, and none of them lets anyone be alone', async () => {
   (await acquireProcessLock(file, 'alone')).release();
 });
 
-test('tenancy: who is alone lets nobody in until it goes', async () => {
+test('process lock: a lock `alone` excludes all others until it is released', async () => {
   const file = join(folder, 'alone');
   const alone = await acquireProcessLock(file, 'alone');
   await assert.rejects(acquireProcessLock(file, 'shared'), LogInUse);
