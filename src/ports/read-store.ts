@@ -1,16 +1,16 @@
-// Where the read models' rows are: never the truth, always to be had again from the event log.
+// The store of the read models' rows. They can always be rebuilt from the event log.
 
 /** `Db`: the handle that queries run on; the rooms that query know its type, ports do not. */
 export interface ReadStore<Db> {
   readonly driver: 'postgres' | 'pglite';
-  /** true: the rows may be thrown away and replayed from the log without asking anybody. */
+  /** true: the rows may be deleted and replayed from the log without confirmation. */
   readonly disposable: boolean;
   /**
    * The handle, with the schema at this version: connects and migrates at first, then answers at once with the same
-   * handle. Throws while the store is away or its schema cannot be brought to this version; a later call tries again.
+   * handle. Throws while the store is unavailable or its schema cannot be migrated; a later call tries again.
    * Calls at the same time share one attempt. It is another handle after connections were lost, and where a disposable
-   * store has proved damaged: that one is thrown away and made anew by the next call, without row or checkpoint. So ask
-   * for the handle each time, and what follows the rows must look for their checkpoint under another handle.
+   * store is damaged: the next call then replaces it by an empty store. So call `open` each time; a subscriber must read
+   * the projection position again under another handle.
    */
   open(): Promise<Db>;
   /** Asks the store; one that has proved damaged is not ok. Resolves within its own time limit; never throws. */

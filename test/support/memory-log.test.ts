@@ -31,7 +31,7 @@ test('memory log: the same ids at the same expectation succeed again and store n
   await assert.rejects(log.append('a-1', 0n, [event(9)]), refused);
 });
 
-test('memory log: a lost answer leaves the events stored, and the repeat gets the answer', async () => {
+test('memory log: after a lost answer the events are stored, and the repeat returns the result', async () => {
   const log = memoryLog();
   const mine = [event(1)];
   log.loseNextAnswer();
@@ -40,7 +40,7 @@ test('memory log: a lost answer leaves the events stored, and the repeat gets th
   assert.equal(log.events.length, 1);
 });
 
-test('memory log: a subscription delivers what stood there, then caught_up once, then live events in order', async () => {
+test('memory log: a subscription delivers stored events, then caught_up once, then live events in order', async () => {
   const log = memoryLog();
   for (let n = 0; n < 3; n++) await log.append(`a-${n}`, 'no_stream', [event(n)]);
   const first = (await log.readAll({ after: null, max: 1 }))[0]?.position ?? null;

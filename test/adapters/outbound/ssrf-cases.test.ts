@@ -91,7 +91,7 @@ test('no blocked case reaches a listening socket, even if its text was not check
           secureContext: outboundTlsContext(null),
           clock,
         });
-        const target = unjudged(ssrfCase, port);
+        const target = uncheckedTarget(ssrfCase, port);
         assert.ok(target);
         const report = await outbound.send({
           ...requestTo('https://x.example.com/'),
