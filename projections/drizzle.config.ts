@@ -1,15 +1,10 @@
-// For `drizzle-kit generate --config projections/drizzle.config.ts`, run at the root: tables → numbered migrations.
+// For `drizzle-kit generate --config projections/drizzle.config.ts`, run at the root: tables of a generation →
+// numbered migrations. The others have migrations/shared/drizzle.config.ts.
 import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: [
-    './projections/*/table.ts',
-    './projections/checkpoint.ts',
-    './projections/retention.ts',
-    './projections/versions.ts',
-    './src/adapters/quota/table.ts',
-  ],
-  out: './migrations',
+  schema: ['./projections/*/table.ts', './projections/table.ts'],
+  out: './migrations/generation',
   migrations: { prefix: 'index' },
 });

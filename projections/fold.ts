@@ -12,18 +12,15 @@ export type Rows = Map<string, Map<string, StoredRow | null>>;
 
 export type PlannedChange = Change & { readonly position: string };
 
-/** All changes of these events, in their order; `told`: the position up to which a model's rows stand already. */
+/** All changes of these events, in their order. */
 export function planChanges(
   models: readonly ReadModel[],
   events: readonly JudgedEvent[],
-  told: ReadonlyMap<string, string> = new Map(),
 ): readonly PlannedChange[] {
-  // Plain loops: this is done for each event of a rebuild.
-  const known = models.map((model) => ({ model, upTo: told.get(model.name) ?? '' }));
+  // Plain loops: this runs for each event of a rebuild.
   const planned: PlannedChange[] = [];
   for (const { position, event, facts } of events) {
-    for (const { model, upTo } of known) {
-      if (position <= upTo) continue;
+    for (const model of models) {
       for (const { table, key, apply } of model.project(event, facts))
         planned.push({ position, table, key, apply });
     }

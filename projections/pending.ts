@@ -1,4 +1,4 @@
-// Events that the log has delivered and no checkpoint has reached yet: a bounded queue that slows the log down.
+// Events that the log has delivered and no batch has projected yet: a bounded queue with backpressure on the log.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
@@ -6,18 +6,21 @@ import type { Logger } from '#src/ports/logger.ts';
 
 export type PendingEvents = {
   readonly size: number;
-  /** true once the log's head, as it was at some time, has been delivered. */
+  /** true once the log's head, as it was at some time after the start, has been delivered. */
   readonly complete: boolean;
-  /** true while more events may wait in the log than stand here. */
+  /** true while more events may wait in the log than are queued. */
   readonly full: boolean;
+  /** The log's connection was lost and has returned: what is queued, and what follows, may be of another history. */
+  readonly interrupted: boolean;
   /** Monotonic ms at which the oldest event here arrived; null where there is none. */
   oldestArrival(): number | null;
-  /** The oldest events: `max`, and what follows them of the same append; they stay until they are dropped. */
+  /** The oldest events: `max`, and the rest of the last one's append; they stay queued until they are dropped. */
   first(max: number): readonly RecordedEvent[];
-  /** Forgets every event at or before `position`, and those that are yet to be delivered. */
+  /** Drops every event at or before `position`, those that are yet to be delivered included. */
   dropThrough(position: string): void;
-  /** Resolves at the next event, at the first `caught_up`, or when `signal` aborts. */
+  /** Resolves at the next event, at the first `caught_up`, at `wake`, or when `signal` aborts. */
   changed(): Promise<void>;
+  wake(): void;
 };
 
 const RESUBSCRIBE_MS = 500;
@@ -37,7 +40,7 @@ function wholeAppends(items: readonly Item[], max: number): number {
 const isFollowedBy = (event: RecordedEvent | undefined, next: RecordedEvent | undefined): boolean =>
   event !== undefined && event.stream === next?.stream && event.revision + 1n === next.revision;
 
-/** A completion and its receipt are one append: after the one the other is at hand at any moment. */
+/** A completion and its receipt are one append: the receipt follows at any moment. */
 export const isMidAppend = (event: RecordedEvent | undefined): boolean => event?.type === 'JobCompleted';
 
 export function pendingEvents(
@@ -47,7 +50,13 @@ export function pendingEvents(
   const items: Item[] = [];
   // A batch of all that fits never stops the log in the middle of an append.
   const limit = capacity + MAX_APPEND;
-  const state = { complete: false, dropped: after ?? '', wake: () => {}, makeRoom: () => {} };
+  const state = {
+    complete: false,
+    interrupted: false,
+    dropped: after ?? '',
+    wake: () => {},
+    makeRoom: () => {},
+  };
   signal.addEventListener('abort', () => {
     state.wake();
     state.makeRoom();
@@ -63,6 +72,10 @@ export function pendingEvents(
     get full() {
       return items.length >= limit;
     },
+    get interrupted() {
+      return state.interrupted;
+    },
+    wake: () => state.wake(),
     oldestArrival: () => items[0]?.arrived ?? null,
     first: (max) => items.slice(0, wholeAppends(items, max)).map(({ event }) => event),
     dropThrough(position) {
@@ -78,28 +91,29 @@ export function pendingEvents(
       }),
   };
 
-  /** The port resumes by itself; should its iteration end all the same, another one takes over where it stopped. */
   async function pump(): Promise<void> {
-    let last = after;
-    while (!signal.aborted) {
-      try {
-        for await (const message of log.subscribeAll({ after: last, signal })) {
-          if (message.kind === 'caught_up') state.complete = true;
-          else {
-            const { event } = message;
-            last = event.position;
-            // Another process's log may be faster, and its rows be told already: never twice.
-            if (event.position <= state.dropped) continue;
-            items.push({ event, arrived: clock.monotonic() });
-          }
+    try {
+      for await (const message of log.subscribeAll({ after, signal })) {
+        if (message.kind === 'caught_up') state.complete = true;
+        else if (message.kind === 'resumed') {
+          state.interrupted = true;
           state.wake();
-          while (items.length >= limit && !signal.aborted) await room();
+          return;
+        } else {
+          const { event } = message;
+          // Another process may have received and projected it before.
+          if (event.position <= state.dropped) continue;
+          items.push({ event, arrived: clock.monotonic() });
         }
-      } catch (error) {
-        logger.warn('the read models lost their subscription to the event log', { cause: error });
+        state.wake();
+        while (items.length >= limit && !signal.aborted) await room();
       }
-      if (!signal.aborted) await clock.sleep(RESUBSCRIBE_MS, signal);
+    } catch (error) {
+      logger.warn('the read models lost their subscription to the event log', { cause: error });
     }
+    if (!signal.aborted) await clock.sleep(RESUBSCRIBE_MS, signal);
+    state.interrupted = true;
+    state.wake();
   }
 
   function room(): Promise<void> {

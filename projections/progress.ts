@@ -1,24 +1,27 @@
-// How far the rows are, and who waits for them to come further.
+// The projection position of this process's rows, and the readers that wait for a later one.
 import type { Clock } from '#src/ports/clock.ts';
 
 export type Progress = {
   /** Position of the last event whose rows can be read; null: none, or not known yet. */
   position(): string | null;
-  /** Says that rows up to `position` can be read; it goes back only where the rows did. */
+  /** Rows up to `position` can be read; it goes back only if the rows did. */
   set(position: string | null): void;
+  /** Whether a reader waits. */
+  isAwaited(): boolean;
   /** true as soon as rows up to `position` can be read; false after `timeoutMs`, or at the end. */
   reached(position: string, timeoutMs: number): Promise<boolean>;
-  /** Says that the rows have all that the log delivered. */
+  /** The rows contain all that the log has delivered. */
   noteCaughtUp(): void;
-  /** Monotonic ms of the last such note; of the beginning, where there was none. */
+  /** Monotonic ms of the last `noteCaughtUp`, or of the start. */
   caughtUpAt(): number;
-  /** Answers false to all who wait, now and later. */
+  /** Answers false to all waiting readers, now and later. */
   end(): void;
 };
 
 type Waiter = { readonly position: string; readonly answer: (reached: boolean) => void };
 
-export function makeProgress(clock: Clock): Progress {
+/** `onWait` is called whenever a reader begins to wait. */
+export function makeProgress(clock: Clock, onWait: () => void = () => undefined): Progress {
   const waiters = new Set<Waiter>();
   let current: string | null = null;
   let ended = false;
@@ -26,6 +29,7 @@ export function makeProgress(clock: Clock): Progress {
   const isReached = (position: string) => current !== null && current >= position;
   return {
     position: () => current,
+    isAwaited: () => waiters.size > 0,
     set(position) {
       current = position;
       for (const waiter of waiters) if (isReached(waiter.position)) waiter.answer(true);
@@ -44,6 +48,7 @@ export function makeProgress(clock: Clock): Progress {
           },
         };
         waiters.add(waiter);
+        onWait();
         void clock.sleep(timeoutMs, timer.signal).then(() => waiter.answer(false));
       });
     },

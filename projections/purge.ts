@@ -1,26 +1,22 @@
-// The purge: rows older than they are kept for go, oldest first, a few in each transaction under the projector's lock,
-// and the horizon moves with them: all that ended before it is gone. Rows by minute and by hour stay: one a minute is no
-// burden, and of those that no window reaches any more the totals would have to be told otherwise.
+// The purge: rows older than their retention are deleted, oldest first, a few in each transaction, and the horizon moves
+// with them: all that ended before it is gone. Rows by minute and by hour stay: one a minute is no burden.
 import { sql } from 'drizzle-orm';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import type { Projector } from './batch.ts';
-import { readCheckpoints, tryProjectorLock } from './checkpoint.ts';
-import { RETAINED, retention } from './retention.ts';
 import { type Db, rowsOf } from './rows.ts';
-import { isNewer, readVersionGaps } from './versions.ts';
+import { RETAINED, retention } from './table.ts';
 
-/** How long after their end (jobs), or their making (receipts, decisions); null: for ever. */
+/** How long after their end (jobs) or their creation (receipts, decisions) rows are kept; null: always. */
 export type RetentionMs = { readonly jobs: number | null; readonly receipts: number | null };
 
 export const KEEP_ALL: RetentionMs = { jobs: null, receipts: null };
 
 export type Purge = {
-  /** In how many ms the next step is due; 0: now. `leads`: this process projects, so its steps hold up nobody else. */
+  /** In how many ms the next step is due; 0: now. `leads`: this process projects, so its steps delay no other process. */
   dueInMs(leads: boolean): number;
   /** One bounded step. Never throws: projecting does not depend on it. */
-  step(projector: Projector): Promise<void>;
+  step(db: Db): Promise<void>;
 };
 
 /** Rows of one table in one transaction; more only where they ended at the very same time. */
@@ -50,7 +46,7 @@ export type PurgeDeps = {
 
 export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs): Purge {
   const never = keep.jobs === null && keep.receipts === null;
-  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, told: null as 'failed' | 'clocks' | null };
+  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, warned: null as 'failed' | 'clocks' | null };
   const vacuum = { last: Number.NEGATIVE_INFINITY, due: [] as string[], gone: 0 };
   return {
     dueInMs(leads) {
@@ -58,16 +54,16 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
       const rest = leads ? state.rest : Math.max(state.rest, FOLLOWER_EVERY_MS);
       return Math.max(0, state.last + rest - clock.monotonic());
     },
-    async step(projector) {
+    async step(db) {
       const begun = clock.monotonic();
       try {
-        const more = await purgeOrVacuum(projector);
+        const more = await purgeOrVacuum(db);
         state.rest = more ? REST * (clock.monotonic() - begun) : EVERY_MS;
-        state.told = null;
+        state.warned = null;
       } catch (error) {
         const why = error instanceof ClocksDiffer ? 'clocks' : 'failed';
-        if (state.told !== why) logger.warn('old rows could not be purged', { cause: error });
-        state.told = why;
+        if (state.warned !== why) logger.warn('old rows could not be purged', { cause: error });
+        state.warned = why;
         state.rest = EVERY_MS;
       }
       state.last = clock.monotonic();
@@ -75,17 +71,17 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
   };
 
   /** Whether more is to be done. */
-  async function purgeOrVacuum(projector: Projector): Promise<boolean> {
+  async function purgeOrVacuum(db: Db): Promise<boolean> {
     const table = vacuum.due.shift();
     if (table !== undefined) {
-      await projector.db.execute(sql`vacuum ${sql.identifier(table)}`);
+      await db.execute(sql`vacuum ${sql.identifier(table)}`);
       return vacuum.due.length > 0;
     }
     const now = clock.now();
     const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
     // An embedded store has no clock but this one.
     const agree = store.disposable ? undefined : clocksAgree(clock, now);
-    const { gone, more } = await purgeOnce(projector, before, MAX_ROWS, agree);
+    const { gone, more } = await purgeOnce(db, before, MAX_ROWS, agree);
     vacuum.gone += gone;
     if (more || !store.disposable || vacuum.gone === 0 || vacuumedLately()) return more;
     vacuum.last = clock.monotonic();
@@ -124,24 +120,23 @@ export type Purged = { readonly gone: number; readonly more: boolean };
 const NOTHING: Purged = { gone: 0, more: false };
 
 /**
- * Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. `agree` is
- * asked first, in the same transaction; what it throws ends it.
+ * Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. `agree` runs
+ * first, in the same transaction; what it throws ends it.
  */
 export async function purgeOnce(
-  { db, models }: Pick<Projector, 'db' | 'models'>,
+  db: Db,
   before: Before,
   maxRows = MAX_ROWS,
   agree: (tx: Db) => Promise<void> = async () => undefined,
 ): Promise<Purged> {
   return await db.transaction(async (tx) => {
     await agree(tx);
-    if (!(await tryProjectorLock(tx))) return NOTHING;
-    // Rows of a newer version are not for this one to delete.
-    const { told } = await readCheckpoints(tx);
-    if ((await readVersionGaps(tx, models, told)).some(isNewer)) return NOTHING;
+    // Who projects meanwhile waits, and then finds another version: no deleted row is written again.
+    await tx.execute(sql`select 1 from projection where id = 'all' for update`);
     const jobs = before.jobs === null ? null : await cutOf(tx, 'jobs', before.jobs, maxRows);
     const receipts = before.receipts === null ? null : await cutOf(tx, 'receipts', before.receipts, maxRows);
     if (jobs === null && receipts === null) return NOTHING;
+    await tx.execute(sql`update projection set version = version + 1 where id = 'all'`);
     // Without it a store that keeps no statistics reads whole tables.
     await tx.execute(sql`set local enable_seqscan = off`);
     const gone = await cut(tx, { jobs, receipts });

@@ -2,7 +2,6 @@
 // `read_models_unavailable`. It leaves links, statuses and what a miss means to http.
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { ReadStore } from '#src/ports/read-store.ts';
 import { decisionQueries } from './decision/query.ts';
 import { jobQueries } from './job/query.ts';
 import { monitoringQueries } from './monitoring/query.ts';
@@ -12,14 +11,12 @@ import type { Db } from './rows.ts';
 import { storeQueries } from './store-query.ts';
 import { transparencyQueries } from './transparency/query.ts';
 import { trustQueries } from './trust/query.ts';
-import { toldSince } from './versions.ts';
 
 const QUERIES = {
   job: jobQueries,
   receipt: receiptQueries,
   proof: proofQueries,
-  // Version 1 told no hours, and its processes add to the rows that it told until a rebuild.
-  monitoring: (db: Db) => monitoringQueries(db, toldSince('monitoring', 2)),
+  monitoring: monitoringQueries,
   trust: trustQueries,
   transparency: transparencyQueries,
   decision: decisionQueries,
@@ -46,7 +43,7 @@ const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] }
 
 /** `ready`: whether the rows have caught up with the log since the process began; it may take a second to say. */
 export function readModels(
-  store: Pick<ReadStore<Db>, 'open'>,
+  store: { open(): Promise<Db> },
   clock: Clock,
   ready: () => Promise<boolean>,
 ): ReadModels {

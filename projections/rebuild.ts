@@ -1,245 +1,383 @@
-// A rebuild: read models told anew from the log beside the live ones, which are read on meanwhile; verified; swapped in
-// one transaction, or compared. What events mean, how they are judged and folded is the projector's own code.
+// `relay rebuild`: builds this release's generation from the event log, beside the current one if there is one, and flips
+// the pointer to it; or builds a scratch one and compares. Reads continue meanwhile.
 import { sql } from 'drizzle-orm';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
-import type { JudgeReceipt } from './batch.ts';
-import { type Checkpoint, modelSet, tryProjectorLock } from './checkpoint.ts';
-import { logHolds } from './last-event.ts';
-import { Behind, catchUp, finishFold, type RebuildWork, verifyCounts } from './rebuild-catch-up.ts';
-import { type BehindHorizon, compareTable, countBehind, type TableComparison } from './rebuild-compare.ts';
-import type { Fold } from './rebuild-fold.ts';
+import { compareTable, type Horizon, purgedAt, readHorizon, type TableComparison } from './compare.ts';
+import { copyBatch } from './copy.ts';
+import type { JudgedEvent } from './fold.ts';
 import {
-  refuseForeign,
-  refuseNewerRows,
-  refuseNewerSchema,
-  refuseOtherLog,
-  refuseUnable,
-} from './rebuild-guards.ts';
-import {
-  CannotRebuild,
-  dropBeside,
-  fenced,
-  findPlace,
-  findStanding,
-  makeBeside,
-  RebuildFailed,
-  takeLock,
-  workIn,
-} from './rebuild-lock.ts';
-import { jsonColumns } from './rebuild-rows.ts';
-import { countLate, swapTables } from './rebuild-swap.ts';
-import { areAhead, endsOf, lowest, readTargets } from './rebuild-target.ts';
+  createGeneration,
+  currentSchema,
+  type Generation,
+  generationOf,
+  generations,
+  logHolds,
+  markUsed,
+  pruneGenerations,
+  retireLost,
+  useSchema,
+} from './generations.ts';
+import { type JudgeReceipt, judgeEvents, Projector, readHead } from './projection.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
-import { type Db, rowsOf, type TableShape, tableShapes } from './rows.ts';
+import { type Db, rowsOf, tableShapes } from './rows.ts';
+
+/** What was asked for cannot be done; nothing was changed. The message is for a person. */
+export class CannotRebuild extends Error {}
 
 export type RebuildDeps = {
   readonly log: Pick<EventLog, 'readAll' | 'readStream' | 'head'>;
   readonly store: RebuildStore<Db>;
   readonly judgeReceipt: JudgeReceipt;
-  /** For the transparency log's tree. */
-  readonly clock: Clock;
-};
-
-export type RebuildProgress = {
-  /** Events handled: of all, with those before an interruption, and of this run. */
-  readonly events: number;
-  readonly eventsHere: number;
-  /** 0 to 1: how many of the jobs that the live rows know of were begun; null where they know of none. */
-  readonly share: number | null;
+  readonly clock: Pick<Clock, 'sleep'>;
 };
 
 export type RebuildOptions = {
-  /** Those to rebuild, of the registry or changed ones; their tables are at the store's schema. */
   readonly models?: readonly ReadModel[];
   /** Compare instead of replacing. */
   readonly check?: boolean;
-  /** Live rows of another log are to be replaced; without it they are refused. */
-  readonly otherLog?: boolean;
   /** Events in one transaction. */
   readonly batchSize?: number;
-  /** Told at the beginning, then after each transaction. */
+  /** Called at the start and after each transaction. */
   readonly onProgress?: (progress: RebuildProgress) => void;
 };
 
-export type RebuildResult = Omit<RebuildProgress, 'share'> & {
-  readonly outcome: 'swapped' | 'equal' | 'different';
-  /** Position up to which the rows tell. */
-  readonly position: string;
-  /** Table → rows, as they are now. */
+export type RebuildProgress = {
+  /** Events handled by this run; the same twice, as other commands may continue an earlier run. */
+  readonly events: number;
+  readonly eventsHere: number;
+  /** 0 to 1; null if unknown. */
+  readonly share: number | null;
+};
+
+export type RebuildResult = {
+  readonly outcome: 'built' | 'equal' | 'different';
+  /** Events handled by this run. */
+  readonly events: number;
+  /** Table → rows, as the rebuild made them. */
   readonly rows: Readonly<Record<string, number>>;
   /** Of a comparison: the tables that differ. */
   readonly different: readonly TableComparison[];
-  /** Of a comparison, which leaves them out: live rows told behind the purge's horizon. */
-  readonly behindHorizon: BehindHorizon | null;
 };
 
-const EVENTS_BY_COPY = 8192;
-/** An embedded store takes the rows as one parameter. */
-const EVENTS_BY_STATEMENT = 1000;
-/** Readers and the projector let go within moments; who holds a table longer than this is not waited for. */
-const SWAP_PATIENCE_MS = 60_000;
-const SWAP_PAUSE_MS = { busy: 20, locked: 300 };
+const BATCH_EVENTS = 8192;
+/** Rows in memory between two transactions. */
+const CACHED_ROWS = 100_000;
+/** Receipts are verified beside each other: so many at a time. */
+const PARALLEL = 16;
+/** A rebuild that was killed may hold its lock until the server has noticed. */
+const LOCK = { tries: 20, pauseMs: 100 };
+/** So often the flip is tried while the current generation's projector is ahead by a batch. */
+const FLIP_TRIES = 200;
+/** Generations that no process has used for this long are dropped by `--prune`; a running service marks its own each minute. */
+const UNUSED_MS = 600_000;
+
+type Build = {
+  readonly deps: RebuildDeps;
+  readonly models: readonly ReadModel[];
+  readonly schema: string;
+  readonly projector: Projector;
+  readonly counted: { events: number };
+  readonly options: RebuildOptions;
+};
 
 /**
- * Throws `CannotRebuild` where it cannot be done now and `RebuildFailed` where what was built is not to be believed; the
- * live rows are as they were then. Ended in the middle, it goes on there the next time.
+ * Throws `CannotRebuild`, and what store and log throw; the current rows are as they were then. A rebuild that was ended in
+ * the middle is continued by the next one.
  */
 export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): Promise<RebuildResult> {
-  const { work, fold } = await begin(deps, options);
-  try {
-    const near = await nearEnd(work, fold);
-    const finish = options.check ? await compared(work, near) : await swapped(work, near);
-    const { counts, checkpoint } = finish.fold;
-    return {
-      outcome: finish.outcome,
-      events: counts.handled,
-      eventsHere: counts.handled - fold.counts.handled,
-      position: checkpoint?.position ?? '',
-      rows: finish.rows,
-      different: finish.different,
-      behindHorizon: finish.behindHorizon,
-    };
-  } catch (error) {
-    // What is not to be believed is not to be gone on with either.
-    if (error instanceof RebuildFailed)
-      await fenced(work.store, ({ db }) => dropBeside(db, work.build.place));
-    throw error;
+  const { store, log } = deps;
+  const { models = READ_MODELS, check = false } = options;
+  const [first] = await log.readAll({ after: null, max: 1 });
+  if (first === undefined) throw new CannotRebuild('the event log is empty: nothing to rebuild');
+  await store.migrate();
+  const generation = generationOf(first.id, store.layout.version, models);
+  await takeLock(deps, generation);
+  const current = await validCurrent(deps, generation);
+  if (check && current === null)
+    throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
+  const schema = await scratchSchema(deps, generation, models, check);
+  const head = await inSchema(store, schema, ({ db }) => readHead(db));
+  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS });
+  const build: Build = { deps, models, schema, projector, counted: { events: 0 }, options };
+  report(build, 0);
+  if (check && current !== null) {
+    // Not beyond the rows that it is compared with.
+    const { position } = await inSchema(store, current, ({ db }) => readHead(db));
+    await foldTo(build, position ?? '');
+    return compared(build, current);
   }
+  await foldTo(build, (await log.head()) ?? '');
+  return flipped(build, generation);
 }
 
-/** Locked, migrated, and with tables beside: new ones, or those of a rebuild of the same that was killed. */
-async function begin(deps: RebuildDeps, options: RebuildOptions): Promise<{ work: RebuildWork; fold: Fold }> {
-  const { store, log, clock } = deps;
-  const { models = READ_MODELS, check = false, otherLog = false, onProgress } = options;
-  const shapes = tableShapes(models);
-  const known = await endsOf(log);
-  await ready(store, shapes, check);
-  await takeLock(store, (ms) => clock.sleep(ms));
-  const place = await findPlace(store);
-  const { ends, targets } = await store.transaction(async ({ db }) => {
-    await refuseNewerRows(db, models);
-    const found = { ...known, ahead: await areAhead(db, log, known) };
-    return { ends: found, targets: await readTargets(db, models, found) };
+/** Drops the generations that no process uses; returns the names of their schemas. */
+export async function prune(
+  store: RebuildStore<Db>,
+  log: Pick<EventLog, 'readAll'>,
+  models: readonly ReadModel[] = READ_MODELS,
+): Promise<readonly string[]> {
+  await store.migrate();
+  const [first] = await log.readAll({ after: null, max: 1 });
+  const own = first && generationOf(first.id, store.layout.version, models);
+  return store.transaction(async ({ db }) => {
+    const keep = own === undefined ? null : await currentSchema(db, own);
+    return pruneGenerations(db, keep, UNUSED_MS);
   });
-  refuseOtherLog(targets, otherLog);
-  refuseForeign(targets, check);
-
-  const set = modelSet(models);
-  const versions = models.map(({ name, version }) => [name, version]);
-  const identity = JSON.stringify([ends.origin, targets.foreign, versions, store.schema.version, check]);
-  const fits = (checkpoint: Checkpoint) => logHolds(log, [checkpoint]);
-  const stands = await findStanding(store, place, { identity, set, until: lowest(targets), fits });
-  const standing = stands ?? (await makeBeside(store, place, identity));
-  const build = { place, models, shapes, json: jsonColumns(models), set };
-  const jobs = await jobsKnown(store);
-  const before = standing.counts.handled;
-  const report = ({ counts: { handled, started } }: Pick<Fold, 'counts'>) => {
-    const share = jobs === 0 ? null : Math.min(1, started / jobs);
-    onProgress?.({ events: handled, eventsHere: handled - before, share });
-  };
-  report(standing);
-  const batchSize = options.batchSize ?? (store.copies ? EVENTS_BY_COPY : EVENTS_BY_STATEMENT);
-  return {
-    work: { ...deps, build, ends, otherLog, batchSize, report },
-    fold: { ...standing, recent: new Map(), sample: new Map() },
-  };
 }
 
-/** The live tables at this schema, and a user who may replace them. */
-async function ready(store: RebuildStore<Db>, shapes: readonly TableShape[], check: boolean): Promise<void> {
-  const live = await store.transaction(async ({ db }) => {
-    await refuseUnable(db, shapes, check);
-    return refuseNewerSchema(store, db);
-  });
-  if (!check) await store.migrate();
-  else if (live === 'older')
-    throw new CannotRebuild('the live tables are not at the schema of this version: migrate them first');
+function inSchema<T>(
+  store: RebuildStore<Db>,
+  schema: string,
+  work: (tx: RebuildTransaction<Db>) => Promise<T>,
+  isolation?: 'repeatable read',
+): Promise<T> {
+  return store.transaction(async (tx) => {
+    await useSchema(tx.db, schema);
+    return work(tx);
+  }, isolation);
 }
 
-async function jobsKnown(store: RebuildStore<Db>): Promise<number> {
-  const ask = sql`select "started"::int as started from "monitoring_totals" where "id" = 'all'`;
-  const [row] = await store.transaction(({ db }) => rowsOf<{ started: number }>(db, ask));
-  return row?.started ?? 0;
-}
-
-const nearEnd = async (work: RebuildWork, fold: Fold): Promise<Fold> =>
-  verifyCounts(work, await catchUp(work, fold));
-
-type Finish = Pick<RebuildResult, 'outcome' | 'rows' | 'different' | 'behindHorizon'> & {
-  readonly fold: Fold;
-};
-
-/** In one snapshot, in which the live rows stand still: no lock is held, and nobody waits. */
-async function compared(work: RebuildWork, begun: Fold): Promise<Finish> {
-  const { store, build } = work;
-  for (let near = begun; ; near = await nearEnd(work, near)) {
-    const finish = await fenced(store, (tx) => compareAll(work, tx, near), 'repeatable read').catch(
-      unlessBehind,
+/** Of the session: one rebuild or check of a generation at a time. */
+async function takeLock({ store, clock }: RebuildDeps, { id }: Generation): Promise<void> {
+  for (let left = LOCK.tries; left > 0; left--) {
+    const [row] = await store.transaction(({ db }) =>
+      rowsOf<{ locked: boolean }>(
+        db,
+        sql`select pg_try_advisory_lock(hashtextextended(${`rebuild ${id}`}, 0)) as locked`,
+      ),
     );
-    if (finish === 'behind') continue;
-    await fenced(store, ({ db }) => dropBeside(db, build.place));
-    return finish;
+    if (row?.locked === true) return;
+    await clock.sleep(LOCK.pauseMs);
+  }
+  throw new CannotRebuild('another rebuild or check is running on this database');
+}
+
+/** The schema of the current rows; null: there are none of this log's history. */
+async function validCurrent({ store, log }: RebuildDeps, generation: Generation): Promise<string | null> {
+  const schema = await store.transaction(({ db }) => currentSchema(db, generation));
+  if (schema === null) return null;
+  if (await logHolds(log, await inSchema(store, schema, ({ db }) => readHead(db)))) return schema;
+  await store.transaction(({ db }) => retireLost(db, schema));
+  return null;
+}
+
+/** A schema to build in: that of a rebuild which was killed, if its rows are of this history, or a new one. */
+async function scratchSchema(
+  { store, log }: RebuildDeps,
+  generation: Generation,
+  models: readonly ReadModel[],
+  check: boolean,
+): Promise<string> {
+  const found = await store.transaction(({ db }) =>
+    rowsOf<{ schema: string }>(
+      db,
+      sql`select "schema" from ${generations} where "generation" = ${generation.id} and "state" = 'building'`,
+    ),
+  );
+  for (const { schema } of found) {
+    const head = await inSchema(store, schema, ({ db }) => readHead(db));
+    if (!check && (await logHolds(log, head))) return schema;
+    await drop(store, schema);
+  }
+  const { statements } = store.layout;
+  return store.transaction(({ db }) => createGeneration(db, generation, { statements, models }, 'building'));
+}
+
+async function drop(store: RebuildStore<Db>, schema: string): Promise<void> {
+  await store.transaction(async ({ db }) => {
+    await db.execute(sql`delete from ${generations} where "schema" = ${schema}`);
+    await db.execute(sql`drop schema ${sql.identifier(schema)} cascade`);
+  });
+}
+
+type Page = { readonly judged: readonly JudgedEvent[]; readonly last: RecordedEvent; readonly read: number };
+
+/** Every event up to `until` (inclusive); a page is read and judged while the one before is written. */
+async function foldTo(build: Build, until: string): Promise<void> {
+  const { deps, schema, projector } = build;
+  const pageAfter = (after: string | null) => {
+    const page = readPage(build, after, until);
+    page.catch(() => undefined);
+    return page;
+  };
+  let next = pageAfter(projector.head.position);
+  for (let page = await next; page !== null; page = await next) {
+    next = pageAfter(page.last.position);
+    const { judged, last, read } = page;
+    await inSchema(deps.store, schema, (tx) => foldPage(build, tx, judged, last));
+    build.counted.events += read;
+    report(build, shareOf(last.position, until));
   }
 }
 
-async function compareAll(work: RebuildWork, tx: RebuildTransaction<Db>, near: Fold): Promise<Finish> {
-  const { place, shapes, models } = work.build;
-  await refuseNewerSchema(work.store, tx.db);
-  await workIn(tx.db, place, 'live');
-  await refuseNewerRows(tx.db, models);
-  const { fold, horizon } = await finishFold(work, tx, near);
-  const tables: TableComparison[] = [];
-  for (const shape of shapes) tables.push(await compareTable(tx.db, place, shape, horizon));
-  const rows = Object.fromEntries(tables.map(({ table, rows: count }) => [table, count]));
-  const different = tables.filter(({ differing }) => differing > 0);
-  const behindHorizon = await countBehind(tx.db, place, shapes, horizon);
-  return { outcome: different.length === 0 ? 'equal' : 'different', fold, rows, different, behindHorizon };
+function report({ counted: { events }, options }: Build, share: number | null): void {
+  options.onProgress?.({ events, eventsHere: events, share });
 }
 
-function unlessBehind(error: unknown): 'behind' {
-  if (error instanceof Behind) return 'behind';
-  throw error;
+/** Positions are opaque, but in both logs they begin with a number that grows with the log. */
+function shareOf(position: string, until: string): number | null {
+  const share = Number.parseInt(position, 10) / Number.parseInt(until, 10);
+  return Number.isFinite(share) ? Math.min(1, share) : null;
 }
 
-/** Under the projector's lock, tried again while others hold it, or the tables. */
-async function swapped(work: RebuildWork, begun: Fold): Promise<Finish> {
-  const { store, clock } = work;
-  const until = clock.monotonic() + SWAP_PATIENCE_MS;
-  for (let near = begun; ; ) {
-    const tried = await fenced(store, (tx) => trySwap(work, tx, near)).catch((error: unknown) => {
-      if (isLocked(error)) return 'locked' as const;
-      return unlessBehind(error);
+async function foldPage(
+  { projector, schema }: Build,
+  tx: RebuildTransaction<Db>,
+  judged: readonly JudgedEvent[],
+  last: RecordedEvent,
+): Promise<void> {
+  if (await projector.project(tx.db, judged, last, copyBatch(tx, projector.shapes))) return;
+  throw new Error(`the schema ${schema} was changed by another process`);
+}
+
+/** null: there is no event up to `until`. */
+async function readPage(
+  { deps: { log, judgeReceipt }, options }: Build,
+  after: string | null,
+  until: string,
+): Promise<Page | null> {
+  if ((after ?? '') >= until) return null;
+  const max = options.batchSize ?? BATCH_EVENTS;
+  const recorded = (await log.readAll({ after, max })).filter(({ position }) => position <= until);
+  const last = recorded.at(-1);
+  if (last === undefined) return null;
+  const width = Math.ceil(recorded.length / PARALLEL);
+  const slices = Array.from({ length: PARALLEL }, (_, n) => recorded.slice(n * width, (n + 1) * width));
+  const judged = (await Promise.all(slices.map((slice) => judgeEvents(slice, judgeReceipt)))).flat();
+  return { judged, last, read: recorded.length };
+}
+
+/** Under a lock on the current rows, which the projector waits for; the rows beside are then at least as far. */
+async function flipped(build: Build, generation: Generation): Promise<RebuildResult> {
+  const { deps, schema, models, projector } = build;
+  for (let left = FLIP_TRIES; left > 0; left--) {
+    await applyHorizon(build, generation);
+    await foldTo(build, (await deps.log.head()) ?? '');
+    const done = await deps.store.transaction(async ({ db }) => {
+      await db.execute(sql`set local synchronous_commit = on`);
+      const current = await currentSchema(db, generation);
+      if (current !== null) {
+        const held = sql`${sql.identifier(current)}.projection`;
+        const [row] = await rowsOf<{ position: string | null }>(
+          db,
+          sql`select position from ${held} for update`,
+        );
+        if ((row?.position ?? '') > (projector.head.position ?? '')) return false;
+        await horizonFrom(db, build, current);
+        // Who projects into the rows that are replaced finds another version, and then another generation.
+        await db.execute(sql`update ${held} set version = version + 1`);
+        await db.execute(
+          sql`update ${generations} set "state" = 'replaced', "used_at" = now() where "schema" = ${current}`,
+        );
+      }
+      await db.execute(
+        sql`update ${generations} set "state" = 'current', "used_at" = now() where "schema" = ${schema}`,
+      );
+      return true;
     });
-    if (typeof tried === 'object') return tried;
-    if (clock.monotonic() > until)
-      throw new CannotRebuild('the live tables are in use without a pause: run it again to go on from here');
-    if (tried === 'behind') near = await nearEnd(work, near);
-    else {
-      await clock.sleep(SWAP_PAUSE_MS[tried]);
-      // What came meanwhile is not to be folded under the projector's lock.
-      near = await catchUp(work, near);
+    if (done)
+      return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
+    await deps.clock.sleep(10);
+  }
+  throw new CannotRebuild(`the current rows of ${models.length} models are always ahead: run it again`);
+}
+
+/** The horizon of the current rows, or of those that another release has of this log. */
+async function applyHorizon(build: Build, { id, log }: Generation): Promise<void> {
+  const { deps, schema } = build;
+  await deps.store.transaction(async ({ db }) => {
+    await markUsed(db, schema);
+    const [from] = await rowsOf<{ schema: string }>(
+      db,
+      sql`select "schema" from ${generations} where "log" = ${log} and "state" = 'current'
+        order by "generation" = ${id} desc, "used_at" desc limit 1`,
+    );
+    if (from !== undefined) await horizonFrom(db, build, from.schema);
+  });
+}
+
+async function horizonFrom(tx: Db, { schema, models, projector }: Build, from: string): Promise<void> {
+  const horizon = await readHorizon(tx, from);
+  const tables = new Set(tableShapes(models).map(({ name }) => name));
+  const gone: Record<string, number> = {};
+  for (const [table, purged] of purgedAt(horizon)) {
+    if (!tables.has(table)) continue;
+    const [row] = await rowsOf<{ n: number }>(
+      tx,
+      sql`with gone as (delete from ${sql.identifier(schema)}.${sql.identifier(table)} where ${purged} returning 1)
+        select count(*)::int as n from gone`,
+    );
+    gone[table] = row?.n ?? 0;
+  }
+  if (horizon.jobsBefore === null && horizon.receiptsBefore === null) return;
+  if (Object.values(gone).some((n) => n > 0)) projector.forget();
+  await writeHorizon(tx, schema, horizon, gone);
+}
+
+async function writeHorizon(
+  tx: Db,
+  schema: string,
+  { jobsBefore, receiptsBefore }: Horizon,
+  gone: Readonly<Record<string, number>>,
+): Promise<void> {
+  await tx.execute(sql`insert into ${sql.identifier(schema)}.retention as r
+      ("id", "jobs_before", "receipts_before", "jobs_purged", "receipts_purged")
+    values ('live', ${jobsBefore}::text, ${receiptsBefore}::text, ${gone.jobs ?? 0}::bigint, ${gone.receipts ?? 0}::bigint)
+    on conflict ("id") do update set
+      "jobs_before" = excluded."jobs_before", "receipts_before" = excluded."receipts_before",
+      "jobs_purged" = r."jobs_purged" + excluded."jobs_purged",
+      "receipts_purged" = r."receipts_purged" + excluded."receipts_purged"`);
+}
+
+async function counts({ deps, schema, projector }: Build): Promise<Record<string, number>> {
+  const rows: Record<string, number> = {};
+  await deps.store.transaction(async ({ db }) => {
+    for (const { name } of projector.shapes) {
+      const from = sql`${sql.identifier(schema)}.${sql.identifier(name)}`;
+      const [row] = await rowsOf<{ n: number }>(db, sql`select count(*)::int as n from ${from}`);
+      rows[name] = row?.n ?? 0;
     }
-  }
+  });
+  return rows;
 }
 
-async function trySwap(work: RebuildWork, tx: RebuildTransaction<Db>, near: Fold): Promise<Finish | 'busy'> {
-  const { build, ends, store } = work;
-  await workIn(tx.db, build.place, 'live');
-  if (!(await tryProjectorLock(tx.db))) return 'busy';
-  await refuseNewerRows(tx.db, build.models);
-  const { fold, targets, horizon, rows } = await finishFold(work, tx, near);
-  await countLate(tx.db, build.shapes, horizon);
-  const stillTrue = async () => void (await refuseNewerSchema(store, tx.db));
-  await swapTables(tx.db, { ...build, targets, origin: ends.origin, last: fold.checkpoint, stillTrue });
-  return { outcome: 'swapped', fold, rows, different: [], behindHorizon: null };
-}
-
-/** lock_not_available, deadlock_detected: of the error or of one of its causes. */
-function isLocked(error: unknown): boolean {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ('code' in at && (at.code === '55P03' || at.code === '40P01')) return true;
-  }
-  return false;
+/** In one snapshot, in which the current rows do not change: the last events up to there are folded in it. */
+async function compared(build: Build, current: string): Promise<RebuildResult> {
+  const { deps, schema, projector, counted } = build;
+  const tables = await inSchema(
+    deps.store,
+    schema,
+    async (tx) => {
+      const [row] = await rowsOf<{ position: string | null }>(
+        tx.db,
+        sql`select position from ${sql.identifier(current)}.projection`,
+      );
+      const until = row?.position ?? '';
+      for (
+        let page = await readPage(build, projector.head.position, until);
+        page !== null;
+        page = await readPage(build, projector.head.position, until)
+      ) {
+        await foldPage(build, tx, page.judged, page.last);
+        counted.events += page.read;
+      }
+      const horizon = await readHorizon(tx.db, current);
+      const found: TableComparison[] = [];
+      for (const shape of projector.shapes)
+        found.push(await compareTable(tx.db, { current, rebuilt: schema }, shape, horizon));
+      return found;
+    },
+    'repeatable read',
+  );
+  await drop(deps.store, schema);
+  const different = tables.filter(({ differing }) => differing > 0);
+  return {
+    outcome: different.length === 0 ? 'equal' : 'different',
+    events: counted.events,
+    rows: Object.fromEntries(tables.map(({ table, rows }) => [table, rows])),
+    different,
+  };
 }

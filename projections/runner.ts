@@ -1,70 +1,97 @@
-// The runner: checkpoint → events → project → write, batch after batch, in every process. One projects at a time; the
-// others follow the checkpoint and take over when it stands still. It outlives the absence of the store and of the log.
-
+// The runner: projects the event log into this release's generation of read models, in every process, and gives readers
+// the handle of its rows once they are validated. It survives the absence of the store and of the log.
 import { LIMITS } from '#src/domain/limits.ts';
 import { makeCatchUp } from './catch-up.ts';
-import { modelSet } from './checkpoint.ts';
+import {
+  checkpointsElsewhere,
+  createGeneration,
+  currentSchema,
+  type Generation,
+  generationOf,
+  logHolds,
+  markUsed,
+  pruneGenerations,
+  retireLost,
+} from './generations.ts';
 import { pendingEvents } from './pending.ts';
 import { makeProgress } from './progress.ts';
+import { type ProjectionHead, Projector, readHead } from './projection.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
-import { type Db, tableShapes } from './rows.ts';
-import { projectAll, type Role, RowsMoved, type RunnerDeps, type Session } from './session.ts';
-import { RowsRefused, standingRows } from './session-start.ts';
-import { makeVersionNotice } from './version-notice.ts';
+import type { Db } from './rows.ts';
+import {
+  HistoryLost,
+  LogInterrupted,
+  projectAll,
+  type Role,
+  RowsMoved,
+  type RunnerDeps,
+  type Session,
+} from './session.ts';
 
 export type RunnerOptions = {
   readonly models?: readonly ReadModel[];
   /** Events in one transaction at most: it blocks the event loop of an embedded store for its length. */
   readonly batchSize?: number;
-  /** How long rows are kept; without it, for ever. */
+  /** How long rows are kept; without it, always. */
   readonly retentionMs?: RetentionMs;
 };
 
 export type ProjectionRunner = {
-  /** Position of the last event whose rows can be read; null: none, or not known yet. */
+  /**
+   * The handle that queries run on: of this release's generation, validated against the log. Waits until there is one;
+   * throws if the store is unavailable. It is another handle after lost connections, so ask for it each time.
+   */
+  open(): Promise<Db>;
+  /** Position of the last event in the rows; null: none, or not known yet. */
   position(): string | null;
   /** Whether the rows have reached `position`; waits for it up to `timeoutMs`. Never throws. */
   caughtUp(position: string, timeoutMs: number): Promise<boolean>;
   /**
-   * Whether the rows have reached the log's head as it is now, waiting up to a second: only then does a miss mean
-   * that there is no such thing. false also where the log cannot be asked. Never throws.
+   * Whether the rows have reached the log's head as read at the call, waiting up to 1 s: only then is a missing row
+   * missing. The events up to there are projected at once. false also if the log is unavailable. Never throws.
    */
   reachedHead(): Promise<boolean>;
   /**
-   * Whether the rows have caught up with the log's head as it was when this runner first saw them, or saw them taken
-   * back; waits for it up to a second. Before, lists and counts are of a part of the log. Never throws.
+   * Whether the rows have caught up with the log's head as it was when this runner first read them; waits for it up to a
+   * second. Before, lists and counts would be of a part of the log. Never throws.
    */
   ready(): Promise<boolean>;
-  /** `lagEvents`: null where it cannot be known. `lagMs`: 0 while the rows have all that the log delivered. */
+  /** `lagEvents`: null if unknown. `lagMs`: 0 while the rows contain all that the log has delivered. */
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
-  /**
-   * What this process does for the rows; null: they are not reached now. At rest more than one may say `projects`: only
-   * the projector's lock tells who does (`withTree`).
-   */
+  /** What this process does for the rows; null: it cannot reach them now. */
   role(): Role | null;
-  /** The rows tell what the log does not, and only a rebuild makes them answer again. */
-  refused(): boolean;
-  /** Ends after the batch in hand, which a database that is frozen may keep: it is waited for 5 s at most. */
+  /** Notes of checkpoints in other generations of this log, those of a lost history among them. */
+  checkpointsElsewhere(): readonly string[];
+  /** Ends after the batch in flight, which an unresponsive database may keep: it is waited for 5 s at most. */
   stop(): Promise<void>;
 };
 
-const BATCH_SIZE = 200;
+const BATCH_SIZE = 500;
 const STOP_MS = 5000;
 const BACKOFF_MS = { first: 100, last: 1000 };
+/** A new log gets its first event within moments: the service records its signing keys as it starts. */
+const EMPTY_LOG_MS = 50;
+/** A history counts as lost only if the log still lacks the event after this. */
+const LOST_AFTER_MS = 500;
 
 /** Starts at once. */
 export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}): ProjectionRunner {
-  const { clock, logger, log } = deps;
+  const { clock, logger, log, store } = deps;
   const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL } = options;
-  const progress = makeProgress(clock);
+  const state = {
+    session: null as Session | null,
+    validated: Promise.withResolvers<string>(),
+    failures: 0,
+    elsewhere: [] as readonly string[],
+  };
+  const progress = makeProgress(clock, () => state.session?.pending.wake());
   const catchUp = makeCatchUp({ clock, logger });
   const purge = makePurge(deps, retentionMs);
-  const notice = makeVersionNotice(logger);
   const ending = new AbortController();
-  const state = { session: null as Session | null, failures: 0, refused: false };
   const running = run();
   return {
+    open: async () => store.open(await state.validated.promise),
     position: progress.position,
     caughtUp: progress.reached,
     async reachedHead() {
@@ -78,7 +105,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     ready: () => catchUp.ready(LIMITS.answerWaitMs.max),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
     role: () => state.session?.role ?? null,
-    refused: () => state.refused,
+    checkpointsElsewhere: () => state.elsewhere,
     async stop() {
       ending.abort();
       const ended = new AbortController();
@@ -93,52 +120,100 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       try {
         await runSession();
       } catch (error) {
-        if (error instanceof RowsMoved) continue;
-        if (error instanceof RowsRefused) refused();
-        if (state.failures++ === 0) logger.warn('the read models stand still', { cause: error });
+        if (error instanceof LogInterrupted || error instanceof HistoryLost) invalidate();
+        if (error instanceof RowsMoved || error instanceof LogInterrupted || error instanceof HistoryLost)
+          continue;
+        if (state.failures++ === 0) logger.warn('the read models cannot be projected now', { cause: error });
         const wait = Math.min(BACKOFF_MS.last, BACKOFF_MS.first * 2 ** (state.failures - 1));
         await clock.sleep(wait, ending.signal);
       }
     }
   }
 
-  /** What was known of them before, by this process, holds no longer. */
-  function refused(): void {
-    state.refused = true;
+  /** Nobody reads the rows until a session has compared them with the log. */
+  function invalidate(): void {
+    state.validated = Promise.withResolvers();
     progress.set(null);
     catchUp.lost();
   }
 
   /** A store that opens proves nothing yet: only work that was done ends the failures and their growing pauses. */
   function worked(): void {
-    if (state.failures > 0) logger.info('the read models are followed again');
+    if (state.failures > 0) logger.info('the read models are projected again');
     state.failures = 0;
   }
 
-  /** A store that answers, a checkpoint of this log, and a subscription from there on, until one of them fails. */
+  /** A validated generation and a subscription from its position on, until one of them fails. */
   async function runSession(): Promise<void> {
-    const db: Db = await deps.store.open();
-    const set = modelSet(models);
-    const projector = { db, models, set, shapes: tableShapes(models) };
-    const standing = await standingRows({ ...deps, notice }, projector);
-    state.refused = false;
-    const after = standing.checkpoint?.position ?? null;
-    progress.set(after);
-    catchUp.begin(after, await log.head());
+    const first = await firstEvent();
+    if (first === null) return;
+    const generation = generationOf(first, store.layout.version, models);
+    const found = await validGeneration(generation);
+    if (found === null) return;
+    const { schema, db, head } = found;
+    const logHead = await log.head();
     const subscription = new AbortController();
     const end = () => subscription.abort();
     ending.signal.addEventListener('abort', end, { once: true });
-    const { signal } = subscription;
     try {
-      const pending = pendingEvents(deps, { after, capacity: 4 * batchSize, signal });
-      state.session = { projector, pending, nearHead: false, ...standing };
-      const parts = { progress, catchUp, purge, notice, worked };
-      await projectAll(state.session, { ...deps, ...parts, batchSize, signal: ending.signal });
+      const from = { after: head.position, capacity: 4 * batchSize, signal: subscription.signal };
+      const pending = pendingEvents(deps, from);
+      const projector = new Projector(head, { models });
+      const now = clock.monotonic();
+      const kept = { usedAt: now, prunedAt: Number.NEGATIVE_INFINITY, comparedAt: now };
+      state.session = { generation, schema, db, pending, projector, nearHead: false, role: 'projects', kept };
+      // Who waits gets it, and who asks later.
+      state.validated.resolve(schema);
+      state.validated = Promise.withResolvers();
+      state.validated.resolve(schema);
+      // Only then: who finds the position reached reads these rows.
+      progress.set(head.position);
+      catchUp.begin(head.position, logHead);
+      const parts = { progress, catchUp, purge, worked, batchSize, signal: ending.signal };
+      await projectAll(state.session, { ...deps, ...parts });
     } finally {
       state.session = null;
       ending.signal.removeEventListener('abort', end);
       end();
     }
+  }
+
+  /** null: the log is empty, and the rows of nothing need no generation. */
+  async function firstEvent(): Promise<string | null> {
+    const [first] = await log.readAll({ after: null, max: 1 });
+    if (first !== undefined) return first.id;
+    catchUp.begin(null, null);
+    progress.noteCaughtUp();
+    await clock.sleep(EMPTY_LOG_MS, ending.signal);
+    return null;
+  }
+
+  /** The generation's rows, compared with the log; null: they were of another history and are out of use now. */
+  async function validGeneration(
+    generation: Generation,
+  ): Promise<{ readonly schema: string; readonly db: Db; readonly head: ProjectionHead } | null> {
+    const shared = await store.shared();
+    const { statements } = store.layout;
+    const schema =
+      (await currentSchema(shared, generation)) ??
+      (await shared.transaction((tx) => createGeneration(tx, generation, { statements, models }, 'current')));
+    const db = await store.open(schema);
+    const head = await readHead(db);
+    if (!(await logHolds(log, head))) {
+      // Another process may serve an older state of the log for a moment: what is missing must stay missing.
+      invalidate();
+      await clock.sleep(LOST_AFTER_MS, ending.signal);
+      if (ending.signal.aborted || (await logHolds(log, head))) return null;
+      logger.warn('the read models contain events that are missing from the event log: building new ones', {
+        position: head.position,
+      });
+      await shared.transaction((tx) => retireLost(tx, schema));
+      return null;
+    }
+    await markUsed(shared, schema);
+    state.elsewhere = await checkpointsElsewhere(shared, generation, schema);
+    if (store.disposable) await shared.transaction((tx) => pruneGenerations(tx, schema, 0));
+    return { schema, db, head };
   }
 }
 

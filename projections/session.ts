@@ -1,27 +1,28 @@
-// One session of the runner: rows that stand at a checkpoint and the events after it. It projects batch after batch, or
-// follows who does. When to give up and begin anew it leaves to the runner.
-
+// One session of the runner: a validated generation and the events after its position, projected batch after batch by
+// this process or by another. When to give up and begin again is the runner's decision.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { ReadStore } from '#src/ports/read-store.ts';
-import { type JudgeReceipt, judgeEvents, type Projector, projectBatch } from './batch.ts';
 import type { CatchUp } from './catch-up.ts';
-import { type Checkpoint, type Checkpoints, readCheckpoints } from './checkpoint.ts';
-import { eventMark } from './last-event.ts';
+import {
+  currentSchema,
+  type Generation,
+  type GenerationStore,
+  logHolds,
+  markUsed,
+  pruneGenerations,
+} from './generations.ts';
 import { isMidAppend, type PendingEvents } from './pending.ts';
 import type { Progress } from './progress.ts';
+import { type JudgeReceipt, judgeEvents, type Projector, readHead } from './projection.ts';
 import type { Purge } from './purge.ts';
 import type { Db } from './rows.ts';
-import type { VersionNotice } from './version-notice.ts';
-import { isNewer, readVersionGaps } from './versions.ts';
 
 export type RunnerDeps = {
   readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'readStream' | 'head'>;
-  readonly store: Pick<ReadStore<Db>, 'open' | 'disposable'>;
+  readonly store: GenerationStore;
   readonly judgeReceipt: JudgeReceipt;
-  /** For the transparency log's tree. */
   readonly clock: Clock;
   readonly logger: Logger;
 };
@@ -31,126 +32,194 @@ export type SessionDeps = RunnerDeps & {
   readonly progress: Progress;
   readonly catchUp: CatchUp;
   readonly purge: Purge;
-  readonly notice: VersionNotice;
-  /** Told whenever something was done, or nothing is left to do: the store is proven to work. */
+  /** Called whenever something was done, or nothing is left to do: the store works. */
   readonly worked: () => void;
-  /** Ends the session after the batch in hand. */
+  /** Ends the session after the batch in flight. */
   readonly signal: AbortSignalLike;
 };
 
-/**
- * `projects`: this process projects, or tries to. `follows`: another projects; it takes over where that one stands still.
- * `superseded`: rows of a newer version stand; it follows whoever tells them and never takes over.
- */
-export type Role = 'projects' | 'follows' | 'superseded';
+/** `projects`: this process wrote last. `follows`: another one did; this one takes over if that one stops. */
+export type Role = 'projects' | 'follows';
 
 export type Session = {
+  readonly generation: Generation;
+  readonly schema: string;
+  readonly db: Db;
   readonly pending: PendingEvents;
   readonly projector: Projector;
-  /** Model → position up to which its rows stood when the session began. */
-  readonly told: Checkpoints['told'];
-  checkpoint: Checkpoint | null;
   role: Role;
-  /** The rows have come, in this session, to where a batch more ends what is to be projected. */
+  /** The rows have come, in this session, within a batch of the log's head. */
   nearHead: boolean;
+  /** Monotonic ms of the last `markUsed`, the last pruning and the last comparison with the log. */
+  readonly kept: { usedAt: number; prunedAt: number; comparedAt: number };
 };
 
-/** How often a session without events looks whether its rows are still those of the store. */
+/** One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers. */
+const LINGER_MS = 75;
+/** With events pending, a projection position that does not move for this long has lost its projector. */
+const TAKE_OVER_MS = 300;
+/** How often a session checks the store and the log. */
 const LOOK_MS = 1000;
-/** How often a follower with events at hand looks at the checkpoint. */
-const FOLLOW_MS = 10;
-/** A checkpoint that stands still this long, with events to project, has lost its projector. */
-const TAKE_OVER_MS = 100;
-/** How long the rest of an append is waited for, where it is known that there must be one. */
+const MARK_USED_MS = 60_000;
+const PRUNE_EVERY_MS = 3_600_000;
+const UNUSED_MS = 7 * 86_400_000;
+const HISTORY_MS = 250;
+/** How long the rest of an append is waited for, if one is known to follow. */
 const APPEND_MS = 50;
 
-/** The rows were taken back (a rebuild, a restored backup, a store made anew): begin again from where they are. */
+/** The rows or their handle are no longer those of this session: begin again from where they are. */
 export class RowsMoved extends Error {}
+/** The log's connection was lost and has returned: the rows are validated again before they are read. */
+export class LogInterrupted extends Error {}
+/** The rows contain events that are missing from the log. */
+export class HistoryLost extends Error {}
 
-/** Until `signal` aborts; throws what the store threw, or `RowsMoved`. */
+/** Until `signal` aborts; throws what the store threw, or one of the three errors above. */
 export async function projectAll(session: Session, deps: SessionDeps): Promise<void> {
   const { pending } = session;
-  while (!deps.signal.aborted) {
-    if (purgeInMs(session, deps) === 0) await deps.purge.step(session.projector);
-    if (pending.size === 0) await nextEvents(session, deps);
-    else if (session.role !== 'projects') await follow(session, deps);
-    else if (!(await projectNext(session, deps))) continue;
-    // An embedded store works in this thread: between two batches others get their turn.
-    else if (pending.size > 0) await deps.clock.sleep(0);
+  const { clock, signal, progress } = deps;
+  let lookedAt = clock.monotonic();
+  let movedAt = lookedAt;
+  while (!signal.aborted) {
+    if (pending.interrupted) throw new LogInterrupted();
+    if (clock.monotonic() - lookedAt >= LOOK_MS) {
+      await look(session, deps);
+      lookedAt = clock.monotonic();
+    }
+    if (purgeInMs(session, deps) === 0) await purgeStep(session, deps);
+    if (pending.size === 0) {
+      noteCaughtUp(session, deps);
+      await changed(session, deps, Math.min(LOOK_MS, purgeInMs(session, deps)));
+      movedAt = clock.monotonic();
+    } else if (session.role === 'projects') {
+      const due = (pending.oldestArrival() ?? 0) + LINGER_MS - clock.monotonic();
+      if (isUrgent(session, deps) || due <= 0) await projectNext(session, deps);
+      else await changed(session, deps, due);
+    } else {
+      if (await follow(session, deps)) movedAt = clock.monotonic();
+      const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
+      if (pending.size > 0 && (progress.isAwaited() || isStuck)) await projectNext(session, deps);
+      else if (pending.size > 0) await changed(session, deps, LINGER_MS, isUrgent(session, deps));
+    }
   }
 }
 
-/** Under a steady load there is always an event to come: near the head is near enough. */
+const isUrgent = ({ pending }: Session, { progress, batchSize }: SessionDeps): boolean =>
+  progress.isAwaited() || pending.size >= batchSize;
+
+/** Until something happens, at most `ms`; `pauses`: only a waiting reader, or the time, ends it. */
+async function changed({ pending }: Session, deps: SessionDeps, ms: number, pauses = false): Promise<void> {
+  const timer = new AbortController();
+  const late = deps.clock.sleep(ms, timer.signal);
+  await (pauses ? late : Promise.race([pending.changed(), late]));
+  timer.abort();
+  // Events of one append arrive some microtasks apart.
+  for (let seen = -1; seen !== pending.size; ) {
+    seen = pending.size;
+    for (let turn = 0; turn < 8; turn++) await undefined;
+  }
+}
+
+/** Under a steady load there is always an event to come: within a batch of the head is near enough. */
 function purgeInMs({ pending, role, nearHead }: Session, { purge, batchSize }: SessionDeps): number {
-  const mayPurge = role !== 'superseded' && nearHead && pending.size <= batchSize;
+  const mayPurge = nearHead && pending.size <= batchSize;
   return mayPurge ? purge.dueInMs(role === 'projects') : Number.POSITIVE_INFINITY;
 }
 
-async function nextEvents(session: Session, deps: SessionDeps): Promise<void> {
-  const { pending, projector } = session;
-  const { clock, store, progress, worked } = deps;
-  if (pending.complete) {
-    session.nearHead = true;
-    progress.noteCaughtUp();
-    worked();
-  }
-  const timer = new AbortController();
-  const look = clock.sleep(Math.min(LOOK_MS, purgeInMs(session, deps)), timer.signal);
-  await Promise.race([pending.changed(), look]);
-  timer.abort();
-  await gathered(pending);
-  // A damaged store is found by its readers too: made anew, it has no rows, and no event would say so.
-  if (pending.size > 0 || deps.signal.aborted) return;
-  if ((await store.open()) !== projector.db) throw new RowsMoved();
-  if (!store.disposable) await lookAtCheckpoint(session, deps);
+async function purgeStep(session: Session, deps: SessionDeps): Promise<void> {
+  await deps.purge.step(session.db);
+  await follow(session, deps);
 }
 
-/** Another process may have replaced the rows of a shared store, or gone on with them: no event says so either. */
-async function lookAtCheckpoint(session: Session, deps: SessionDeps): Promise<void> {
-  const { pending, projector, checkpoint } = session;
-  // What comes meanwhile is not kept waiting, nor is the end, by a database that answers nothing.
-  const stored = await Promise.race([readCheckpoints(projector.db), pending.changed().then(() => null)]);
-  if (stored === null) return;
-  const now = followed(session, stored);
-  if (now?.position === checkpoint?.position && now?.origin === checkpoint?.origin) return;
-  // The first rows may be of any log: a new session looks of which.
-  if (checkpoint === null) throw new RowsMoved();
-  moveTo(session, deps, now, 0);
+/** What no event says: another handle, another schema, rows that somebody changed, a log with another history. */
+async function look(session: Session, deps: SessionDeps): Promise<void> {
+  const { store } = deps;
+  if ((await store.open(session.schema)) !== session.db) throw new RowsMoved();
+  if (!store.disposable) {
+    const current = await currentSchema(await store.shared(), session.generation);
+    if (current !== session.schema) throw new RowsMoved();
+    await follow(session, deps);
+    await keepUsed(session, deps);
+  }
+  await assertHistory(session, deps);
 }
 
-/** Who tells newer rows may do so as another set. */
-const followed = ({ role, projector }: Session, stored: Checkpoints): Checkpoint | null =>
-  role === 'superseded' ? stored.standing(projector.set) : stored.own(projector.set);
+/** Before events are projected over the rows, too: no batch joins two histories. No backup is restored in HISTORY_MS. */
+async function assertHistory({ projector, kept }: Session, { log, clock }: SessionDeps): Promise<void> {
+  const now = clock.monotonic();
+  if (now - kept.comparedAt < HISTORY_MS) return;
+  kept.comparedAt = now;
+  // An unavailable log proves nothing.
+  const holds = await logHolds(log, projector.head).catch(() => true);
+  if (!holds) throw new HistoryLost();
+}
 
-/** false: it is not for this process to project. */
-async function projectNext(session: Session, deps: SessionDeps): Promise<boolean> {
-  const { projector, told, checkpoint } = session;
-  const batch = await nextBatch(session, deps);
-  const [first, last] = [batch[0], batch.at(-1)];
-  if (first === undefined || last === undefined) return true;
-  const origin = checkpoint?.origin ?? first.id;
-  const to = { position: last.position, origin, event: eventMark(last) };
-  const judged = await judgeEvents(batch, deps.judgeReceipt);
-  const result = await projectBatch(projector, told, judged, checkpoint, to);
-  if (result.outcome === 'projected') {
-    moveTo(session, deps, to, batch.length);
-    return true;
-  }
+async function keepUsed({ schema, kept }: Session, { store, clock, logger }: SessionDeps): Promise<void> {
+  const now = clock.monotonic();
+  if (now - kept.usedAt < MARK_USED_MS) return;
+  kept.usedAt = now;
+  const shared = await store.shared();
+  await markUsed(shared, schema);
+  if (now - kept.prunedAt < PRUNE_EVERY_MS) return;
+  kept.prunedAt = now;
+  const dropped = await shared.transaction((tx) => pruneGenerations(tx, schema, UNUSED_MS));
+  if (dropped.length > 0) logger.info('dropped read models that no process has used for 7 days', { dropped });
+}
+
+/** Reads how far another process has come; returns whether that is further than before. */
+async function follow(session: Session, deps: SessionDeps): Promise<boolean> {
+  const { projector, pending } = session;
+  const head = await Promise.race([readHead(session.db), aborted(deps.signal)]);
+  if (head === null) return false;
+  const before = projector.head;
+  if (head.version === before.version) return false;
+  if (head.version < before.version || (head.position ?? '') < (before.position ?? '')) throw new RowsMoved();
+  projector.moved(head);
+  if (head.position === before.position) return false;
   session.role = 'follows';
-  if (result.outcome === 'elsewhere') moveTo(session, deps, result.checkpoint, 0);
-  if (result.outcome === 'superseded') {
-    session.role = 'superseded';
-    deps.notice(result.gaps);
+  if (head.position !== null) pending.dropThrough(head.position);
+  noteMoved(session, deps, 0);
+  return true;
+}
+
+function aborted(signal: AbortSignalLike): Promise<null> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(null);
+    signal.addEventListener('abort', () => resolve(null), { once: true });
+  });
+}
+
+async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
+  const { db, projector, pending } = session;
+  const batch = await nextBatch(session, deps);
+  const last = batch.at(-1);
+  if (last === undefined) return;
+  await assertHistory(session, deps);
+  const judged = await judgeEvents(batch, deps.judgeReceipt);
+  if (await projector.project(db, judged, last)) {
+    session.role = 'projects';
+    pending.dropThrough(last.position);
+    noteMoved(session, deps, batch.length);
+    // An embedded store works in this thread: between two batches others get their turn.
+    if (pending.size > 0) await deps.clock.sleep(0);
+  } else {
+    session.role = 'follows';
+    const current = deps.store.disposable
+      ? session.schema
+      : await currentSchema(await deps.store.shared(), session.generation);
+    if (current !== session.schema) throw new RowsMoved();
+    await follow(session, deps);
   }
-  return false;
 }
 
 /** Never ends in the middle of an append: a job would be seen completed and yet without its receipt. */
-async function nextBatch({ pending }: Session, deps: SessionDeps): Promise<readonly RecordedEvent[]> {
-  const { clock, signal } = deps;
+async function nextBatch(
+  { pending }: Session,
+  { clock, signal, batchSize }: SessionDeps,
+): Promise<readonly RecordedEvent[]> {
   const until = clock.monotonic() + APPEND_MS;
   for (;;) {
-    const batch = pending.first(deps.batchSize);
+    const batch = pending.first(batchSize);
     const left = until - clock.monotonic();
     const isAll = batch.length === pending.size;
     if (!isAll || !isMidAppend(batch.at(-1)) || left <= 0 || signal.aborted) return batch;
@@ -160,51 +229,21 @@ async function nextBatch({ pending }: Session, deps: SessionDeps): Promise<reado
   }
 }
 
-/** Drops what another process projects, until nothing is left or its checkpoint stands still. */
-async function follow(session: Session, deps: SessionDeps): Promise<void> {
-  const { clock, signal } = deps;
-  const { db } = session.projector;
-  const superseded = session.role === 'superseded';
-  let movedAt = clock.monotonic();
-  while (session.pending.size > 0 && clock.monotonic() - movedAt < TAKE_OVER_MS) {
-    await clock.sleep(superseded ? TAKE_OVER_MS / 2 : FOLLOW_MS, signal);
-    if (signal.aborted) return;
-    const checkpoint = followed(session, await readCheckpoints(db));
-    if (checkpoint?.position === session.checkpoint?.position) continue;
-    moveTo(session, deps, checkpoint, 0);
-    movedAt = clock.monotonic();
-  }
-  if (session.pending.size === 0) return;
-  if (!superseded) session.role = 'projects';
-  else if (!(await isSuperseded(session.projector))) throw new RowsMoved();
-}
-
-async function isSuperseded({ db, models }: Projector): Promise<boolean> {
-  const { told } = await readCheckpoints(db);
-  return (await readVersionGaps(db, models, told)).some(isNewer);
-}
-
-/** `events`: how many of the way were projected here. */
-function moveTo(session: Session, deps: SessionDeps, to: Checkpoint | null, events: number): void {
-  const { progress, catchUp, worked } = deps;
-  const from = session.checkpoint;
-  const onwards =
-    to !== null && (from === null || (to.origin === from.origin && to.position >= from.position));
-  if (!onwards) throw new RowsMoved();
-  session.checkpoint = to;
-  session.pending.dropThrough(to.position);
-  progress.set(to.position);
-  catchUp.moved(to.position, events);
+/** `events`: how many of the way this process has projected. */
+function noteMoved(session: Session, deps: SessionDeps, events: number): void {
+  const { progress, catchUp, worked, batchSize } = deps;
+  const { position } = session.projector.head;
+  progress.set(position);
+  if (position !== null) catchUp.moved(position, events);
   worked();
   if (!session.pending.complete) return;
   if (session.pending.size === 0) progress.noteCaughtUp();
-  if (session.pending.size <= deps.batchSize) session.nearHead = true;
+  if (session.pending.size <= batchSize) session.nearHead = true;
 }
 
-/** Events of one append arrive some microtasks apart: without a few turns each would be a batch of its own. */
-async function gathered(pending: PendingEvents): Promise<void> {
-  for (let seen = -1; seen !== pending.size; ) {
-    seen = pending.size;
-    for (let turn = 0; turn < 8; turn++) await undefined;
-  }
+function noteCaughtUp(session: Session, { progress, worked }: SessionDeps): void {
+  if (!session.pending.complete) return;
+  session.nearHead = true;
+  progress.noteCaughtUp();
+  worked();
 }

@@ -1,8 +1,8 @@
-// Questions about the store as a whole: how much is in it, and what the purge took away.
+// Queries about the store as a whole: how many rows it holds, and how far the purge went.
 import { sql } from 'drizzle-orm';
 import { monitoringTotals } from './monitoring/table.ts';
-import { retention } from './retention.ts';
 import type { Db } from './rows.ts';
+import { retention } from './table.ts';
 import { trustTotals } from './trust/table.ts';
 
 export type Retention = Omit<typeof retention.$inferSelect, 'id'>;

@@ -1,29 +1,30 @@
-// The transparency tree for who signs it: read while nobody projects, so that tree, tiles and position are of one moment.
+// The transparency tree for its signing process: tree, tiles and position of one moment.
 import type { ReadTile } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
-import { readCheckpoints, tryProjectorLock } from './checkpoint.ts';
+import { readHead } from './projection.ts';
 import type { Db } from './rows.ts';
 import { transparencyQueries } from './transparency/query.ts';
 
 export type LoggedTree = {
   readonly tree: Tree;
-  /** Position of the last event that these rows tell, whether it was a leaf or not; null: of none. */
+  /** Position of the last event in these rows, whether it was a leaf or not; null: none. */
   readonly position: string | null;
   /** Only while `work` runs. */
   readonly readTile: ReadTile;
 };
 
 /**
- * What `work` says, told in one transaction under the projector's lock; `busy`, at once, where another holds the lock.
- * While `work` runs nobody projects, and an embedded store answers nobody else: it must neither ask the read models nor
- * wait for them. Throws what the store and `work` throw.
+ * The result of `work`, in one snapshot of the rows. While `work` runs an embedded store answers nobody else: it must
+ * neither query the read models nor wait for them. Throws what the store and `work` throw.
  */
-export async function withTree<T>(db: Db, work: (logged: LoggedTree) => Promise<T>): Promise<T | 'busy'> {
-  return db.transaction(async (tx) => {
-    if (!(await tryProjectorLock(tx))) return 'busy';
-    const rows = transparencyQueries(tx);
-    const tree = await rows.tree();
-    const position = (await readCheckpoints(tx)).told.get('transparency') ?? null;
-    return work({ tree, position, readTile: (level, n) => rows.tile(level, n) });
-  });
+export async function withTree<T>(db: Db, work: (logged: LoggedTree) => Promise<T>): Promise<T> {
+  return db.transaction(
+    async (tx) => {
+      const rows = transparencyQueries(tx);
+      const tree = await rows.tree();
+      const { position } = await readHead(tx);
+      return work({ tree, position, readTile: (level, n) => rows.tile(level, n) });
+    },
+    { isolationLevel: 'repeatable read' },
+  );
 }

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { failureRate } from '#src/domain/monitoring/alert-rules.ts';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
@@ -58,9 +58,7 @@ export function windowStart(nowMs: number, windowMs: number): string {
   return new Date(nowMs - windowMs).toISOString().slice(0, 16);
 }
 
-/** `hoursTold`: a condition, that every hour holds what its minutes do. */
-export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>, hoursTold: SQL) {
-  const finished = finishedSince(hoursTold);
+export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
   const total = (column: 'started' | 'succeeded' | 'failed') =>
     sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t where t.id = 'all'), 0)`.mapWith(
       Number,
@@ -79,7 +77,7 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>, hoursTold: S
       recentSucceeded: sql<number>`coalesce(sum(${FINISHED.succeeded}), 0)`.mapWith(Number),
       recentFailed: sql<number>`coalesce(sum(${FINISHED.failed}), 0)`.mapWith(Number),
     })
-    .from(finished)
+    .from(finishedSince)
     .prepare('monitoring_summary');
   // Sorted into the buckets by the text of their starts: nothing that a row says can fail here. The first start is a
   // minute of the window or before it.
@@ -96,7 +94,7 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>, hoursTold: S
       failed: sql<number>`sum(${FINISHED.failed})`.mapWith(Number),
       durations: sql<readonly (number | null)[]>`json_build_array(${sql.join(sums, sql`, `)})`,
     })
-    .from(finished)
+    .from(finishedSince)
     .groupBy(sql`1`)
     .prepare('monitoring_series');
   const running = db

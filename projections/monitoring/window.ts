@@ -1,6 +1,6 @@
 // What finished in a window, row by row: minutes up to the first full hour, and hours from there on. Sums over these rows
 // are those over the window's minutes alone.
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { monitoringHours, monitoringMinutes } from './table.ts';
 
 const HOUR_MS = 3_600_000;
@@ -23,16 +23,12 @@ const since = sql.placeholder('since');
 const hours = sql`${sql.placeholder('hours')}::text`;
 
 /**
- * Takes the parameters `since`, the window's first minute, and `hours`, its first full hour; null: minutes alone are
- * wanted. `told`: a condition, that all hours are told from the log's beginning; where it does not hold, minutes are read.
+ * Takes the parameters `since`, the window's first minute, and `hours`, its first full hour; null: only minutes are read.
  */
-export const finishedSince = (told: SQL): SQL => sql`(
+export const finishedSince = sql`(
   select m."minute", m."succeeded", m."failed", m."durations" from ${monitoringMinutes} m
-    where m."minute" >= ${since} and m."minute" < coalesce(${hours}, ${since})
-  union all
-  select m."minute", m."succeeded", m."failed", m."durations" from ${monitoringMinutes} m
-    where m."minute" >= coalesce(${hours}, ${since}) and not (${hours} is not null and ${told})
+    where m."minute" >= ${since} and (m."minute" < ${hours} or ${hours} is null)
   union all
   select h."hour" || ':00', h."succeeded", h."failed", h."durations" from ${monitoringHours} h
-    where h."hour" >= left(${hours}, 13) and ${told}
+    where h."hour" >= left(${hours}, 13)
 ) f`;

@@ -1,8 +1,7 @@
-// The HTTP room with everything it is handed: use cases over their adapters, read models, settings.
+// The HTTP application with everything it is given: use cases over their adapters, read models, settings.
 import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
-import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { Config } from '#src/config.ts';
 import { isInside } from '#src/domain/destination/addresses.ts';
@@ -10,132 +9,186 @@ import { ATTENTION } from '#src/domain/monitoring/alert-rules.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, createApp } from '#src/http/app.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import type { HttpSettings } from '#src/http/deps.ts';
+import type { HealthFacts } from '#src/http/routes/health.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import {
+  claimTurns,
+  guessLimit,
+  type Slots,
+  unconfirmedPayments,
+} from '#src/usecases/execution/admission.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { mismatchGuard } from '#src/usecases/execution/guess-limit.ts';
-import { streamWatch } from '#src/usecases/execution/lease-observer.ts';
-import type { Slots } from '#src/usecases/execution/slots.ts';
-import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
+import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import { undoneReceipts } from '#src/usecases/receipts/revoked-receipts.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { asOfNow } from './as-of-now.ts';
-import { marketFacts } from './decision-facts.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
 import { wireQuota } from './quota.ts';
-import { wireReads } from './reads.ts';
+import { decisionFacts, wireReads } from './reads.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
-import { stateLook, type Telemetry } from './telemetry.ts';
-import { tracedPayments, tracedTargets } from './tracing.ts';
+import {
+  instrument,
+  OUTBOUND_SPANS,
+  PAYMENT_SPANS,
+  RESOLVER_SPANS,
+  stateReader,
+  type Telemetry,
+} from './telemetry.ts';
 
-export type AppParts = JournalDeps &
-  Keys & {
-    readonly config: Config;
-    readonly baseUrl: string;
-    readonly owner: string;
-    readonly stores: Stores;
-    readonly models: ReadModels;
-    readonly runner: ProjectionRunner;
-    readonly ending: AbortSignal;
-    readonly slots: Slots;
-    readonly receiptLog: () => ReceiptLog | null;
-    readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
-    readonly telemetry: Telemetry;
-  };
+export type AppParts = {
+  readonly config: Config;
+  readonly baseUrl: string;
+  readonly owner: string;
+  readonly journal: JournalDeps & { readonly ending: AbortSignal };
+  readonly keys: Keys;
+  readonly stores: Stores;
+  readonly models: ReadModels;
+  readonly runner: ProjectionRunner;
+  readonly slots: Slots;
+  readonly receiptLog: () => ReceiptLog | null;
+  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
+  readonly telemetry: Telemetry;
+};
 
 export async function wireApp(parts: AppParts): Promise<App> {
-  const { config, baseUrl, clock, ending, stores, models, runner, directory, slots, checkpoints } = parts;
+  const { config, baseUrl, owner, journal, stores, models, runner, slots, receiptLog, checkpoints } = parts;
+  const { log, clock, entropy, logger, ending } = journal;
+  const { signer, keyedHash, directory } = parts.keys;
   const { figures, tracer, logger: detail } = parts.telemetry;
-  const targets = tracedTargets(await wireTargets(config, baseUrl, clock, ending), tracer);
-  const quota = await wireQuota(parts);
-  const { payments: untraced, protocol } = await wirePayments(parts);
-  const payments = tracedPayments(untraced, tracer);
+
+  const targets = await wireTargets(config, baseUrl, clock, ending);
+  const { rules, readers, pseudonym } = targets;
+  const resolver = instrument(targets.resolver, tracer, RESOLVER_SPANS);
+  const freeResolver = instrument(targets.freeResolver, tracer, RESOLVER_SPANS);
+  const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
+  const quota = await wireQuota({ stores, keyedHash, logger, ending });
+  const paying = await wirePayments({ config, baseUrl, clock, logger, signer });
+  const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
   const settings = settingsOf(parts, targets);
-  const undone = undoneReceipts({ rows: models.receipt, keys: directory, clock });
-  const now = asOfNow({ models, undone, clock });
+
   const execution = {
-    ...parts,
-    ...targets,
-    quota,
+    log,
+    clock,
+    entropy,
+    logger,
+    ending,
+    owner,
+    baseUrl,
+    signer,
+    keyedHash,
+    receiptLog,
+    rules,
+    readers,
+    pseudonym,
+    resolver,
+    outbound,
     payments,
+    quota,
+    targetQuotaPerMinute: config.rates.targetPerMinute,
+    slots,
     exclusive: stores.exclusive,
     watch: streamWatch(clock),
-    unknowns: openUnknowns(),
-    mismatches: mismatchGuard(clock),
-    targetQuotaPerMinute: config.rates.targetPerMinute,
+    unconfirmed: unconfirmedPayments(),
+    guesses: guessLimit(clock),
+    turns: claimTurns(clock),
   };
-  // In demo mode it is known who will pay: the one payer that all callers are.
-  const free = {
-    ...execution,
-    resolver: targets.freeResolver,
-    payer: config.mode === 'demo' ? 'demo' : null,
-    market: marketFacts({
-      ...settings,
-      models: { monitoring: models.monitoring, trust: now.trust },
-      clock,
-      checkpointStanding: checkpoints.standing,
-    }),
-    offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
-    calendar: temporalCalendar(),
-  };
-  const look = stateLook({
-    clock,
-    eventLog: () => stores.log.health(),
-    readModels: () => stores.readStore.health(),
-    rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
-  });
-  const verifying = { keys: directory, primitives: verifierPrimitives };
+
+  const undone = undoneReceipts({ rows: models.receipt, keys: directory, clock });
+  const now = asOfNow({ models, undone, clock });
   const receiptTree = transparency({
-    ...verifying,
     rows: models.transparency,
+    keys: directory,
+    primitives: verifierPrimitives,
     latest: () => checkpoints.latest()?.note ?? null,
     stands: () => checkpoints.standing()?.consistent !== false,
   });
-  const reading = { ...verifying, transparency: receiptTree };
+  const reads = wireReads({
+    models,
+    now,
+    log,
+    keys: directory,
+    primitives: verifierPrimitives,
+    transparency: receiptTree,
+    clock,
+    reachedHead: runner.reachedHead,
+  });
+
+  // Free checks have a resolver of their own. In demo mode the payer is known: all callers are one.
+  const payer = config.mode === 'demo' ? 'demo' : null;
+  const { targetQuotaPerMinute } = execution;
+  const judging = { rules, readers, resolver: freeResolver, quota, targetQuotaPerMinute, payer };
+  const market = decisionFacts({
+    models: { monitoring: models.monitoring, trust: now.trust },
+    checkpointStanding: checkpoints.standing,
+    clock,
+    mode: config.mode,
+    storage: settings.storage,
+  });
+  const offer = { ...settings.offer, payTo: config.x402?.payTo ?? null };
+  const deciding = { ...judging, log, clock, entropy, logger, ending, keyedHash, market, offer };
+  const handingOff = { ...judging, clock, entropy };
+
+  const readState = stateReader({
+    clock,
+    eventLog: () => log.health(),
+    readModels: () => stores.readStore.health(),
+    rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
+  });
+
   return createApp({
-    ...parts,
-    ...wireReads({ ...reading, models, now, log: stores.log, clock, reachedHead: runner.reachedHead }),
+    clock,
+    entropy,
+    logger,
+    settings,
+    quota,
+    payments: paying.protocol,
     execute: (input) => executeWebhook(execution, input),
     executeGuided: (input) => executeGuidedWebhook(execution, input),
-    decide: (input) => decideWebhook(free, input),
-    checkPolicy: ({ request }) => checkPolicy(free, request, free.payer),
-    handOffBrowser: (request) => handOffBrowser(free, request),
-    previewSchedule: (request) => previewSchedule(free, request),
+    decide: (input) => decideWebhook(deciding, input),
+    checkPolicy: ({ request }) => checkPolicy(judging, request, payer),
+    handOffBrowser: (request) => handOffBrowser(handingOff, request),
+    async previewSchedule(request) {
+      const { temporalCalendar } = await import('#src/adapters/calendar/temporal.ts');
+      return previewSchedule({ ...judging, clock, calendar: temporalCalendar() }, request);
+    },
+    reads: reads.reads,
+    verifyJob: reads.verifyJob,
+    verifyReceipt: reads.verifyReceipt,
     progress: runner,
-    transparency: reading.transparency,
+    jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
+    transparency: receiptTree,
     checkpointStanding: checkpoints.standing,
     verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),
-    jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
-    health: () => health(stores, runner, payments),
-    operators: { figures, tracer, detail, exposition: async () => figures.exposition(await look()) },
-    payments: protocol,
-    quota,
-    settings,
+    health: () => health(log, stores.readStore, runner, payments),
+    operators: { figures, tracer, detail, exposition: async () => figures.exposition(await readState()) },
   });
 }
 
 async function health(
-  { log, readStore }: Stores,
+  log: Pick<EventLog, 'health'>,
+  readStore: Pick<Stores['readStore'], 'health'>,
   runner: ProjectionRunner,
   payments: Payments,
-): ReturnType<HttpDeps['health']> {
-  const [eventLog, rows, facilitator] = await Promise.all([
+): Promise<HealthFacts> {
+  const [eventLog, readModels, facilitator] = await Promise.all([
     log.health(),
     readStore.health(),
     payments.health(),
   ]);
-  const projections = { ok: !runner.refused() && runner.lag().lagMs <= ATTENTION.lagMs };
-  return { eventLog, readModels: rows, projections, facilitator };
+  const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
+  return { eventLog, readModels, projections, facilitator };
 }
 
 function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): HttpSettings {
@@ -153,6 +206,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     facilitatorTimeoutMs: config.x402?.facilitatorTimeoutMs ?? null,
     retentionDays: config.retentionDays,
     trustsProxy(address) {
+      if (proxies.length === 0) return false;
       const facts = describeAddress(address);
       return facts !== null && proxies.some((cidr) => isInside(facts.bytes, cidr));
     },

@@ -10,7 +10,7 @@ import type { Config, LogConfig } from '#src/config.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
-import { eventStoreLog } from './event-store.ts';
+import { eventStoreLog } from './stores.ts';
 
 /** DATA_DIR contains no event log. */
 export class NoEventLog extends Error {

@@ -1,63 +1,127 @@
-// What the read endpoints ask: the read models' answers, and the verifier's over them and the log.
+// What the routes and decisions read: the read models' rows, and the verifier over them and the event log.
+import { windowStart } from '#projections/monitoring/query.ts';
 import type { ReadModels } from '#projections/read-models.ts';
+import type { Mode } from '#src/domain/event-fields.ts';
+import {
+  type CheckpointStanding,
+  TRUST_WINDOW_MS,
+  type TrustFacts,
+  trustFacts,
+  trustScore,
+} from '#src/domain/monitoring/trust.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
-import type { HttpDeps, Reads } from '#src/http/deps.ts';
-import { type VerifyDeps, verifyStored } from '#src/usecases/receipts/verify-stored.ts';
+import type { Reads } from '#src/http/deps.ts';
+import type { VerifyDeps as VerifyRouteDeps } from '#src/http/routes/verify.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { storedReceiptVerifier, type VerifyDeps } from '#src/usecases/receipts/verify-stored.ts';
 import type { AsOfNow } from './as-of-now.ts';
 
 export type ReadsDeps = VerifyDeps & { readonly models: ReadModels; readonly now: AsOfNow };
 
-export function wireReads(deps: ReadsDeps): Pick<HttpDeps, 'verifyJob' | 'verifyReceipt'> & { reads: Reads } {
-  const { models } = deps;
+export function wireReads(
+  deps: ReadsDeps,
+): Pick<VerifyRouteDeps, 'verifyJob' | 'verifyReceipt'> & { readonly reads: Reads } {
+  const { models, now, transparency } = deps;
+  const { job: jobs, receipt: receipts, transparency: log } = models;
+  const verify = storedReceiptVerifier(deps);
+  const loggedAt = leafIndexes(log);
   return {
-    reads: readsOf(deps),
+    reads: {
+      job: jobs,
+      monitoring: models.monitoring,
+      store: models.store,
+      proof: now.proof,
+      trust: now.trust,
+      decision: now.decision,
+      receipt: {
+        countUnverified: () => now.receipt.countUnverified(),
+        // `verified` by the published keys as they are now, not as it was found when the receipt was recorded.
+        async find(id) {
+          const receipt = await receipts.find(id);
+          if (receipt === null) return null;
+          const [report, checkpoint] = await Promise.all([
+            verify(receipt, null),
+            loggedAt(id, transparency.latest()),
+          ]);
+          return { ...receipt, verified: report.ok, checkpoint };
+        },
+      },
+    },
     async verifyJob(jobId) {
-      const job = await models.job.findForVerification(jobId);
+      const job = await jobs.findForVerification(jobId);
       if (job === null) return notFound('job_not_found');
       if (job.receiptId === null) return refused('receipt_not_ready', 'The job has no receipt yet.');
-      const receipt = await models.receipt.find(job.receiptId);
-      return receipt === null ? notFound('receipt_not_found') : verifyStored(deps, receipt, job);
+      const receipt = await receipts.find(job.receiptId);
+      return receipt === null ? notFound('receipt_not_found') : verify(receipt, job);
     },
     async verifyReceipt(receiptId) {
-      const receipt = await models.receipt.find(receiptId);
+      const receipt = await receipts.find(receiptId);
       if (receipt === null) return notFound('receipt_not_found');
-      return verifyStored(deps, receipt, await models.job.findForVerification(receipt.jobId));
+      return verify(receipt, await jobs.findForVerification(receipt.jobId));
     },
   };
 }
 
-/** The read models' parts are proxies: named one by one. */
-function readsOf(deps: ReadsDeps): Reads {
-  const { job, monitoring, store } = deps.models;
-  const { proof, trust, decision, receipt } = deps.now;
-  const countUnverified = () => receipt.countUnverified();
-  return {
-    job,
-    monitoring,
-    store,
-    proof,
-    trust,
-    decision,
-    receipt: { find: findReceipt(deps), countUnverified },
-  };
-}
+const KEPT = 4096;
 
-/** `verified` as of now, by the published keys, not as it was found when the receipt was recorded. */
-function findReceipt(deps: ReadsDeps): Reads['receipt']['find'] {
-  const { receipt: receipts, transparency: log } = deps.models;
-  return async (id) => {
-    const receipt = await receipts.find(id);
-    if (receipt === null) return null;
-    const [report, index, newest] = await Promise.all([
-      verifyStored(deps, receipt, null),
-      log.leafIndex(id),
-      log.checkpoint(),
-    ]);
-    const logged = index !== null && newest !== null && newest.size > index;
-    return { ...receipt, verified: report.ok, checkpoint: logged ? newest.note : null };
+/**
+ * The newest checkpoint that contains a receipt, null: none does yet. A receipt that a checkpoint contains is in every
+ * later one: the rows are asked again only if `latest`, the newest checkpoint that this process has seen, has changed.
+ */
+function leafIndexes(log: Pick<ReadModels['transparency'], 'leafIndex' | 'checkpoint'>) {
+  const kept = new Map<string, { readonly latest: string; readonly note: string }>();
+  return async (receiptId: string, latest: string | null): Promise<string | null> => {
+    const known = kept.get(receiptId);
+    if (known !== undefined && known.latest === latest) return known.note;
+    const [index, newest] = await Promise.all([log.leafIndex(receiptId), log.checkpoint()]);
+    kept.delete(receiptId);
+    if (index === null || newest === null || newest.size <= index) return null;
+    if (latest !== null) kept.set(receiptId, { latest, note: newest.note });
+    for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest);
+    return newest.note;
   };
 }
 
 function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {
   return refused(code, 'There is no such job or receipt, or it is no longer retained.');
+}
+
+export type DecisionFactsDeps = {
+  readonly models: {
+    readonly monitoring: Pick<ReadModels['monitoring'], 'summary'>;
+    readonly trust: Pick<ReadModels['trust'], 'receipts'>;
+  };
+  readonly checkpointStanding: () => CheckpointStanding | null;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly mode: Mode;
+  readonly storage: TrustFacts['storage'];
+};
+
+export type MeasuredFacts = {
+  /** 0 to 100. */
+  readonly trustScore: number;
+  /** 0 to 1, of the jobs finished within the window; 0 if there were none. */
+  readonly recentFailureRate: number;
+  readonly recentFinishedJobs: number;
+};
+
+/**
+ * What a decision uses of this relay's own record: the score and the failures of the trust summary. Throws
+ * `Fault('read_models_unavailable')`.
+ */
+export function decisionFacts(deps: DecisionFactsDeps): () => Promise<MeasuredFacts> {
+  const { models, checkpointStanding, clock, mode, storage } = deps;
+  return async () => {
+    const now = clock.now();
+    const [{ stats, failureRate }, receipts] = await Promise.all([
+      models.monitoring.summary(now, TRUST_WINDOW_MS),
+      models.trust.receipts(windowStart(now, TRUST_WINDOW_MS)),
+    ]);
+    const facts = trustFacts({ mode, storage }, stats, receipts, checkpointStanding());
+    return {
+      trustScore: trustScore(facts).score,
+      recentFailureRate: failureRate,
+      recentFinishedJobs: stats.recentSucceeded + stats.recentFailed,
+    };
+  };
 }

@@ -1,7 +1,7 @@
-// A rebuild for an operator, beside whatever service reads the rows meanwhile.
+// `relay rebuild` for an operator, beside whatever service reads the rows meanwhile.
 import { join } from 'node:path';
 import type { RebuildDeps, RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
-import { rebuild } from '#projections/rebuild.ts';
+import { prune, rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
 import { acquireProcessLock, type ProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteRebuildStore } from '#src/adapters/read-store/pglite-rebuild.ts';
@@ -10,16 +10,30 @@ import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
 import { openOperatorLog } from './operator.ts';
 
 /**
- * Throws as `rebuild` and `openOperatorLog` do; of embedded read models `ReadStoreInUse` where a service has them, and
- * `LogInUse` where services on a database share the log.
+ * Throws as `rebuild` and `openOperatorLog` do; for embedded read models `ReadStoreInUse` if a service has them, and
+ * `LogInUse` if services on a database share the log.
  */
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
-  // The log first: where there is none, nothing is made.
+  return withStores(config, ({ log, store, clock }) => {
+    return rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
+  });
+}
+
+/** Drops the generations that no process uses; returns their names. Throws as `rebuildReadModels` does. */
+export async function pruneReadModels(config: Config): Promise<readonly string[]> {
+  return withStores(config, ({ log, store }) => prune(store, log));
+}
+
+type Opened = Pick<JournalDeps, 'log' | 'clock'> & { readonly store: RebuildStore<Db> };
+
+async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T>): Promise<T> {
+  // The log first: if there is none, nothing is created.
   const { log, clock, logger } = await openOperatorLog(config);
   try {
     const store = rebuildStoreOf(config, logger);
@@ -27,7 +41,7 @@ export async function rebuildReadModels(config: Config, options: RebuildOptions)
       // After the store, which knows the pid of a service that has both.
       const tenancy = await tenancyOf(config);
       try {
-        return await rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
+        return await work({ log, store, clock });
       } finally {
         tenancy?.release();
       }

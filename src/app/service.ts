@@ -1,27 +1,29 @@
 // The composition root: the only place where a port meets an adapter, and where the parts start and stop in order.
 import { randomUUID } from 'node:crypto';
-import { readModels } from '#projections/read-models.ts';
-import { startProjections } from '#projections/runner.ts';
+import { type ReadModels, readModels } from '#projections/read-models.ts';
+import { type ProjectionRunner, startProjections } from '#projections/runner.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { serve } from '#src/adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { Fault } from '#src/domain/refusal.ts';
 import type { App } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { inFlightSlots } from '#src/usecases/execution/slots.ts';
+import { inFlightSlots } from '#src/usecases/execution/admission.ts';
+import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { wireApp } from './app.ts';
 import { readCheckpoints, signCheckpoints } from './checkpoints.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
-import { recoverUntil } from './recovery.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { openStores } from './stores.ts';
-import { openTelemetry, watchedLog } from './telemetry.ts';
+import { countedLog, EVENT_LOG_SPANS, instrument, openTelemetry } from './telemetry.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
 export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
-export { rebuildReadModels } from './rebuild.ts';
+export { pruneReadModels, rebuildReadModels } from './rebuild.ts';
 export { migrateDatabase } from './stores.ts';
 
 const DAY_MS = 86_400_000;
@@ -31,41 +33,38 @@ export type Service = {
   readonly url: string;
   /** The base of all links. */
   readonly baseUrl: string;
-  /** Accepts nothing more, finishes what is in flight, behind its answers too, and frees everything: at most 120 s. */
+  /** Accepts no more requests, finishes what is in flight, also behind its answers, and frees everything: at most 120 s. */
   stop(): Promise<void>;
 };
 
-/** A stop was asked for while the service started: what was opened is closed again. */
-class StopAsked extends Error {}
+/** A stop was requested while the service started: what was opened is closed again. */
+class StopRequested extends Error {}
 
-/** The service from its start until `asked` aborts, also where that is during the start. */
-export async function runService(config: Config, asked: AbortSignal): Promise<void> {
+/** Runs the service from its start until `stop` aborts, also if that is during the start. */
+export async function runService(config: Config, stop: AbortSignal): Promise<void> {
   try {
-    const service = await startService(config, asked);
-    await whenAborted(asked);
+    const service = await startService(config, stop);
+    await whenAborted(stop);
     await service.stop();
   } catch (error) {
-    if (!(error instanceof StopAsked)) throw error;
+    if (!(error instanceof StopRequested)) throw error;
   }
 }
 
-/**
- * Resolves when the service answers. Whatever was opened is closed again where it cannot start, or where `asked`
- * aborts before.
- */
-export async function startService(config: Config, asked?: AbortSignal): Promise<Service> {
+/** Resolves when the service answers. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
+export async function startService(config: Config, stop?: AbortSignal): Promise<Service> {
   const clock = systemClock();
   const ending = orderlyEnding(clock);
   try {
     const started = start(config, clock, ending);
-    if (asked === undefined) return await started;
-    const stopped = whenAborted(asked).then(() => {
-      throw new StopAsked();
+    if (stop === undefined) return await started;
+    const stopped = whenAborted(stop).then(() => {
+      throw new StopRequested();
     });
     return await Promise.race([started, stopped]);
   } catch (error) {
     ending.abort();
-    // What the start met is to be told, not what its undoing met.
+    // The error of the start is reported, not one of its undoing.
     await ending.end().catch(() => undefined);
     throw error;
   }
@@ -80,52 +79,58 @@ function whenAborted(signal: AbortSignal): Promise<void> {
 
 async function start(config: Config, clock: Clock, ending: Ending): Promise<Service> {
   const entropy = systemEntropy();
+  const primitives = verifierPrimitives;
   const telemetry = await openTelemetry(config, clock, ending);
-  const { logger } = telemetry;
-  const opened = await openStores(config, logger, ending);
-  const stores = { ...opened, log: watchedLog(opened.log, telemetry, clock) };
-  const journal = { log: stores.log, clock, entropy, logger, ending: ending.signal };
+  const { logger, figures, tracer } = telemetry;
+
+  const stores = await openStores(config, logger, ending);
+  const { readStore, exclusive } = stores;
+  const log = countedLog(instrument(stores.log, tracer, EVENT_LOG_SPANS), figures, clock);
+  const journal = { log, clock, entropy, logger, ending: ending.signal };
+
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
-  const primitives = verifierPrimitives;
   const checkpoints = await readCheckpoints(config, { ...journal, ...keys });
-  const judgeReceipt = receiptJudge({ log: stores.log, primitives });
-  const { jobs, receipts } = config.retentionDays;
-  const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
-  const projecting = { log: stores.log, store: stores.readStore, judgeReceipt, clock, logger };
-  const runner = startProjections(projecting, { retentionMs });
-  ending.push(() => runner.stop());
-  const models = readModels(stores.readStore, clock, runner.ready);
 
+  const judgeReceipt = receiptJudge({ log, primitives });
+  const { jobs, receipts } = config.retentionDays;
+  const runner = startProjections(
+    { log, store: readStore, judgeReceipt, clock, logger },
+    { retentionMs: { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS } },
+  );
+  ending.push(() => runner.stop());
+  const models = readModels(runner, clock, runner.ready);
+
+  const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
-  const parts = { ...journal, ...keys, owner: randomUUID(), slots, receiptLog: checkpoints.promised };
-  const recovering = recoverUntil(ending.signal, { ...parts, models, runner, exclusive: stores.exclusive });
-  const signing = signCheckpoints({ checkpoints, stores, models, runner, clock, logger });
+  const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
+  const recovering = recoverUntil(ending.signal, { ...closing, models, runner, exclusive });
+  const signing = signCheckpoints({ checkpoints, models, runner, clock, logger });
   ending.push(async () => {
-    await untilIdle(parts, ending.left());
+    await untilIdle({ slots, log, clock, logger }, ending.left());
     await signing.stop();
     ending.abort();
     await recovering;
   });
 
-  // Embedded rows open within a second or two; a shared database may be away for as long as it likes.
-  if (stores.exclusive) await stores.readStore.open();
+  // Embedded rows open within a second or two; a shared database may be unavailable for as long as it likes.
+  if (exclusive) await readStore.shared();
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
   app.promise.catch(() => undefined);
   const { host, port } = config.listen;
-  const listen = { hostname: host, port };
   const listening = await serve(
     async (request, peer) => (await app.promise).fetch(request, peer),
-    listen,
+    { hostname: host, port },
     clock,
   );
   ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
     await checkpoints.begin(new URL(baseUrl).host);
-    app.resolve(await wireApp({ ...parts, config, baseUrl, stores, models, runner, telemetry, checkpoints }));
+    const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
+    app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
     app.reject(error);
     throw error;
@@ -134,6 +139,44 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const url = baseUrlOf({ ...config, publicBaseUrl: null }, listening.port);
   announce(config, logger, { listen: `${host}:${listening.port}`, baseUrl, storage: stores.driver });
   return { url, baseUrl, stop: ending.end };
+}
+
+/** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */
+const SWEEP_MS = 5000;
+const RETRY_MS = 500;
+/** Looked at in one sweep; the oldest come first, so a later sweep gets to the others. */
+const CANDIDATES_MAX = 1000;
+
+type RecoveryParts = Omit<RecoverDeps, 'candidates'> & {
+  readonly models: ReadModels;
+  readonly runner: ProjectionRunner;
+  /** A lock proves that no other process serves this log. */
+  readonly exclusive: boolean;
+};
+
+/** Closes the jobs of dead processes. Resolves when `ending` aborts and the sweep in hand is done. */
+async function recoverUntil(ending: AbortSignal, parts: RecoveryParts): Promise<void> {
+  const { models, runner, clock, logger } = parts;
+  const candidates = async () =>
+    (await models.monitoring.recoveryCandidates(CANDIDATES_MAX)).map(({ jobId }) => jobId);
+  const recovery = jobRecovery({ ...parts, candidates });
+  let { exclusive } = parts;
+  while (!ending.aborted) {
+    let pause = SWEEP_MS;
+    try {
+      // What died with an earlier process is known only once the read models have all of its events.
+      if (exclusive && !(await runner.reachedHead())) pause = RETRY_MS;
+      else {
+        await recovery.sweep({ exclusive });
+        exclusive = false;
+      }
+    } catch (cause) {
+      pause = exclusive ? RETRY_MS : SWEEP_MS;
+      const isOutage = cause instanceof EventLogUnavailable || cause instanceof Fault;
+      if (!isOutage) logger.error('recovery of interrupted jobs failed', { cause });
+    }
+    await clock.sleep(pause, ending);
+  }
 }
 
 function announce(

@@ -2,7 +2,7 @@
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { Slots } from '#src/usecases/execution/slots.ts';
+import type { Slots } from '#src/usecases/execution/admission.ts';
 
 export type Undo = {
   /** A step that frees what was opened. Told when all is over already, it is taken at once. */

@@ -1,15 +1,14 @@
 // Where events and rows are kept, by tier: all embedded, an embedded log with a shared Postgres, or EventStoreDB with it.
+// The adapters of the other tiers are not loaded.
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
-import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
-import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import type { Config } from '#src/config.ts';
+import { type Config, ConfigError } from '#src/config.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import { eventStoreLog } from './event-store.ts';
 import type { Ending, Undo } from './shutdown.ts';
 
 export type Stores = {
@@ -29,6 +28,7 @@ export async function openStores(
 ): Promise<Stores> {
   const { eventStoreUrl, databaseUrl } = config;
   if (databaseUrl === null) return embeddedStores(config, logger, ending);
+  const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
   const readStore = postgresReadStore({ url: databaseUrl });
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
@@ -41,6 +41,7 @@ export async function openStores(
 }
 
 async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promise<Stores> {
+  const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
   // Its lock comes first: a second process on embedded read models must not start.
   const readStore = pgliteReadStore({ directory: join(config.dataDir, 'read-models'), logger });
   undo.push(() => readStore.close());
@@ -56,13 +57,59 @@ async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo
   return log;
 }
 
-/** Brings the schema of DATABASE_URL's database to this version. */
+/** Applies the shared migrations to DATABASE_URL's database. */
 export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
   if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
+  const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
   const store = postgresReadStore({ url: databaseUrl });
   try {
-    await store.open();
+    await store.shared();
   } finally {
     await store.close();
+  }
+}
+
+/** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
+export class NoEventStore extends Error {
+  constructor() {
+    super(
+      'the event log of EVENTSTORE_URL does not answer, or lets nobody in with this user, password or CA (a line of the log says which): start again when it does',
+    );
+    this.name = 'NoEventStore';
+  }
+}
+
+/** A supervisor starts log and service together; if the server does not answer, it should see a failed start. */
+const PATIENCE_MS = 30_000;
+const LOOK_MS = 500;
+
+/**
+ * `patienceMs`: how long to wait for the server before `NoEventStore`; `ending` ends the wait. Throws `ConfigError`
+ * for an unreadable string.
+ */
+export async function eventStoreLog(
+  url: string,
+  logger: Logger,
+  patienceMs = PATIENCE_MS,
+  ending?: AbortSignal,
+): Promise<EventLog> {
+  const { eventStoreDbEventLog, UnreadableConnectionString } = await import(
+    '#src/adapters/event-log/eventstoredb/event-log.ts'
+  );
+  const log = open();
+  for (const since = performance.now(); !(await log.health()).ok; await sleep(LOOK_MS)) {
+    if (performance.now() - since < patienceMs && ending?.aborted !== true) continue;
+    await log.close();
+    throw new NoEventStore();
+  }
+  return log;
+
+  function open(): EventLog {
+    try {
+      return eventStoreDbEventLog({ url, logger });
+    } catch (error) {
+      if (!(error instanceof UnreadableConnectionString)) throw error;
+      throw new ConfigError([{ variable: 'EVENTSTORE_URL', problem: error.message }]);
+    }
   }
 }

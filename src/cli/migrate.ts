@@ -1,4 +1,4 @@
-// relay migrate: brings the schema of the shared read models to this version.
+// relay migrate: applies the migrations of the tables that belong to no generation of read models.
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
@@ -7,7 +7,7 @@ import { print } from './terminal.ts';
 export function addMigrate(program: Command, end: End): void {
   program
     .command('migrate')
-    .description('apply the migrations to the database of DATABASE_URL')
+    .description('Apply the migrations to the database of DATABASE_URL.')
     .action(async () => {
       await migrate();
       end(EXIT.good);
@@ -17,7 +17,7 @@ export function addMigrate(program: Command, end: End): void {
 async function migrate(): Promise<void> {
   const config = readConfig();
   if (config.databaseUrl === null) {
-    throw new CannotRun('DATABASE_URL is not set; embedded read models are migrated when the service starts');
+    throw new CannotRun('DATABASE_URL is not set; embedded read models are created when the service starts');
   }
   const { migrateDatabase } = await import('#src/app/service.ts');
   try {
@@ -25,7 +25,9 @@ async function migrate(): Promise<void> {
   } catch (error) {
     throw new CannotRun(`the database could not be migrated: ${rootOf(error)}`, { cause: error });
   }
-  print('The database is at the schema of this version.');
+  print(
+    'The database is migrated. `relay rebuild` builds the read models of this release before it is deployed.',
+  );
 }
 
 /** The driver's own words: what wraps them repeats whole statements. */

@@ -1,76 +1,67 @@
-// relay rebuild: the read models told anew from the event log while the service goes on reading the old ones; or, with
-// --check, compared with what the log tells.
+// relay rebuild: builds the read models of this release from the event log while services read theirs; or compares, or
+// drops generations that no process uses.
 import type { Command } from 'commander';
-import type { RebuildResult } from '#projections/rebuild.ts';
-import { CannotRebuild, RebuildFailed } from '#projections/rebuild-lock.ts';
-import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
+import { CannotRebuild, type RebuildResult } from '#projections/rebuild.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
-import { CannotRun, type End, EXIT, FoundWrong } from './exit.ts';
+import { CannotRun, type End, EXIT } from './exit.ts';
 import { rootOf } from './migrate.ts';
 import { mark, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
-type Options = { readonly check?: true; readonly otherLog?: true; readonly json?: true };
-
-const NAMES = READ_MODELS.map(({ name }) => name);
+type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
 
 const HELP = `
-Models: ${NAMES.join(', ')}; all of them unless some are named.
-Beside a service on DATABASE_URL reads go on and never fail; embedded read models are rebuilt while no service has them.
-A rebuild that was interrupted goes on where it was. --check changes nothing and exits 1 where rows differ.`;
+Run it before a release is deployed: the release then starts with complete read models. Reads continue meanwhile.
+Embedded read models are rebuilt while no service has them. A rebuild that was interrupted can be run again.
+--check changes nothing and exits with 1 if rows differ.`;
 
 export function addRebuild(program: Command, end: End): void {
   program
     .command('rebuild')
-    .description('tell the read models anew from the event log, while the service reads on')
-    .argument('[models...]', 'which ones')
-    .option('--check', 'compare with what the log tells instead of replacing')
-    .option('--other-log', 'replace rows that were told from another event log')
-    .option('--json', 'for machines: one object; progress goes to standard error')
+    .description('Build the read models of this release from the event log.')
+    .option('--check', 'compare the current rows with rebuilt ones instead')
+    .option('--prune', 'drop read models that no process has used for 10 minutes instead')
+    .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
-    .action(async (names: readonly string[], options: Options) => {
-      const models = modelsOf(names);
-      const result = await run(readConfig(), models, options);
+    .action(async (options: Options) => {
+      if (options.check && options.prune) throw new CannotRun('--check and --prune cannot be combined');
+      if (options.prune) return prune(readConfig(), options);
+      const result = await run(readConfig(), options);
       if (options.json) printJson(result);
       else print(...linesOf(result));
       end(result.outcome === 'different' ? EXIT.foundWrong : EXIT.good);
     });
 }
 
-function modelsOf(names: readonly string[]): readonly ReadModel[] {
-  const unknown = names.find((name) => !NAMES.includes(name));
-  if (unknown !== undefined) {
-    throw new CannotRun(`there is no read model ${plain(unknown)}; there are ${NAMES.join(', ')}`);
-  }
-  return names.length === 0 ? READ_MODELS : READ_MODELS.filter(({ name }) => names.includes(name));
+async function prune(config: Config, { json }: Options): Promise<void> {
+  const { pruneReadModels } = await import('#src/app/service.ts');
+  const dropped = await pruneReadModels(config).catch((error: unknown) => {
+    throw cannotRun(error, config);
+  });
+  if (json) printJson({ dropped });
+  else print(`${mark(true)} Dropped: ${dropped.length === 0 ? 'nothing' : dropped.join(', ')}.`);
 }
 
-async function run(config: Config, models: readonly ReadModel[], options: Options): Promise<RebuildResult> {
+async function run(config: Config, options: Options): Promise<RebuildResult> {
   const { rebuildReadModels } = await import('#src/app/service.ts');
   const progress = showProgress(options.check ? 'comparing' : 'rebuilding', printer(options.json === true));
   try {
-    return await rebuildReadModels(config, {
-      models,
-      check: options.check === true,
-      otherLog: options.otherLog === true,
-      onProgress: progress.show,
-    });
+    return await rebuildReadModels(config, { check: options.check === true, onProgress: progress.show });
   } catch (error) {
-    throw told(error, config);
+    throw cannotRun(error, config);
   } finally {
     progress.end();
   }
 }
 
-/** What else was thrown says for itself why it could not run. */
-function told(cause: unknown, { databaseUrl }: Config): unknown {
+/** Whatever else was thrown describes itself. */
+function cannotRun(cause: unknown, { databaseUrl }: Config): unknown {
   if (cause instanceof CannotRebuild) return new CannotRun(cause.message, { cause });
-  if (cause instanceof RebuildFailed) return new FoundWrong(cause.message, { cause });
   if (cause instanceof ReadStoreInUse) {
     const holder = cause.pid === null ? 'another process' : `process ${cause.pid}`;
     return new CannotRun(
-      `the embedded read models are in use by ${holder}: stop it first (it replays them by itself where that is needed)`,
+      `the embedded read models are in use by ${holder}: stop it first (it rebuilds them automatically if needed)`,
       { cause },
     );
   }
@@ -82,32 +73,21 @@ function told(cause: unknown, { databaseUrl }: Config): unknown {
 const isOfDatabase = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'PostgresError' || error.cause !== undefined || 'code' in error);
 
-function linesOf({ outcome, events, rows, different, behindHorizon }: RebuildResult): readonly string[] {
+function linesOf({ outcome, events, rows, different }: RebuildResult): readonly string[] {
   const counted = Object.values(rows).reduce((sum, count) => sum + count, 0);
-  const scope = `${counted} rows of ${Object.keys(rows).length} tables, told by ${events} events`;
-  if (outcome === 'swapped') return [`${mark(true)} Rebuilt: ${scope}.`];
-  const late = behindHorizon === null ? [] : [lateLine(behindHorizon)];
-  if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`, ...late];
+  const scope = `${counted} rows in ${Object.keys(rows).length} tables from ${events} events`;
+  if (outcome === 'built') return [`${mark(true)} Rebuilt: ${scope}.`];
+  if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`];
   const lines = different.flatMap(({ table, differing, first }) => [
-    `${mark(false)} ${table}: ${differing === 1 ? '1 row differs' : `${differing} rows differ`} from what the log tells`,
+    `${mark(false)} ${table}: ${differing === 1 ? '1 row differs' : `${differing} rows differ`} from the event log`,
     ...first.map(({ key, kind, columns }) => `  ${plain(key)}: ${WORDS[kind]}${columns.join(', ')}`),
     ...(differing > first.length ? [`  and ${differing - first.length} more`] : []),
   ]);
-  return [...lines, 'Run relay rebuild to mend them.', ...late];
-}
-
-/** For an operator whose purge ran under a wrong clock: the horizon never goes back. */
-function lateLine({ rows, jobsBefore, receiptsBefore }: NonNullable<RebuildResult['behindHorizon']>): string {
-  const horizon = [
-    jobsBefore && `jobs before ${jobsBefore}`,
-    receiptsBefore && `receipts before ${receiptsBefore}`,
-  ];
-  const counted = rows === 1 ? '1 live row is' : `${rows} live rows are`;
-  return `${counted} behind the horizon of the purge (${horizon.filter(Boolean).join(', ')}): the next purge or rebuild takes them away.`;
+  return [...lines, 'Run relay rebuild to correct them.'];
 }
 
 const WORDS = {
   missing: 'is missing',
-  surplus: 'should not be there',
+  surplus: 'should not exist',
   differs: 'differs in ',
 } as const;

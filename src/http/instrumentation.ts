@@ -1,64 +1,63 @@
-// Every request as operators see it: counted, timed, traced, and at debug one line of the log; under its route's
-// pattern, never under the path that was asked for.
+// Every request as operators see it: counted, timed, traced, and at level debug logged; by its route's pattern, never by
+// the path that was requested.
+import { Type } from '@sinclair/typebox';
+import { Closed, Count } from '#src/domain/schema-parts.ts';
+import type { RequestContext } from '#src/http/request/request-context.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { DetailLogger } from '#src/ports/logger.ts';
+import type { Figures, OpenSpan, Tracer } from '#src/ports/telemetry.ts';
 
-import type { Fetch, Peer } from '#src/http/request/pipeline.ts';
-import type { OpenSpan } from '#src/ports/telemetry.ts';
-import type { HttpDeps } from './deps.ts';
-import type { ProcessMeter } from './process-metrics.ts';
-
-/** What becomes known of a request while it is answered. */
-export type Seen = {
-  requestId: string;
-  /** null: no route has its path. */
-  route: string | null;
+export type InstrumentationDeps = {
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly operators: {
+    readonly figures: Pick<Figures, 'requestBegun'>;
+    /** null: no traces are wanted. */
+    readonly tracer: Tracer | null;
+    readonly detail: DetailLogger;
+  };
 };
 
-export type Observable = (request: Request, peer: Peer, seen: Seen) => Promise<Response>;
-
-export type ObservedDeps = Pick<HttpDeps, 'clock' | 'operators'>;
-
 /**
- * A `traceparent` of the caller's is not read: whoever may call could write into, and grow, the traces of others. Its
- * x-request-id stands in the line of the log beside our trace's id.
+ * A `traceparent` of the caller is ignored: any caller could write into, and grow, the traces of others. Its
+ * x-request-id is logged beside our trace id.
  */
-export function observed(deps: ObservedDeps, meter: ProcessMeter, answer: Observable): Fetch {
-  const { clock, operators } = deps;
+export function instrumentRequests({ clock, operators }: InstrumentationDeps, meter: ProcessMeter) {
   const { figures, tracer, detail } = operators;
-  return (request, peer) => {
-    const method = METHODS.has(request.method) ? request.method : '_OTHER';
-    if (tracer === null) return observe(request, peer, method, null);
-    return tracer.within(method, 'server', (span) => observe(request, peer, method, span));
+  return (sent: string, context: RequestContext, answer: () => Promise<Response>): Promise<Response> => {
+    const method = METHODS.has(sent) ? sent : '_OTHER';
+    if (tracer === null) return observed(method, context, answer, null);
+    return tracer.within(method, 'server', (span) => observed(method, context, answer, span));
   };
 
-  async function observe(
-    request: Request,
-    peer: Peer,
+  async function observed(
     method: string,
+    context: RequestContext,
+    answer: () => Promise<Response>,
     span: OpenSpan | null,
   ): Promise<Response> {
-    const seen: Seen = { requestId: '', route: null };
-    const [begun, end, answered] = [clock.monotonic(), meter.begin(), figures.requestBegun()];
+    const [begun, answered] = [clock.monotonic(), figures.requestBegun()];
+    meter.begin();
     let status = 500;
     try {
-      const response = await answer(request, peer, seen);
+      const response = await answer();
       status = response.status;
       return response;
     } finally {
-      const seconds = (clock.monotonic() - begun) / 1000;
-      const { route, requestId } = seen;
-      end();
-      answered({ route, method, status, seconds });
-      if (span !== null) tellSpan(span, { route, method, status });
-      detail.debug('request', { requestId, method, route, status, ms: Math.round(seconds * 1000) });
+      const ms = clock.monotonic() - begun;
+      const { route, id: requestId } = context;
+      meter.answered(ms);
+      answered({ route, method, status, seconds: ms / 1000 });
+      if (span !== null) describeSpan(span, { route, method, status });
+      detail.debug('request', { requestId, method, route, status, ms: Math.round(ms) });
     }
   }
 }
 
-/** RFC 9110 §9.3 and RFC 5789: a caller may invent others without end. */
+/** RFC 9110 §9.3 and RFC 5789: callers may invent any number of others. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE']);
 
 /** By OpenTelemetry's conventions for HTTP servers. */
-function tellSpan(
+function describeSpan(
   span: OpenSpan,
   { route, method, status }: { route: string | null; method: string; status: number },
 ): void {
@@ -69,4 +68,39 @@ function tellSpan(
     'http.response.status_code': status,
   });
   if (status >= 500) span.fail();
+}
+
+export const ProcessFigures = Closed({
+  uptimeMs: Count,
+  requests: Count,
+  inFlight: Count,
+  p50Ms: Type.Number({ minimum: 0, description: '0 before the first answer.' }),
+  p99Ms: Type.Number({ minimum: 0 }),
+});
+
+/** Durations that the percentiles are computed from: those of the last answers. */
+const KEPT = 1024;
+
+export type ProcessMeter = ReturnType<typeof processMeter>;
+
+/** Counters of this process, and the durations of its last answers. */
+export function processMeter(clock: Pick<Clock, 'monotonic'>) {
+  const started = clock.monotonic();
+  const durations: number[] = [];
+  let [requests, answers] = [0, 0];
+  return {
+    begin(): void {
+      requests += 1;
+    },
+    answered(ms: number): void {
+      durations[answers++ % KEPT] = ms;
+    },
+    read(): typeof ProcessFigures.static {
+      const sorted = durations.toSorted((a, b) => a - b);
+      const at = (share: number) =>
+        sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+      const uptimeMs = Math.floor(clock.monotonic() - started);
+      return { uptimeMs, requests, inFlight: requests - answers, p50Ms: at(0.5), p99Ms: at(0.99) };
+    },
+  };
 }

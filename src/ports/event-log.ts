@@ -23,7 +23,9 @@ export type EventFilter = { readonly types?: readonly string[]; readonly streamP
 export type LiveMessage =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
   /** Everything that was in the log when the subscription began has been delivered; live events follow. */
-  | { readonly kind: 'caught_up' };
+  | { readonly kind: 'caught_up' }
+  /** The log's connection was lost and has returned: what follows may be of another history (a restored backup). */
+  | { readonly kind: 'resumed' };
 
 export interface EventLog {
   /**
@@ -45,8 +47,8 @@ export interface EventLog {
   readAll(options: { after: string | null; max: number; filter?: EventFilter }): Promise<RecordedEvent[]>;
   /**
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns. The
-   * implementer handles interruptions of the log: it resumes from the last position delivered. One `caught_up` is
-   * delivered when the subscriber first reaches the head.
+   * implementer handles interruptions of the log: it resumes from the last position delivered, and delivers `resumed`
+   * before the next event if it noticed one. One `caught_up` is delivered when the subscriber first reaches the head.
    */
   subscribeAll(options: {
     after: string | null;

@@ -3,21 +3,33 @@
 /** `Db`: the handle that queries run on; the rooms that query know its type, ports do not. */
 export interface ReadStore<Db> {
   readonly driver: 'postgres' | 'pglite';
-  /** true: the rows may be deleted and replayed from the log without confirmation. */
+  /** true: rows may be deleted and rebuilt from the log without confirmation; one process uses them. */
   readonly disposable: boolean;
+  /** The tables of a generation. */
+  readonly layout: TableLayout;
   /**
-   * The handle, with the schema at this version: connects and migrates at first, then answers at once with the same
-   * handle. Throws while the store is unavailable or its schema cannot be migrated; a later call tries again.
-   * Calls at the same time share one attempt. It is another handle after connections were lost, and where a disposable
-   * store is damaged: the next call then replaces it by an empty store. So call `open` each time; a subscriber must read
-   * the projection position again under another handle.
+   * A handle for the tables that belong to no generation, migrated to this version: connects and migrates first, then
+   * returns at once. Throws while the store is unavailable; a later call tries again. Parallel calls share one attempt.
    */
-  open(): Promise<Db>;
-  /** Asks the store; one that has proved damaged is not ok. Resolves within its own time limit; never throws. */
+  shared(): Promise<Db>;
+  /**
+   * A handle whose unqualified table names are those of `schema` alone; the schema opened before is closed after its
+   * queries in flight. The same handle as long as its connections live: after a lost connection, or if a disposable store
+   * was damaged and is replaced by an empty one, it is another handle. So call `open` each time.
+   */
+  open(schema: string): Promise<Db>;
+  /** Queries the store; a damaged one is not ok. Resolves within its own time limit; never throws. */
   health(): Promise<{ readonly ok: boolean }>;
   /** Frees everything, after the transactions in flight. */
   close(): Promise<void>;
 }
+
+export type TableLayout = {
+  /** Changes with every migration. */
+  readonly version: string;
+  /** All migrations in order, without a schema's name: under a `search_path` they create the tables there. */
+  readonly statements: readonly string[];
+};
 
 /** Another process has the embedded read models open: one process only. */
 export class ReadStoreInUse extends Error {

@@ -1,7 +1,15 @@
-// Reading and writing the log for the use cases: envelopes, repeats until the fate is known, and folded streams.
+// Reading and writing the event log for the use cases: envelopes, appends repeated until their fate is known, and
+// streams folded to their state.
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, isPaymentEvent, STREAM } from '#src/domain/events.ts';
+import {
+  type ClaimEvent,
+  type DomainEvent,
+  isPaymentEvent,
+  type JobEvent,
+  type PaymentEvent,
+  STREAM,
+} from '#src/domain/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { type Claim, evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
@@ -21,11 +29,11 @@ export type JournalDeps = {
   readonly clock: Clock;
   readonly entropy: Entropy;
   readonly logger: Logger;
-  /** Aborts when this process ends, for good: nothing is repeated any more. */
+  /** Aborts when this process shuts down: nothing is repeated any more. */
   readonly ending?: AbortSignalLike;
 };
 
-/** Gives events their random ids, once per append call; causation follows the order of the append. */
+/** Draws the events' random ids, once per append call; causation follows the order of the append. */
 export function envelope(
   deps: Pick<JournalDeps, 'entropy'>,
   events: readonly DomainEvent[],
@@ -45,9 +53,9 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2000;
 
 /**
- * Repeats an append, with its own event ids at its own expected revision, until the log says stored or
- * `WrongExpectedVersion`: a living process never abandons an append of unknown fate. One that ends does, and throws
- * `EventLogUnavailable`.
+ * Repeats an append, with its own event ids at its own expected revision, until the log reports it stored or throws
+ * `WrongExpectedVersion`: a running process never abandons an append of unknown fate. One that shuts down does, and
+ * throws `EventLogUnavailable`.
  */
 export async function appendUntilKnown(
   deps: JournalDeps,
@@ -60,8 +68,8 @@ export async function appendUntilKnown(
       return await deps.log.append(stream, expected, events);
     } catch (error) {
       if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
-      // Said once: a log that is away for long must not fill the operator's.
-      if (pause === FIRST_PAUSE_MS) deps.logger.warn('append of unknown fate, repeating', typesOf(events));
+      // Logged once per append, however long the event log stays unavailable.
+      if (pause === FIRST_PAUSE_MS) deps.logger.warn('append of unknown fate: repeating it', typesOf(events));
       await deps.clock.sleep(pause, deps.ending);
     }
   }
@@ -69,57 +77,63 @@ export async function appendUntilKnown(
 
 const typesOf = (events: readonly NewEvent[]) => ({ types: events.map((event) => event.type) });
 
-/** A stream folded to its state, with what an append needs to follow it. */
+/** A stream folded to its state, with what the next append expects. */
 export type View<S> = {
   readonly stream: string;
   readonly state: S;
-  /** What the next append expects. */
   readonly expected: bigint | 'no_stream';
-  readonly events: readonly RecordedEvent[];
 };
 
-export const loadJob = (log: EventLog, jobId: string): Promise<View<Job>> =>
-  loadStream(log, STREAM.job(jobId), absentJob, (job, event) => {
-    switch (event.type) {
-      case 'JobStarted':
-      case 'AttemptMade':
-      case 'JobCompleted':
-      case 'ReceiptSigned':
-        return evolveJob(job, event);
-      default:
-        return job;
-    }
-  });
+export type JobView = View<Job> & { readonly events: readonly RecordedEvent[] };
 
-export const loadPayment = (log: EventLog, stream: string): Promise<View<Payment>> =>
-  loadStream(log, stream, absentPayment, (payment, event) =>
-    isPaymentEvent(event) ? evolvePayment(payment, event) : payment,
-  );
-
-export const loadClaim = (log: EventLog, stream: string): Promise<View<Claim>> =>
-  loadStream(log, stream, freeClaim, (claim, event) => {
-    switch (event.type) {
-      case 'IdempotencyKeyClaimed':
-      case 'IdempotencyKeyReleased':
-        return evolveClaim(claim, event);
-      default:
-        return claim;
-    }
-  });
-
-async function loadStream<S>(
-  log: EventLog,
-  stream: string,
-  initial: S,
-  evolve: (state: S, event: DomainEvent) => S,
-): Promise<View<S>> {
+export async function loadJob(log: EventLog, jobId: string): Promise<JobView> {
+  const stream = STREAM.job(jobId);
   const events = await log.readStream(stream);
+  return { ...fold(stream, events, isJobEvent, absentJob, evolveJob), events };
+}
+
+export async function loadPayment(log: EventLog, stream: string): Promise<View<Payment>> {
+  return fold(stream, await log.readStream(stream), isPaymentEvent, absentPayment, evolvePayment);
+}
+
+export async function loadClaim(log: EventLog, stream: string): Promise<View<Claim>> {
+  return fold(stream, await log.readStream(stream), isClaimEvent, freeClaim, evolveClaim);
+}
+
+const isJobEvent = (event: DomainEvent): event is JobEvent =>
+  event.type === 'JobStarted' ||
+  event.type === 'AttemptMade' ||
+  event.type === 'JobCompleted' ||
+  event.type === 'ReceiptSigned';
+
+const isClaimEvent = (event: DomainEvent): event is ClaimEvent =>
+  event.type === 'IdempotencyKeyClaimed' || event.type === 'IdempotencyKeyReleased';
+
+function fold<S, E extends DomainEvent>(
+  stream: string,
+  events: readonly RecordedEvent[],
+  isOfStream: (event: DomainEvent) => event is E,
+  initial: S,
+  evolve: (state: S, event: E) => S,
+): View<S> {
   let state = initial;
   for (const recorded of events) {
     const event = decodeEvent(recorded);
-    if (event === null)
+    if (event === null) {
       throw new Error(`an event of ${stream.split('-')[0]} cannot be read: ${recorded.type}`);
-    state = evolve(state, event);
+    }
+    if (isOfStream(event)) state = evolve(state, event);
   }
-  return { stream, state, expected: events.at(-1)?.revision ?? 'no_stream', events };
+  return { stream, state, expected: events.at(-1)?.revision ?? 'no_stream' };
+}
+
+/** Appends one event to a payment's stream at the revision read. Returns the view after it. */
+export async function appendPayment(
+  deps: JournalDeps,
+  view: View<Payment>,
+  event: PaymentEvent,
+): Promise<View<Payment>> {
+  const events = envelope(deps, [event], event.data.jobId);
+  const { nextRevision } = await appendUntilKnown(deps, view.stream, view.expected, events);
+  return { stream: view.stream, state: evolvePayment(view.state, event), expected: nextRevision };
 }

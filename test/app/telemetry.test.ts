@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
-import { countedLog, stateLook } from '#src/app/telemetry.ts';
+import { countedLog, stateReader } from '#src/app/telemetry.ts';
 import { EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
 import { appendUntilKnown } from '#src/usecases/event-streams.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
@@ -67,7 +67,7 @@ test('counted: what was not stored counts for nothing', async () => {
 test('looked at: parts that are away, that throw and that hang are down, and the scrape goes on', async () => {
   const clock = manualClock();
   const look = (eventLog: () => Promise<{ ok: boolean }>, readModels = eventLog) =>
-    letPass(clock, stateLook({ clock, eventLog, readModels, rest })());
+    letPass(clock, stateReader({ clock, eventLog, readModels, rest })());
   const up = async () => ({ ok: true });
   const shown = ({ eventLogUp, readModelsUp }: Awaited<ReturnType<typeof look>>) => [
     eventLogUp,
@@ -87,7 +87,7 @@ test('looked at: once for all who ask at the same time', async () => {
     looks += 1;
     return answered.promise;
   };
-  const look = stateLook({ clock: systemClock(), eventLog: part, readModels: part, rest });
+  const look = stateReader({ clock: systemClock(), eventLog: part, readModels: part, rest });
   const asked = Array.from({ length: 50 }, look);
   answered.resolve({ ok: true });
   assert.equal((await Promise.all(asked)).filter(({ eventLogUp }) => eventLogUp).length, 50);

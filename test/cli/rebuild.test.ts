@@ -39,21 +39,9 @@ async function dataWith(name: string, jobs: number) {
   return { DATA_DIR, events };
 }
 
-test('a model that there is not: exit 2, and the names of those there are', async () => {
-  const { code, stdout, stderr } = await runCli(['rebuild', 'job', 'jobs']);
-  assert.deepEqual(
-    [code, stdout, stderr],
-    [
-      2,
-      '',
-      'relay: there is no read model jobs; there are job, receipt, proof, monitoring, trust, transparency, decision\n',
-    ],
-  );
-});
-
 test('without a log it cannot run, and makes nothing', async () => {
   const DATA_DIR = join(folder, 'nowhere');
-  for (const args of [[], ['--check'], ['job', '--json']]) {
+  for (const args of [[], ['--check'], ['--prune', '--json']]) {
     const { code, stdout, stderr } = await runCli(['rebuild', ...args], { env: { DATA_DIR } });
     assert.deepEqual([code, stdout], [2, '']);
     assert.match(stderr, /^relay: there is no event log at [^\n]+\n$/);
@@ -75,11 +63,11 @@ test('embedded: rebuilt and compared while no service has them; held by one, exi
   const env = { DATA_DIR };
   const unready = await runCli(['rebuild', '--check'], { env });
   assert.deepEqual([unready.code, unready.stdout], [2, '']);
-  assert.match(unready.stderr, /^relay: the live rows are not told [^\n]+\n$/);
+  assert.match(unready.stderr, /^relay: this release has no read models [^\n]+\n$/);
   const rebuilt = await runCli(['rebuild'], { env });
   assert.deepEqual(
     [rebuilt.code, rebuilt.stdout, rebuilt.stderr],
-    [0, `✓ Rebuilt: 23 rows of 14 tables, told by ${events} events.\n`, ''],
+    [0, `✓ Rebuilt: 23 rows in 14 tables from ${events} events.\n`, ''],
   );
   const equal = await runCli(['rebuild', '--check', '--json'], { env });
   const { outcome, rows } = JSON.parse(equal.stdout);
@@ -130,14 +118,22 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     await server.remove();
   });
 
-  test('rows edited by hand: --check exits 1 with keys and columns, no values; a rebuild mends them', async () => {
+  /** Of the current generation. */
+  const connected = async (url: string) => {
+    const shared = postgres(url, { max: 1, onnotice: () => undefined });
+    const [row] = await shared`select schema from read_model_generations where state = 'current'`;
+    await shared.end({ timeout: 5 });
+    return postgres(url, { max: 2, onnotice: () => undefined, connection: { search_path: row?.schema } });
+  };
+
+  test('rows edited by hand: --check exits 1 with keys and columns, no values; a rebuild corrects them', async () => {
     const { DATA_DIR, events } = await dataWith('edited', 4);
     const env = { DATA_DIR, DATABASE_URL: await server.newDatabase() };
-    const unmigrated = await runCli(['rebuild', '--check'], { env });
-    assert.deepEqual([unmigrated.code, unmigrated.stdout], [2, '']);
-    assert.match(unmigrated.stderr, /not at the schema of this version/);
+    const unbuilt = await runCli(['rebuild', '--check'], { env });
+    assert.deepEqual([unbuilt.code, unbuilt.stdout], [2, '']);
+    assert.match(unbuilt.stderr, /this release has no read models of this event log yet/);
     assert.equal((await runCli(['rebuild'], { env })).code, 0);
-    const client = postgres(env.DATABASE_URL, { max: 1, onnotice: () => undefined });
+    const client = await connected(env.DATABASE_URL);
     await client`update jobs set payment = '{"payer": "0xsomebody"}', attempts = 5 where id = ${jobIdOf(1)}`;
     await client`delete from proofs`;
     await client.end({ timeout: 5 });
@@ -146,130 +142,71 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     assert.doesNotMatch(checked.stdout, /0x/);
     const lines = checked.stdout.split('\n');
     assert.deepEqual(lines.slice(0, 3), [
-      '✗ jobs: 1 row differs from what the log tells',
+      '✗ jobs: 1 row differs from the event log',
       `  ${jobIdOf(1)}: differs in attempts, payment`,
-      '✗ proofs: 4 rows differ from what the log tells',
+      '✗ proofs: 4 rows differ from the event log',
     ]);
     assert.equal(lines[3]?.endsWith(': is missing'), true);
-    const some = await runCli(['rebuild', 'job', '--json'], { env });
-    assert.deepEqual([some.code, some.stderr], [0, '']);
-    assert.deepEqual(JSON.parse(some.stdout), {
-      outcome: 'swapped',
-      events,
-      eventsHere: events,
-      position: String(events).padStart(20, '0'),
-      rows: { jobs: 4 },
-      different: [],
-      behindHorizon: null,
-    });
-    const still = await runCli(['rebuild', '--check', '--json'], { env });
-    const { different } = JSON.parse(still.stdout);
-    assert.deepEqual([still.code, different.length, different[0].table], [1, 1, 'proofs']);
-    assert.equal((await runCli(['rebuild'], { env })).code, 0);
+    const again = await runCli(['rebuild', '--json'], { env });
+    assert.deepEqual([again.code, again.stderr], [0, '']);
+    const { outcome, events: handled, rows, different } = JSON.parse(again.stdout);
+    assert.deepEqual([outcome, handled, rows.jobs, different], ['built', events, 4, []]);
     assert.equal((await runCli(['rebuild', '--check'], { env })).code, 0);
+    const pruned = await runCli(['rebuild', '--prune'], { env });
+    assert.deepEqual([pruned.code, pruned.stdout], [0, '✓ Dropped: nothing.\n'], 'it was used a moment ago');
   });
 
-  test('with the rows of another log it cannot run, and names what to check; --other-log replaces them', async () => {
+  test('logs that share a database have read models of their own', async () => {
     const cluster = await dataWith('cluster', 3);
     const { DATA_DIR, events } = await dataWith('left-here', 1);
     const DATABASE_URL = await server.newDatabase();
     assert.equal((await runCli(['rebuild'], { env: { DATA_DIR: cluster.DATA_DIR, DATABASE_URL } })).code, 0);
-    const env = { DATA_DIR, DATABASE_URL };
-    for (const args of [[], ['--check'], ['job']]) {
-      const { code, stdout, stderr } = await runCli(['rebuild', ...args], { env });
-      assert.deepEqual([code, stdout], [2, '']);
+    const other = await runCli(['rebuild', '--json'], { env: { DATA_DIR, DATABASE_URL } });
+    assert.deepEqual([other.code, JSON.parse(other.stdout).events], [0, events]);
+    for (const folder of [cluster.DATA_DIR, DATA_DIR])
       assert.equal(
-        stderr,
-        'relay: the live rows are of another event log: check EVENTSTORE_URL, DATA_DIR and DATABASE_URL, or say --other-log\n',
+        (await runCli(['rebuild', '--check'], { env: { DATA_DIR: folder, DATABASE_URL } })).code,
+        0,
       );
-    }
-    const meant = await runCli(['rebuild', '--other-log', '--json'], { env });
-    assert.deepEqual([meant.code, JSON.parse(meant.stdout).events], [0, events]);
   });
 
-  test('--check says how many rows are behind the horizon of the purge', async () => {
-    const { DATA_DIR, events } = await dataWith('late', 2);
-    const env = { DATA_DIR, DATABASE_URL: await server.newDatabase() };
-    assert.equal((await runCli(['rebuild'], { env })).code, 0);
-    const client = postgres(env.DATABASE_URL, { max: 1, onnotice: () => undefined });
-    await client`insert into retention values ('live', '2099-01-01T00:00:00.000Z', null, 0, 0)`;
-    await client.end({ timeout: 5 });
-    const { code, stdout, stderr } = await runCli(['rebuild', '--check'], { env });
-    assert.deepEqual([code, stderr], [0, '']);
-    const [equal, late] = stdout.split('\n');
-    // Without two jobs and their proofs.
-    assert.match(equal ?? '', new RegExp(`^✓ Equal: \\d+ rows of 14 tables, told by ${events} events\\.$`));
-    assert.equal(
-      late,
-      '4 live rows are behind the horizon of the purge (jobs before 2099-01-01T00:00:00.000Z): the next purge or rebuild takes them away.',
-    );
-    const json = await runCli(['rebuild', '--check', '--json'], { env });
-    const { behindHorizon } = JSON.parse(json.stdout);
-    assert.deepEqual(behindHorizon, {
-      jobsBefore: '2099-01-01T00:00:00.000Z',
-      receiptsBefore: null,
-      rows: 4,
-    });
-  });
-
-  test('what may not be done here is one line, and exit 2', async () => {
+  test('a user who may not create a schema: exit 2 and one line', async () => {
     const { DATA_DIR } = await dataWith('refused', 1);
     const url = new URL(await server.newDatabase());
-    const env = { DATA_DIR, DATABASE_URL: url.href };
-    assert.equal((await runCli(['rebuild'], { env })).code, 0);
     const client = postgres(url.href, { max: 1, onnotice: () => undefined });
     const user = `relay_cli_${Date.now()}`;
-    await client.unsafe(`create role ${user} login password 'known'; update model_versions set version = 99`);
+    await client.unsafe(`create role ${user} login password 'known'`);
     await client.end({ timeout: 5 });
-    const refused = async (DATABASE_URL: string, args: readonly string[]) => {
-      const { code, stdout, stderr } = await runCli(['rebuild', ...args], {
-        env: { DATA_DIR, DATABASE_URL },
-      });
-      assert.deepEqual([code, stdout], [2, '']);
-      assert.match(stderr, /^relay: [^\n]+\n$/);
-      return stderr;
-    };
-    for (const args of [[], ['--check'], ['proof']])
-      assert.match(await refused(url.href, args), /a newer version of relay has told the rows \(/);
+    assert.equal((await runCli(['migrate'], { env: { DATA_DIR, DATABASE_URL: url.href } })).code, 0);
     url.username = user;
     url.password = 'known';
-    assert.match(await refused(url.href, []), new RegExp(`the user ${user} may not make a schema in the`));
+    const { code, stdout, stderr } = await runCli(['rebuild'], { env: { DATA_DIR, DATABASE_URL: url.href } });
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /^relay: [^\n]*permission denied[^\n]*\n$/);
   });
 
-  test('killed with -9 in the middle it goes on there, handles no event twice, and ends equal', async () => {
-    const { DATA_DIR, events } = await dataWith('killed', 3000);
+  test('killed with -9 in the middle it can be run again, and ends equal', async () => {
+    const { DATA_DIR } = await dataWith('killed', 3000);
     const env = { DATA_DIR, DATABASE_URL: await server.newDatabase() };
     assert.equal((await runCli(['migrate'], { env })).code, 0);
     const client = postgres(env.DATABASE_URL, { max: 2, onnotice: () => undefined });
     const killed = startCli(['rebuild'], { env });
-    const handled = await client.begin(async (tx) => {
-      // While the projector's lock is held here, it cannot come to its end.
-      await tx`select pg_advisory_xact_lock(125779768603953)`;
-      const state = async () => {
-        const there = await client`select to_regclass('public_rebuild.rebuild_state') is not null as there`;
-        if (there[0]?.there !== true) return 0;
-        const [row] =
-          await client`select (counts ->> 'handled')::int as handled from public_rebuild.rebuild_state`;
-        return Number(row?.handled ?? 0);
-      };
-      await waitFor('some events are handled', async () => (await state()) > 0);
-      killed.signal('SIGKILL');
-      await killed.ended;
-      return await state();
+    const building = async () =>
+      (await client`select schema from read_model_generations where state = 'building'`)[0]?.schema;
+    await waitFor('some events are handled', async () => {
+      const schema = await building();
+      if (schema === undefined) return false;
+      const [row] = await client`select position from ${client(schema)}.projection`;
+      return row?.position !== null;
     });
-    assert.ok(handled > 0, 'some are');
-    const jobs = await client`select count(*)::int as n from jobs`;
-    assert.equal(jobs[0]?.n, 0, 'the live tables are as they were');
+    killed.signal('SIGKILL');
+    await killed.ended;
     const again = await runCli(['rebuild', '--json'], { env });
-    assert.equal(again.stderr.split('\n')[0], `rebuilding: going on after ${handled} events`);
     const result = JSON.parse(again.stdout);
-    assert.deepEqual(
-      [again.code, result.outcome, result.events, result.eventsHere, result.rows.jobs],
-      [0, 'swapped', events, events - handled, 3000],
-    );
+    assert.deepEqual([again.code, result.outcome, result.rows.jobs], [0, 'built', 3000]);
     const equal = await runCli(['rebuild', '--check', '--json'], { env });
     assert.deepEqual([equal.code, JSON.parse(equal.stdout).outcome], [0, 'equal']);
-    assert.deepEqual([...(await client`select nspname from pg_namespace where nspname like '%rebuild'`)], []);
+    assert.equal(await building(), undefined);
     await client.end({ timeout: 5 });
   });
 });

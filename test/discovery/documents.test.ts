@@ -10,7 +10,7 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { guidanceText } from '#src/discovery/guidance.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
-import '#src/http/request/schema-check.ts';
+import '#src/http/request/validation.ts';
 
 for (const [route, facts] of Object.entries(PAID_ROUTES)) {
   test(`paid routes: ${route}: the example fits the schema that the route enforces`, () => {

@@ -24,6 +24,7 @@ async function commitsOf(request: Partial<WebhookRequest>): Promise<{ commits: n
       notApproved: null,
       presented: null,
       payer: 'demo',
+      client: '198.51.100.1',
       via: null,
     });
     assert.ok(!isRefused(execution));

@@ -172,6 +172,8 @@ describe('two processes', () => {
       assert.equal(world.target.requests.filter(({ path }) => path === '/outage').length, 6);
       const [some] = meanwhile;
       assert.ok(some);
+      // Answers to public lists may be cached for 500 ms.
+      await new Promise((resolve) => setTimeout(resolve, 600));
       for (const service of [left, right]) {
         const { job, receipt, verifyJob, verifyReceipt, proof }: Executed['links'] = some.links;
         const reads: string[] = [job, receipt, verifyJob, verifyReceipt].map((link) => at(service, link));
@@ -222,31 +224,38 @@ describe('two processes', () => {
   });
 
   test(
-    'rows of a log that was put back answer no more, also once it has grown past them: executions go on',
+    'a log was restored from a backup: jobs of the lost history are gone at once, and new ones are shown',
     needs,
     async () => {
       const all = await recordedIn(world.dataDir);
+      const kept = all.slice(0, all.length - 9);
+      const ids = (events: typeof all) =>
+        new Set(events.flatMap(({ type, data }) => (type === 'JobStarted' ? [String(data.jobId)] : [])));
+      const lost = [...ids(all)].filter((id) => !ids(kept).has(id));
       for (const tail of ['', '-wal', '-shm'])
         rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
       const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
-      for (const { stream, id, type, data, metadata } of all.slice(0, all.length - 9))
+      for (const { stream, id, type, data, metadata } of kept)
         await log.append(stream, 'any', [{ id, type, data, metadata }]);
       await log.close();
       left = await world.start({ DATABASE_URL });
-      const stands = () => logLines(left.stdout()).filter(({ msg }) => msg === 'the read models stand still');
-      const projections = async () => (await get<Health>(`${left.url}/health`)).body.checks.projections;
-      await waitFor('the refusal', () => stands().length > 0);
-      assert.deepEqual(await projections(), { ok: false });
-      const calls = Array.from({ length: 6 }, () => execute(left, { url: world.target.url('/anew') }));
-      assert.ok((await Promise.all(calls)).every(({ status }) => status === 200));
-      // Begun after the last event: nothing of before the refusal is left in it.
+      assert.ok(lost.length > 0);
+      const statusOf = async (id: string) => (await get(`${left.url}/api/jobs/${id}`)).status;
+      await waitFor('the rows are built', async () => {
+        const found = await Promise.all(lost.map(statusOf));
+        assert.ok(
+          found.every((status) => status === 404 || status === 503),
+          `${found}`,
+        );
+        return found.every((status) => status === 404);
+      });
+      const { body } = await execute(left, { url: world.target.url('/anew') });
       right = await world.start({ DATABASE_URL });
-      await waitFor('its refusal', () => right.stdout().includes('does not have: rebuild them'));
       for (const service of [left, right]) {
-        assert.deepEqual((await get<Health>(`${service.url}/health`)).body.checks.projections, { ok: false });
+        const path = new URL(body.links.job ?? '').pathname;
+        assert.equal((await get(`${service.url}${path}`)).status, 200);
         assert.equal((await service.stop()).code, 0);
       }
-      assert.ok((await recordedIn(world.dataDir)).length > all.length);
     },
   );
 

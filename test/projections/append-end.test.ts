@@ -24,20 +24,24 @@ async function halfClosed(db: Db): Promise<readonly string[]> {
     .map(({ jobId }) => jobId);
 }
 
-/** Looks at the rows after every transaction. */
+/** Looks at the rows after every statement. */
 async function watched() {
   const store = await harness.fresh();
-  const real = await store.open();
   const seen: (readonly string[])[] = [];
-  const transaction: Db['transaction'] = async (...given) => {
-    const result = await real.transaction(...given);
-    seen.push(await halfClosed(real));
-    return result;
+  const open = async (schema: string) => {
+    const real = await store.open(schema);
+    const execute: Db['execute'] = (...given) => {
+      const result = real.execute(...given);
+      void result.then(async () => seen.push(await halfClosed(real)));
+      return result;
+    };
+    handle ??= new Proxy(real, {
+      get: (target, name) => (name === 'execute' ? execute : Reflect.get(target, name, target)),
+    });
+    return handle;
   };
-  const db = new Proxy(real, {
-    get: (target, name) => (name === 'transaction' ? transaction : Reflect.get(target, name, target)),
-  });
-  return { seen, db, store: { disposable: true, open: async () => db } };
+  let handle: Db | null = null;
+  return { seen, store: { ...store, open } };
 }
 
 /** Events of one append come as messages of their own, one by one, some time apart: as from EventStoreDB. */
@@ -82,10 +86,10 @@ test(
   'append: a completion whose receipt never comes is projected all the same, last in the log or not',
   slow,
   async () => {
-    const { store, db } = await watched();
+    const { store } = await watched();
     const log = memoryLog();
     const runner = runnerOver(log, store);
-    const models = readModels(store, systemClock(), runner.ready);
+    const models = readModels(runner, systemClock(), runner.ready);
     for (const seed of [1, 2]) {
       const appends = jobAppends({ ...PLAN, seed });
       const cut = appends.map(({ stream, events }) => ({
@@ -98,7 +102,7 @@ test(
     }
     await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
     await waitFor('the last event', async () => runner.position() === (await log.head()));
-    assert.deepEqual((await halfClosed(db)).length, 2);
+    assert.deepEqual((await halfClosed(await runner.open())).length, 2);
     await runner.stop();
   },
 );

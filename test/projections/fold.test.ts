@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { judgeEvents } from '#projections/batch.ts';
 import { planChanges, type Rows } from '#projections/fold.ts';
+import { judgeEvents } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { appendAll, histories, judgeBySignature, recorded } from '#test/support/job-histories.ts';

@@ -2,24 +2,20 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import type { Projector } from '#projections/batch.ts';
-import { modelSet } from '#projections/checkpoint.ts';
 import { KEEP_ALL, makePurge, purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
-import { READ_MODELS } from '#projections/registry.ts';
-import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
+import { type Db, rowsOf } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { wireReads } from '#src/app/reads.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { collectingLogger, manualClock } from '#test/support/fakes.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
-import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
+import { appendAll, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives } from '#test/support/primitives.ts';
-import { projectWith } from '#test/support/read-model-versions.contract.ts';
-import { pgliteHarness, runnerOver } from '#test/support/read-store.ts';
+import { pgliteHarness, project, rowsFor, runnerOver } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const DAY_MS = 86_400_000;
@@ -28,16 +24,14 @@ const slow = { timeout: 120_000 };
 const harness = pgliteHarness();
 after(() => harness.end());
 
-const projectorOver = (db: Db): Projector => ({
-  db,
-  models: READ_MODELS,
-  set: modelSet(READ_MODELS),
-  shapes: tableShapes(READ_MODELS),
-});
+async function freshRows(): Promise<Db> {
+  const log = memoryLog();
+  await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
+  return rowsFor(log, await harness.fresh());
+}
 
 async function brokenStore() {
-  const store = await harness.fresh();
-  const real = await store.open();
+  const real = await freshRows();
   const state = { broken: true, transactions: 0 };
   const transaction: Db['transaction'] = async (...given) => {
     state.transactions++;
@@ -47,7 +41,7 @@ async function brokenStore() {
   const db = new Proxy(real, {
     get: (target, name) => (name === 'transaction' ? transaction : Reflect.get(target, name, target)),
   });
-  return { state, projector: projectorOver(db) };
+  return { state, db };
 }
 
 test('purge: what is kept for ever is never looked at', () => {
@@ -62,13 +56,13 @@ test('purge: what is kept for ever is never looked at', () => {
 });
 
 test('purge: once a minute for who projects, ten times as rare for who follows', slow, async () => {
-  const { state, projector } = await brokenStore();
+  const { state, db } = await brokenStore();
   state.broken = false;
   const clock = manualClock();
   const logger = collectingLogger();
   const purge = makePurge({ clock, logger, store: { disposable: true } }, { jobs: DAY_MS, receipts: DAY_MS });
   assert.deepEqual([purge.dueInMs(true), purge.dueInMs(false)], [0, 0]);
-  await purge.step(projector);
+  await purge.step(db);
   assert.deepEqual([purge.dueInMs(true), purge.dueInMs(false)], [MINUTE_MS, 10 * MINUTE_MS]);
   clock.advance(MINUTE_MS);
   assert.deepEqual([purge.dueInMs(true), purge.dueInMs(false)], [0, 9 * MINUTE_MS]);
@@ -76,19 +70,19 @@ test('purge: once a minute for who projects, ten times as rare for who follows',
 });
 
 test('purge: one that fails is told once, tried again after a minute, and stops nothing', slow, async () => {
-  const { state, projector } = await brokenStore();
+  const { state, db } = await brokenStore();
   const clock = manualClock();
   const logger = collectingLogger();
   const purge = makePurge({ clock, logger, store: { disposable: true } }, { jobs: DAY_MS, receipts: null });
   for (let n = 0; n < 3; n++) {
-    await purge.step(projector);
+    await purge.step(db);
     assert.equal(purge.dueInMs(true), MINUTE_MS);
     clock.advance(MINUTE_MS);
   }
   state.broken = false;
-  await purge.step(projector);
+  await purge.step(db);
   state.broken = true;
-  await purge.step(projector);
+  await purge.step(db);
   assert.equal(state.transactions, 5);
   const line = 'old rows could not be purged';
   assert.deepEqual(
@@ -99,24 +93,23 @@ test('purge: one that fails is told once, tried again after a minute, and stops 
 
 test('purge: in an embedded store the space of what is gone is used again', slow, async () => {
   const store = await harness.fresh();
-  const db = await store.open();
   const log = memoryLog();
   const now = PLAN.startedAtMs + 100 * DAY_MS;
   const clock = { ...systemClock(), now: () => now };
   const fill = async (from: number, to: number) => {
     for (let seed = from; seed < to; seed++)
       await appendAll(log, jobAppends({ ...PLAN, seed, startedAtMs: PLAN.startedAtMs + seed }));
-    await projectWith(READ_MODELS, log, store);
+    return project(log, store);
   };
+  const db = await fill(0, 400);
   const pages = async () => {
     const [row] = await rowsOf<{ bytes: number }>(db, sql`select pg_relation_size('receipts') as bytes`);
     return Number(row?.bytes);
   };
-  await fill(0, 400);
   const full = await pages();
   const purge = makePurge({ clock, logger: collectingLogger(), store }, { jobs: DAY_MS, receipts: DAY_MS });
   let steps = 0;
-  for (; steps === 0 || purge.dueInMs(true) < MINUTE_MS / 2; steps++) await purge.step(projectorOver(db));
+  for (; steps === 0 || purge.dueInMs(true) < MINUTE_MS / 2; steps++) await purge.step(db);
   // Each deletes 125 jobs and their receipts; then a table each is vacuumed.
   assert.equal(steps, 4 + 4);
   assert.equal((await rowsOf(db, sql`select from receipts`)).length, 0);
@@ -138,7 +131,7 @@ test(
       now: () => now,
       retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
     });
-    const models = readModels(store, systemClock(), runner.ready);
+    const models = readModels(runner, systemClock(), runner.ready);
     const list = async () => [it.key.record];
     const { verifyJob, verifyReceipt } = wireReads({
       log: it.log,
@@ -151,7 +144,6 @@ test(
       now: models,
     });
     await waitFor('the purge', async () => (await models.store.retention()).jobsPurged === 1);
-    await runner.stop();
 
     assert.equal(await models.job.find(job.id), null);
     const refusal = await verifyJob(job.id);
@@ -174,6 +166,7 @@ test(
     const { stats } = await models.monitoring.summary(now, DAY_MS);
     assert.deepEqual([stats.total, stats.succeeded, stats.recentTotal], [1, 1, 0]);
     assert.deepEqual(await models.store.counts(), { jobs: 0, receipts: 1 });
+    await runner.stop();
 
     it.clock.advance(2 * DAY_MS);
     const again = await execute(it, DEMO);
@@ -184,9 +177,8 @@ test(
 );
 
 test('purge: nothing to delete moves no horizon', slow, async () => {
-  const store = await harness.fresh();
-  const db = await store.open();
+  const db = await freshRows();
   const before = { jobs: '2027', receipts: '2027' };
-  assert.deepEqual(await purgeOnce({ db, models: READ_MODELS }, before), { gone: 0, more: false });
+  assert.deepEqual(await purgeOnce(db, before), { gone: 0, more: false });
   assert.equal((await rowsOf(db, sql`select from retention`)).length, 0);
 });

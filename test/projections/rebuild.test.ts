@@ -1,5 +1,332 @@
+// `relay rebuild` over every read store: a generation built beside the current one, compared or flipped to.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { purgeOnce } from '#projections/purge.ts';
+import { CannotRebuild, prune, type RebuildOptions, rebuild } from '#projections/rebuild.ts';
+import { READ_MODELS } from '#projections/registry.ts';
+import { type Db, rowsOf } from '#projections/rows.ts';
+import { storeQueries } from '#projections/store-query.ts';
+import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { ReadStore } from '#src/ports/read-store.ts';
+import type { RebuildStore } from '#src/ports/rebuild-store.ts';
+import {
+  appendAll,
+  decisionAppend,
+  jobAppends,
+  jobIdOf,
+  judgeBySignature,
+  PLAN,
+} from '#test/support/job-histories.ts';
+import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
-import { rebuildContract } from '#test/support/rebuild.contract.ts';
-import { postgresRebuilds } from '#test/support/rebuild-world.ts';
+import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
+import {
+  allRows,
+  pgliteHarness,
+  postgresHarness,
+  project,
+  type ReadStoreHarness,
+  rowsFor,
+  runnerOver,
+  schemaOf,
+} from '#test/support/read-store.ts';
 
-rebuildContract(postgresRebuilds(needsPostgres()));
+const PATIENCE_MS = 20_000;
+
+/** The rebuild's own handle on a store; an embedded one has no second. */
+async function rebuildStoreOf(store: ReadStore<Db>): Promise<RebuildStore<Db>> {
+  if (store.driver === 'postgres') {
+    const [row] = await rowsOf<{ name: string; port: string; user: string }>(
+      await store.shared(),
+      sql`select current_database() as name, current_setting('port') as port, current_user as "user"`,
+    );
+    return postgresRebuildStore({ url: `postgres://${row?.user}@127.0.0.1:${row?.port}/${row?.name}` });
+  }
+  return {
+    disposable: true,
+    layout: store.layout,
+    migrate: async () => undefined,
+    transaction: async (work, isolation) => {
+      const given = isolation === undefined ? undefined : { isolationLevel: isolation };
+      return (await store.shared()).transaction((tx) => work({ db: tx, copy: null }), given);
+    },
+    close: async () => undefined,
+  };
+}
+
+async function rebuilt(log: EventLog, store: ReadStore<Db>, options: RebuildOptions = {}) {
+  const beside = await rebuildStoreOf(store);
+  try {
+    const deps = { log, store: beside, judgeReceipt: judgeBySignature, clock: systemClock() };
+    return await rebuild(deps, options);
+  } finally {
+    await beside.close();
+  }
+}
+
+async function logOf(jobs: number) {
+  const log = memoryLog();
+  for (let seed = 0; seed < jobs; seed++)
+    await appendAll(log, [
+      decisionAppend(seed),
+      ...jobAppends({
+        ...PLAN,
+        seed,
+        decision: seed,
+        paid: seed % 2 === 0,
+        answers: [500, seed % 3 ? 200 : 404],
+      }),
+    ]);
+  return log;
+}
+
+const expected = async (log: ReturnType<typeof memoryLog>) => asStored(await rowsAfter(log.events));
+
+const schemas = async (store: ReadStore<Db>) =>
+  rowsOf<{ schema: string; state: string }>(
+    await store.shared(),
+    sql`select "schema", "state" from read_model_generations order by 1`,
+  );
+
+for (const harness of [pgliteHarness(), postgresHarness({ ...needsPostgres() })]) suite(harness);
+
+function suite(harness: ReadStoreHarness): void {
+  const { name } = harness;
+  const options = { ...harness.needs, timeout: 120_000 };
+  after(() => harness.end());
+
+  test(
+    `${name}: built before any service runs, its rows are those of the log, in any batches`,
+    options,
+    async () => {
+      for (const batchSize of [7, 8192]) {
+        const store = await harness.fresh();
+        const log = await logOf(30);
+        const result = await rebuilt(log, store, { batchSize });
+        assert.deepEqual(
+          [result.outcome, result.events, result.rows.jobs, result.rows.decisions],
+          ['built', log.events.length, 30, 30],
+        );
+        assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+        const runner = runnerOver(log, store);
+        assert.ok(
+          await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS),
+          'there is nothing left to do',
+        );
+        await runner.stop();
+      }
+    },
+  );
+
+  test(
+    `${name}: beside current rows it is built, then the pointer flips; --check finds them equal`,
+    options,
+    async () => {
+      const store = await harness.fresh();
+      const log = await logOf(12);
+      await project(log, store);
+      const before = await schemaOf(log, store);
+      assert.equal((await rebuilt(log, store, { check: true, batchSize: 10 })).outcome, 'equal');
+      assert.equal(await schemaOf(log, store), before);
+      await rebuilt(log, store);
+      assert.notEqual(await schemaOf(log, store), before);
+      const states = (await schemas(store)).map(({ state }) => state).sort();
+      assert.deepEqual(states, ['current', 'replaced']);
+      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
+    },
+  );
+
+  test(
+    `${name}: --check names table, key and column of each row that differs, and changes nothing`,
+    options,
+    async () => {
+      const store = await harness.fresh();
+      const log = await logOf(4);
+      const db = await project(log, store);
+      await db.execute(
+        sql`update jobs set payment = '{"payer": "0xsomebody"}', attempts = 5 where id = ${jobIdOf(1)}`,
+      );
+      await db.execute(sql`delete from proofs where job_id = ${jobIdOf(2)}`);
+      await db.execute(sql`insert into receipts select 'rcpt_odd', job_id, decision_id, key_id, jws, verified, issued_at,
+      signed_at, position from receipts limit 1`);
+      const before = await allRows(db);
+      const found = await rebuilt(log, store, { check: true });
+      assert.equal(found.outcome, 'different');
+      assert.deepEqual(
+        found.different.map(({ table, differing, first }) => [table, differing, first]),
+        [
+          ['jobs', 1, [{ key: jobIdOf(1), kind: 'differs', columns: ['attempts', 'payment'] }]],
+          ['receipts', 1, [{ key: 'rcpt_odd', kind: 'surplus', columns: [] }]],
+          ['proofs', 1, [{ key: jobIdOf(2), kind: 'missing', columns: [] }]],
+        ],
+      );
+      assert.deepEqual(await allRows(db), before);
+      await rebuilt(log, store);
+      assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
+    },
+  );
+
+  test(`${name}: what the purge took away does not come back, and is counted`, options, async () => {
+    const store = await harness.fresh();
+    const log = await logOf(6);
+    const db = await project(log, store);
+    const before = new Date(PLAN.startedAtMs + 60_000).toISOString();
+    await purgeOnce(db, { jobs: before, receipts: null });
+    await appendAll(log, jobAppends({ ...PLAN, seed: 50, startedAtMs: PLAN.startedAtMs + 3_600_000 }));
+    const rows = await allRows(await project(log, store));
+    assert.equal(rows.jobs?.length, 1);
+    assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
+    await rebuilt(log, store);
+    const now = await rowsFor(log, store);
+    assert.deepEqual(await allRows(now), rows);
+    assert.deepEqual(await storeQueries(now).counts(), { jobs: 1, receipts: 7 });
+  });
+
+  test(
+    `${name}: ended in the middle, it leaves the current rows and continues the next time`,
+    options,
+    async () => {
+      const store = await harness.fresh();
+      const log = await logOf(20);
+      const db = await project(log, store);
+      const before = await allRows(db);
+      const stopping = {
+        batchSize: 10,
+        onProgress: ({ events }: { events: number }) => {
+          if (events >= 40) throw new Error('killed');
+        },
+      };
+      await assert.rejects(rebuilt(log, store, stopping), /killed/);
+      assert.deepEqual(await allRows(await rowsFor(log, store)), before);
+      const { events } = await rebuilt(log, store);
+      assert.equal(events, log.events.length - 40);
+      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+    },
+  );
+
+  test(
+    `${name}: of a log that was restored meanwhile nothing is continued, and no lost row stays current`,
+    options,
+    async () => {
+      const store = await harness.fresh();
+      const log = await logOf(5);
+      const backup = log.events.length;
+      for (const seed of [6, 7]) await appendAll(log, jobAppends({ ...PLAN, seed }));
+      await project(log, store);
+      const stopping = {
+        batchSize: 50,
+        onProgress: ({ events }: { events: number }) => assert.equal(events, 0),
+      };
+      await assert.rejects(rebuilt(log, store, stopping));
+      log.restore(backup);
+      await appendAll(log, jobAppends({ ...PLAN, seed: 8 }));
+      await assert.rejects(rebuilt(log, store, { check: true }), CannotRebuild);
+      assert.equal((await rebuilt(log, store)).outcome, 'built');
+      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+    },
+  );
+
+  test(`${name}: nothing to rebuild or to compare is said in a sentence`, options, async () => {
+    const store = await harness.fresh();
+    const empty = memoryLog();
+    await assert.rejects(
+      rebuilt(empty, store),
+      new CannotRebuild('the event log is empty: nothing to rebuild'),
+    );
+    await assert.rejects(rebuilt(await logOf(1), store, { check: true }), CannotRebuild);
+  });
+
+  if (name === 'pglite') return;
+
+  test(
+    `${name}: under a running service rows only grow, on every process, through every flip`,
+    options,
+    async () => {
+      const [store, other] = [await harness.fresh(), await harness.again()];
+      const log = await logOf(10);
+      const runners = [runnerOver(log, store), runnerOver(log, other)];
+      for (const runner of runners) assert.equal(await runner.reachedHead(), true);
+      const state = { over: false, least: 10, seed: 1000 };
+      const counts = async (runner: (typeof runners)[number]) =>
+        (await storeQueries(await runner.open()).counts()).jobs;
+      const reading = runners.map(async (runner) => {
+        while (!state.over) {
+          const { least } = state;
+          while (!(await runner.reachedHead())) assert.equal(state.over, false);
+          const found = await counts(runner);
+          assert.ok(found >= least, `${found} of ${least}`);
+        }
+      });
+      const writing = (async () => {
+        while (!state.over) {
+          await appendAll(log, jobAppends({ ...PLAN, seed: state.seed++ }));
+          state.least++;
+          await systemClock().sleep(5);
+        }
+      })();
+      for (let round = 0; round < 3; round++) {
+        assert.equal((await rebuilt(log, store)).outcome, 'built');
+        assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
+      }
+      state.over = true;
+      await Promise.all([...reading, writing]);
+      for (const runner of runners) await runner.stop();
+      assert.deepEqual(await allRows(await project(log, store)), await expected(log));
+    },
+  );
+
+  test(
+    `${name}: a release built before it is deployed starts complete, purged as the release before`,
+    options,
+    async () => {
+      const store = await harness.fresh();
+      const log = await logOf(6);
+      const old = await project(log, store);
+      await purgeOnce(old, { jobs: '2027', receipts: null });
+      const models = READ_MODELS.map((model) => ({ ...model, version: model.version + 1 }));
+      await rebuilt(log, store, { models });
+      const db = await rowsFor(log, store, models);
+      assert.equal((await allRows(db)).jobs?.length, 0);
+      assert.deepEqual(await storeQueries(db).counts(), { jobs: 0, receipts: 6 });
+      const runner = runnerOver(log, store, { models });
+      assert.equal(await runner.ready(), true);
+      assert.deepEqual(await storeQueries(await runner.open()).counts(), { jobs: 0, receipts: 6 });
+      await runner.stop();
+      // The release before still has its own.
+      assert.deepEqual(
+        (await schemas(store)).map(({ state }) => state),
+        ['current', 'current'],
+      );
+    },
+  );
+
+  test(`${name}: one rebuild of a generation at a time`, options, async () => {
+    const store = await harness.fresh();
+    const log = await logOf(3);
+    const held = Promise.withResolvers<void>();
+    const slow: EventLog = { ...log, head: () => held.promise.then(() => log.head()) };
+    const first = rebuilt(slow, store);
+    await systemClock().sleep(500);
+    await assert.rejects(rebuilt(log, store), /another rebuild or check is running/);
+    held.resolve();
+    assert.equal((await first).outcome, 'built');
+  });
+
+  test(`${name}: --prune drops what no process uses, and keeps this release's`, options, async () => {
+    const store = await harness.fresh();
+    const log = await logOf(2);
+    await project(log, store);
+    await rebuilt(log, store);
+    const shared = await store.shared();
+    await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
+    const beside = await rebuildStoreOf(store);
+    const [replaced] = (await schemas(store)).filter(({ state }) => state === 'replaced');
+    assert.deepEqual(await prune(beside, log), [replaced?.schema]);
+    await beside.close();
+    assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+  });
+}

@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import type { Db } from '#projections/rows.ts';
 import { startProjections } from '#projections/runner.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/job-histories.ts';
+import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { pgliteHarness } from '#test/support/read-store.ts';
 
@@ -16,7 +16,6 @@ after(() => harness.end());
 /** A store that is `away`, or opens and fails every batch while `broken`, and a clock that is hardly slept by but remembers the pauses. */
 async function given() {
   const store = await harness.fresh();
-  const real = await store.open();
   const state = {
     broken: false,
     away: false,
@@ -28,10 +27,14 @@ async function given() {
     state.failed = true;
     throw new Error('the store does not do');
   };
-  const db = new Proxy(real, {
-    get: (target, name) =>
-      name === 'transaction' && state.broken ? refuses : Reflect.get(target, name, target),
-  }) as Db;
+  let db: Db | null = null;
+  const handle = (real: Db): Db => {
+    db ??= new Proxy(real, {
+      get: (target, name) =>
+        name === 'execute' && state.broken ? refuses : Reflect.get(target, name, target),
+    });
+    return db;
+  };
   const system = systemClock();
   const clock: typeof system = {
     ...system,
@@ -44,9 +47,10 @@ async function given() {
   };
   const note = (message: string) => void state.lines.push(message);
   const logger = { info: note, warn: note, error: note };
-  const open = async () => (state.away ? refuses() : db);
+  const open = async (schema: string) => (state.away ? refuses() : handle(await store.open(schema)));
   const log = memoryLog();
-  const deps = { log, store: { disposable: true, open }, clock, logger };
+  await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
+  const deps = { log, store: { ...store, open }, clock, logger };
   return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature }) };
 }
 
@@ -63,10 +67,13 @@ test('runner: batches that fail are tried again ever more slowly, and told once'
   await appendAll(log, jobAppends(PLAN));
   await until(() => state.pauses.length >= 7);
   assert.deepEqual(state.pauses.slice(0, 7), [100, 200, 400, 800, 1000, 1000, 1000]);
-  assert.deepEqual(state.lines, ['the read models stand still']);
+  assert.deepEqual(state.lines, ['the read models cannot be projected now']);
   state.broken = false;
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
-  assert.deepEqual(state.lines, ['the read models stand still', 'the read models are followed again']);
+  assert.deepEqual(state.lines, [
+    'the read models cannot be projected now',
+    'the read models are projected again',
+  ]);
   // What worked in between begins the pauses anew.
   state.pauses = [];
   state.broken = true;
@@ -85,6 +92,9 @@ test('runner: a store that goes and comes back without any event is told too', s
   assert.deepEqual(state.pauses.slice(0, 3), [100, 200, 400]);
   state.away = false;
   await until(() => state.lines.length >= 2);
-  assert.deepEqual(state.lines, ['the read models stand still', 'the read models are followed again']);
+  assert.deepEqual(state.lines, [
+    'the read models cannot be projected now',
+    'the read models are projected again',
+  ]);
   await runner.stop();
 });

@@ -2,9 +2,9 @@
 // with what was signed before.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { judgeEvents } from '#projections/batch.ts';
 import type { Rows } from '#projections/fold.ts';
 import { withLeaves } from '#projections/leaves.ts';
+import { judgeEvents } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import { projectTransparency } from '#projections/transparency/project.ts';

@@ -1,7 +1,7 @@
 // What stands between a call and its job, as a test drives it: DNS, quotas and slots that answer as told and say so.
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
-import { inFlightSlots, type Slots } from '#src/usecases/execution/slots.ts';
+import { inFlightSlots, type Slots } from '#src/usecases/execution/admission.ts';
 import type { Trace } from './fakes.ts';
 
 export type ScriptedResolver = Resolver & {

@@ -5,12 +5,13 @@ import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { OutboundRequest } from '#src/ports/outbound.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
+import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/admission.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
-import { mismatchGuard } from '#src/usecases/execution/guess-limit.ts';
-import { streamWatch } from '#src/usecases/execution/lease-observer.ts';
-import type { JobPlan } from '#src/usecases/execution/run-job.ts';
-import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
+import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
+import { announceJob, attempt, type Ran, type RunDeps } from '#src/usecases/execution/run-job.ts';
 import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
 import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
@@ -92,8 +93,9 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     owner,
     exclusive: false,
     watch: streamWatch(clock),
-    unknowns: openUnknowns(),
-    mismatches: mismatchGuard(clock),
+    unconfirmed: unconfirmedPayments(),
+    guesses: guessLimit(clock),
+    turns: claimTurns(clock),
     rules: targetRules,
     readers: { parse: parseUrl, describe: describeAddress },
     resolver,
@@ -104,8 +106,25 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     baseUrl: 'https://relay.example',
     ...changes,
   };
-  const { unknowns } = deps;
-  return { ...common, common, owner, clock, outbound, logger, resolver, quota, slots, unknowns, deps };
+  const { unconfirmed } = deps;
+  return { ...common, common, owner, clock, outbound, logger, resolver, quota, slots, unconfirmed, deps };
+}
+
+type JobPlan = {
+  readonly facts: Omit<StartFacts, 'startedAt'>;
+  readonly request: () => Promise<OutboundRequest>;
+};
+
+/** A job's steps in a row, as the paid execution takes them. null: another process started it. */
+export async function runJob(deps: RunDeps, { facts, request }: JobPlan): Promise<Ran | null> {
+  try {
+    let job = await announceJob(deps, facts);
+    while (job.kind === 'running') job = await attempt(deps, job, request);
+    return job;
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return null;
+    throw error;
+  }
 }
 
 export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {
@@ -116,7 +135,7 @@ export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {
     ...facts
   } = jobStarted({ owner: it.owner, attemptsAllowed: 1 }).data;
   const request = { target, method: 'POST', headers: [], body: null, timeoutMs: 12_000 };
-  return { facts: { ...facts, ...changes }, started: () => undefined, request: async () => request };
+  return { facts: { ...facts, ...changes }, request: async () => request };
 }
 
 /** The job's stream, verified as an auditor would. */

@@ -5,8 +5,11 @@ import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { readRequest } from '#src/usecases/decisions/judge-request.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
-import { type ExecuteInput, newCall } from '#src/usecases/execution/execution-call.ts';
+import {
+  type ExecuteInput,
+  type Execution,
+  lookupOf as lookupOfCall,
+} from '#src/usecases/execution/execution-call.ts';
 import type { Lookup } from '#src/usecases/execution/idempotency.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { keyedHash, type World } from './fakes-world.ts';
@@ -36,6 +39,7 @@ export function callInput({ request, key = 'k1', ...changes }: CallChanges = {})
     decisionHash: null,
     notApproved: null,
     payer: presented?.payer ?? 'demo',
+    client: '198.51.100.1',
     via: null,
     ...changes,
     presented,
@@ -63,7 +67,7 @@ export function lookupOf(changes: CallChanges = {}): Lookup {
   const input = callInput(changes);
   const read = readRequest({ readers: { parse: parseUrl, describe: describeAddress } }, input.request);
   if (isRefused(read)) throw new Error(read.message);
-  return newCall({ keyedHash }, input, read).lookup;
+  return lookupOfCall(keyedHash, input, read);
 }
 
 const sample = lookupOf();

@@ -4,9 +4,12 @@ import type { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import type { DecisionFacts } from '#src/domain/decision/recommend.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { type DecideDeps, decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
-import type { Decided, Guided, GuidedInput } from '#src/usecases/decisions/decided.ts';
-import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
+import { type DecideDeps, type Decided, decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
+import {
+  executeGuidedWebhook,
+  type Guided,
+  type GuidedInput,
+} from '#src/usecases/execution/execute-guided-webhook.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import type { World } from './fakes-world.ts';
 import { webhook } from './given-call.ts';
@@ -64,6 +67,7 @@ export function guidedInput(decisionId: string, changes: Partial<GuidedInput> = 
     decisionId,
     action: plainAction(),
     payer: presented?.payer ?? 'demo',
+    client: '198.51.100.1',
     via: null,
     ...changes,
     presented,

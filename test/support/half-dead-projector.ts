@@ -1,6 +1,6 @@
-// A process that projects a log's file into a Postgres and, in the middle of the batch that holds the event it is told
-// of, freezes: its transaction open, the projector's lock held. Woken, it goes on. Its rows bear a mark, so that whatever
-// it wrote is known. Prints `frozen` before, `awake` after, and `at POSITION`.
+// A process that projects a log's file into a Postgres and freezes in the middle of the batch that contains the event it is
+// given: its rows are loaded and not yet written. Woken, it continues. Its rows bear a mark, so that whatever it wrote is
+// known. Prints `frozen` before, `awake` after, and `at POSITION`.
 // Arguments: the log's file, the postgres:// URL, the id of the job.
 import { writeSync } from 'node:fs';
 import process from 'node:process';
@@ -19,7 +19,7 @@ const models: readonly ReadModel[] = READ_MODELS.map((model) => ({
     model.project(...given).map((change) => ({
       ...change,
       apply(row) {
-        // Rows are folded inside the transaction.
+        // Between the loading of rows and their writing.
         if (model.name === 'job' && change.key === jobId && !frozen) {
           frozen = true;
           say('frozen');

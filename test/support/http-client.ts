@@ -1,8 +1,8 @@
 // Calls the HTTP room in process, and holds every answer against the interface description that the room publishes.
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { AppDeps } from '#src/http/app.ts';
 import { createApp } from '#src/http/app.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 
 type Answered = {
   readonly description: string;
@@ -34,7 +34,7 @@ export type Client = {
   document(): Promise<OpenApi>;
 };
 
-export function clientOf(deps: HttpDeps): Client {
+export function clientOf(deps: AppDeps): Client {
   const app = createApp(deps);
   const raw = (path: string, init?: RequestInit, clientAddress = '198.51.100.7') =>
     app.fetch(new Request(`http://localhost${path}`, init), { clientAddress });

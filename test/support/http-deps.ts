@@ -6,12 +6,13 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import type { VerificationReport } from '#src/domain/receipt/verify.ts';
 import { refused } from '#src/domain/refusal.ts';
-import type { HttpDeps, HttpSettings, ReceiptFound } from '#src/http/deps.ts';
+import type { AppDeps } from '#src/http/app.ts';
+import type { HttpSettings, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import type { Decided, Guided, GuidedInput } from '#src/usecases/decisions/decided.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
-import type { ExecuteInput } from '#src/usecases/execution/execution-call.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
+import type { Decided } from '#src/usecases/decisions/decide-webhook.ts';
+import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided-webhook.ts';
+import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
@@ -233,7 +234,7 @@ export const stats = {
 };
 
 /** The finished jobs of `stats` in the last bucket, and no duration known. */
-export const noDurations: HttpDeps['reads']['monitoring']['series'] = async (_, starts) => ({
+export const noDurations: AppDeps['reads']['monitoring']['series'] = async (_, starts) => ({
   buckets: starts.map((start, at) => {
     const [succeeded, failed] =
       at === starts.length - 1 ? [stats.recentSucceeded, stats.recentFailed] : [0, 0];
@@ -279,24 +280,24 @@ const settings: HttpSettings = {
   metricsPublic: false,
 };
 
-export type FakeWorld = HttpDeps & {
+export type FakeWorld = AppDeps & {
   readonly executed: readonly ExecuteInput[];
   readonly executedGuided: readonly GuidedInput[];
   readonly log: CollectingLogger;
 };
 
 /** Nobody looks. */
-const unseen: HttpDeps['operators'] = {
+const unseen: AppDeps['operators'] = {
   figures: { requestBegun: () => () => undefined },
   tracer: null,
   detail: { debug: () => undefined },
   exposition: async () => ({ contentType: 'text/plain; version=0.0.4; charset=utf-8', text: 'up 1\n' }),
 };
 
-type Changes = Omit<Partial<HttpDeps>, 'settings' | 'reads' | 'progress'> & {
+type Changes = Omit<Partial<AppDeps>, 'settings' | 'reads' | 'progress'> & {
   readonly settings?: Partial<HttpSettings>;
-  readonly reads?: Partial<HttpDeps['reads']>;
-  readonly progress?: Partial<HttpDeps['progress']>;
+  readonly reads?: Partial<AppDeps['reads']>;
+  readonly progress?: Partial<AppDeps['progress']>;
 };
 
 /** One job with its receipt, one proof, and everything in order. */
@@ -353,7 +354,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
   };
 }
 
-const reads: HttpDeps['reads'] = {
+const reads: AppDeps['reads'] = {
   job: { find: async (id) => (id === JOB ? job() : null) },
   receipt: { find: async (id) => (id === RECEIPT ? await receipt() : null), countUnverified: async () => 0 },
   proof: { recent: async () => [proofRecord()], recentFailures: async () => [proofRecord()] },

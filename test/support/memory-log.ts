@@ -17,6 +17,8 @@ export type MemoryLog = EventLog & {
   readonly events: readonly RecordedEvent[];
   /** While away every call throws `EventLogUnavailable` and subscriptions stand still, as the port says. */
   setAway(away: boolean): void;
+  /** Replaces the events by the first `count` of them: a backup is restored. Ends with `setAway(false)`, as a restart does. */
+  restore(count: number): void;
   /** The next append is stored, but its answer is lost: the caller sees `EventLogUnavailable`. */
   loseNextAnswer(): void;
   /** Calls of `append` that reached the log. */
@@ -44,7 +46,7 @@ export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
 
 function openHandle(now: () => number, storage: Storage): MemoryLog {
   const { all, streams, wakers } = storage;
-  const state = { away: false, loseAnswer: false, closed: false, appends: 0 };
+  const state = { away: false, loseAnswer: false, closed: false, appends: 0, interruptions: 0 };
 
   const wake = () => {
     for (const resolve of wakers) resolve();
@@ -82,8 +84,17 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
       return state.appends;
     },
     setAway(away) {
+      if (away && !state.away) state.interruptions++;
       state.away = away;
       if (!away) wake();
+    },
+    restore(count) {
+      all.splice(count);
+      for (const [stream, past] of streams) {
+        const left = past.filter((event) => all.includes(event));
+        if (left.length === 0) streams.delete(stream);
+        else streams.set(stream, left);
+      }
     },
     loseNextAnswer() {
       state.loseAnswer = true;
@@ -120,11 +131,16 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     async *subscribeAll({ after, filter, signal }): AsyncGenerator<LiveMessage> {
       let last = after;
       let announced = false;
+      let { interruptions } = state;
       const onAbort = () => wake();
       signal.addEventListener('abort', onAbort, { once: true });
       try {
         while (!signal.aborted) {
           if (state.closed) throw new EventLogUnavailable();
+          if (!state.away && interruptions !== state.interruptions) {
+            interruptions = state.interruptions;
+            yield { kind: 'resumed' };
+          }
           const batch = state.away ? [] : readAfter(last, 512, filter);
           for (const event of batch) {
             if (signal.aborted) return;

@@ -4,16 +4,11 @@ import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { windowStart } from '#projections/monitoring/query.ts';
-import { monitoringHours } from '#projections/monitoring/table.ts';
-import { readModels } from '#projections/read-models.ts';
-import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
-import { writeModelVersions } from '#projections/versions.ts';
-import { systemClock } from '#src/adapters/runtime/clock.ts';
+import type { ReadModels } from '#projections/read-models.ts';
 import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
 import { appendAll, jobAppends, PLAN } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { projectWith } from './read-model-versions.contract.ts';
-import { emptyRows, type ReadStoreHarness } from './read-store.ts';
+import { commonLog, emptyRows, modelsOver, project, type ReadStoreHarness, rowsFor } from './read-store.ts';
 
 const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
 
@@ -21,25 +16,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The models of a build that knew no hours: its monitoring is of version 1. */
-const WITHOUT_HOURS: readonly ReadModel[] = READ_MODELS.map((model) =>
-  model.name !== 'monitoring'
-    ? model
-    : {
-        ...model,
-        version: 1,
-        tables: model.tables.filter((table) => table !== monitoringHours),
-        project: (...given) =>
-          model.project(...given).filter((change) => change.table !== 'monitoring_hours'),
-      },
-);
-
 /** What is asked of one window, in the buckets that the endpoint would take, in hours and whole. */
-async function windowOf(
-  { monitoring }: Pick<ReturnType<typeof readModels>, 'monitoring'>,
-  nowMs: number,
-  windowMs: number,
-) {
+async function windowOf({ monitoring }: Pick<ReadModels, 'monitoring'>, nowMs: number, windowMs: number) {
   const since = windowStart(nowMs, windowMs);
   const sizes = [bucketMs(windowMs), HOUR, DAY];
   return {
@@ -50,8 +28,6 @@ async function windowOf(
   };
 }
 
-const version = (stamped: number) => [{ name: 'monitoring', version: stamped }];
-
 export function hoursContract(harness: ReadStoreHarness): void {
   const { name } = harness;
 
@@ -60,8 +36,6 @@ export function hoursContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
-      const models = readModels(store, systemClock(), async () => true);
       const nowMs = PLAN.startedAtMs;
       // Most of them around a full hour.
       const ago = fc.oneof(
@@ -81,26 +55,26 @@ export function hoursContract(harness: ReadStoreHarness): void {
       const windows = fc.array(ago, { minLength: 4, maxLength: 8 });
       await fc.assert(
         fc.asyncProperty(jobs, windows, async (plans, sizes) => {
-          await emptyRows(db);
-          const log = memoryLog();
+          const log = await commonLog();
+          await emptyRows(await rowsFor(log, store));
           for (const [seed, { ago, answer, attemptMs }] of plans.entries()) {
             const startedAtMs = nowMs - ago - attemptMs;
             await appendAll(log, jobAppends({ ...PLAN, seed, startedAtMs, attemptMs, answers: [answer] }));
           }
-          await projectWith(READ_MODELS, log, store, 7);
+          const models = modelsOver(await project(log, store, { batchSize: 7 }));
           for (const size of [...sizes, ...plans.map((plan) => plan.ago)]) {
             const windowMs = Math.max(MINUTE, size);
             const byHour = await windowOf(models, nowMs, windowMs);
-            await writeModelVersions(db, version(1));
-            const byMinute = await windowOf(models, nowMs, windowMs);
-            await writeModelVersions(db, version(2));
-            assert.deepEqual(byHour, byMinute, `${windowMs} ms`);
             const since = windowStart(nowMs, windowMs);
             const ends = plans.map(({ ago }) => new Date(nowMs - ago).toISOString());
-            assert.equal(
-              byHour.summary.stats.recentSucceeded + byHour.summary.stats.recentFailed,
-              ends.filter((end) => end.slice(0, 16) >= since).length,
-            );
+            const { recentSucceeded, recentFailed } = byHour.summary.stats;
+            const expected = ends.filter((end) => end.slice(0, 16) >= since).length;
+            assert.equal(recentSucceeded + recentFailed, expected);
+            for (const { buckets } of byHour.series)
+              assert.equal(
+                buckets.reduce((sum, { succeeded, failed }) => sum + succeeded + failed, 0),
+                expected,
+              );
           }
         }),
         { numRuns: 15 },
@@ -113,13 +87,12 @@ export function hoursContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
-      const models = readModels(store, systemClock(), async () => true);
       // It ends in the minute 03:04; the others in the hours after it.
       const log = memoryLog();
       for (const seed of [0, 1, 2])
         await appendAll(log, jobAppends({ ...PLAN, seed, startedAtMs: PLAN.startedAtMs + seed * HOUR }));
-      await projectWith(READ_MODELS, log, store);
+      const db = await project(log, store);
+      const models = modelsOver(db);
       const nowMs = PLAN.startedAtMs + 3 * HOUR;
       const before = await windowOf(models, nowMs, 3 * HOUR);
       const finished = (found: Awaited<ReturnType<typeof windowOf>>) => [
@@ -131,31 +104,6 @@ export function hoursContract(harness: ReadStoreHarness): void {
       assert.deepEqual(finished(await windowOf(models, nowMs, 3 * HOUR)), [3, 1, 3, 3]);
       await db.execute(sql`delete from monitoring_minutes`);
       assert.deepEqual(finished(await windowOf(models, nowMs, 3 * HOUR)), [2, 0, 2, 2]);
-    },
-  );
-
-  // Embedded rows of another version are replayed by themselves.
-  if (name === 'pglite') return;
-
-  test(
-    `${name}: rows that a version without hours tells, before this one or beside it, are counted by the minute`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const models = readModels(store, systemClock(), async () => true);
-      const log = memoryLog();
-      const nowMs = PLAN.startedAtMs + 5 * HOUR;
-      for (const [seed, build] of [WITHOUT_HOURS, READ_MODELS, WITHOUT_HOURS, READ_MODELS].entries()) {
-        await appendAll(log, jobAppends({ ...PLAN, seed, startedAtMs: PLAN.startedAtMs + seed * HOUR }));
-        await projectWith(build, log, store);
-        const { summary, series } = await windowOf(models, nowMs, 7 * DAY);
-        assert.equal(summary.stats.recentSucceeded, seed + 1);
-        for (const { buckets } of series)
-          assert.equal(
-            buckets.reduce((sum, { succeeded }) => sum + succeeded, 0),
-            seed + 1,
-          );
-      }
     },
   );
 }

@@ -10,7 +10,7 @@ const [file = '', place = ''] = process.argv.slice(2);
 const store = place.startsWith('postgres://')
   ? postgresReadStore({ url: place, connections: 2 })
   : pgliteReadStore({ directory: place, logger: silent });
-await store.open();
+await store.shared();
 process.stdout.write('open\n');
 const runner = runnerOver(await sqliteEventLog({ file }), store, { batchSize: 5 });
 let told: string | null = null;

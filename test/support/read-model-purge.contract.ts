@@ -2,11 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { modelSet } from '#projections/checkpoint.ts';
 import { makePurge, purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
-import { READ_MODELS } from '#projections/registry.ts';
-import { tableShapes } from '#projections/rows.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
@@ -23,10 +20,17 @@ import {
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { sha256 } from './primitives.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
-import { projectWith } from './read-model-versions.contract.ts';
-import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
+import {
+  allRows,
+  commonLog,
+  dropGenerations,
+  emptyRows,
+  project,
+  type ReadStoreHarness,
+  rowsFor,
+  runnerOver,
+} from './read-store.ts';
 import { waitFor } from './service.ts';
 
 /** Only a hanging test meets it. */
@@ -73,7 +77,6 @@ export function purgeContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
       const minute = fc.integer({ min: 0, max: 14 }).map((n) => instant(Date.UTC(2026, 0, 1) + n * 60_000));
       const before = fc.record({ jobs: fc.option(minute), receipts: fc.option(minute) });
       let steps = 0;
@@ -83,14 +86,14 @@ export function purgeContract(harness: ReadStoreHarness): void {
           before,
           fc.integer({ min: 1, max: 4 }),
           async (appends, limits, maxRows) => {
-            await emptyRows(db);
-            const log = memoryLog();
+            const log = await commonLog();
+            await emptyRows(await rowsFor(log, store));
             await appendAll(log, appends);
-            await projectWith(READ_MODELS, log, store);
+            const db = await project(log, store);
             const all = asStored(await rowsAfter(recorded(log)));
             for (let more = true; more; steps++) {
               const last = horizonsOf(await storeQueries(db).retention());
-              const purged = await purgeOnce({ db, models: READ_MODELS }, limits, maxRows);
+              const purged = await purgeOnce(db, limits, maxRows);
               more = purged.more;
               const { jobsPurged, receiptsPurged, ...moved } = await storeQueries(db).retention();
               const horizons = horizonsOf(moved);
@@ -125,16 +128,15 @@ export function purgeContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
       const log = memoryLog();
       const endsAt = [5, 1, 3, 3, 3, 2, 4, 0];
       for (const [seed, minutes] of endsAt.entries())
         await appendAll(log, jobAppends({ ...PLAN, seed, startedAtMs: PLAN.startedAtMs + minutes * 60_000 }));
-      await projectWith(READ_MODELS, log, store);
+      const db = await project(log, store);
       const before = { jobs: instant(PLAN.startedAtMs + 5 * 60_000), receipts: null };
       const left: number[] = [];
       for (let more = true; more; ) {
-        more = (await purgeOnce({ db, models: READ_MODELS }, before, 2)).more;
+        more = (await purgeOnce(db, before, 2)).more;
         left.push((await allRows(db)).jobs?.length ?? 0);
       }
       assert.deepEqual(left, [6, 5, 2, 1]);
@@ -147,17 +149,16 @@ export function purgeContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
       const log = memoryLog();
       const at = (minutes: number) => PLAN.startedAtMs + minutes * 60_000;
       for (let n = 0; n < 5; n++) await appendAll(log, [decisionAppend(n, at(n))]);
       for (let n = 0; n < 5; n++)
         await appendAll(log, jobAppends({ ...PLAN, seed: n, startedAtMs: at(3 + n) }));
-      await projectWith(READ_MODELS, log, store);
+      const db = await project(log, store);
       const before = { jobs: null, receipts: instant(at(60)) };
       const left: (readonly (number | undefined)[])[] = [];
       for (let more = true; more; ) {
-        more = (await purgeOnce({ db, models: READ_MODELS }, before, 2)).more;
+        more = (await purgeOnce(db, before, 2)).more;
         const { decisions, receipts } = await allRows(db);
         left.push([decisions?.length, receipts?.length]);
       }
@@ -175,7 +176,6 @@ export function purgeContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
       const log = memoryLog();
       // A purger's clock has to be that of the store.
       const now = Date.now();
@@ -189,7 +189,8 @@ export function purgeContract(harness: ReadStoreHarness): void {
         ...jobAppends({ ...PLAN, seed: 3, ...recent }),
       ]);
       const runner = runnerOver(log, store, { retentionMs: { jobs: 7 * DAY_MS, receipts: null } });
-      const models = readModels(store, systemClock(), runner.ready);
+      const models = readModels(runner, systemClock(), runner.ready);
+      const db = await rowsFor(log, store);
       await waitFor('the purge', async () => (await models.store.retention()).jobsPurged > 0);
       assert.equal(await models.job.find(jobIdOf(1)), null);
       assert.equal(await models.proof.find(jobIdOf(1)), null);
@@ -222,17 +223,9 @@ export function purgeContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
       const log = memoryLog();
       await appendAll(log, jobAppends({ ...PLAN, startedAtMs: Date.now() - 10 * DAY_MS }));
-      await projectWith(READ_MODELS, log, store);
-      const projector = {
-        db,
-        models: READ_MODELS,
-        set: modelSet(READ_MODELS),
-        shapes: tableShapes(READ_MODELS),
-        sha256,
-      };
+      const db = await project(log, store);
       const logger = collectingLogger();
       let aheadMs = 0;
       const clock = { ...systemClock(), now: () => Date.now() + aheadMs };
@@ -241,22 +234,22 @@ export function purgeContract(harness: ReadStoreHarness): void {
       // An embedded store has no clock of its own.
       if (store.disposable) {
         aheadMs = 2 * 60_000;
-        await purge.step(projector);
+        await purge.step(db);
         assert.deepEqual([await jobs(), logger.lines], [0, []]);
         return;
       }
       const told = () => logger.lines.map(({ level, fields }) => [level, JSON.stringify(fields, causes)]);
       for (aheadMs of [2 * 60_000, 3_600_000, 1000 * DAY_MS, -3_600_000]) {
-        await purge.step(projector);
+        await purge.step(db);
         assert.equal(await jobs(), 1, `${aheadMs} ms ahead`);
         assert.ok(purge.dueInMs(true) > 0);
       }
       assert.deepEqual(told(), [['warn', `{"cause":"the clock here is 120 s ahead of the database's"}`]]);
       aheadMs = 30_000;
-      await purge.step(projector);
+      await purge.step(db);
       assert.deepEqual([await jobs(), logger.lines.length], [0, 1]);
       aheadMs = -3_600_000;
-      await purge.step(projector);
+      await purge.step(db);
       assert.deepEqual(told()[1], ['warn', `{"cause":"the clock here is 3600 s behind the database's"}`]);
     },
   );
@@ -285,9 +278,9 @@ export function purgeContract(harness: ReadStoreHarness): void {
       const left = { jobs: 7, receipts: 30 };
       const answers: unknown[] = [];
       for (const _ of ['live', 'replayed']) {
-        await emptyRows(await store.open());
+        await dropGenerations(store);
         const runner = runnerOver(log, store, { retentionMs });
-        const models = readModels(store, systemClock(), runner.ready);
+        const models = readModels(runner, systemClock(), runner.ready);
         await waitFor('the purge to end', async () => {
           const { jobs, receipts } = await models.store.counts();
           return jobs === left.jobs && receipts === left.receipts;
@@ -301,7 +294,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
           assert.ok(kept >= days * DAY_MS && kept < (days + 1) * DAY_MS, `${before}`);
         }
         answers.push([
-          await allRows(await store.open()),
+          await allRows(await rowsFor(log, store)),
           purged,
           await models.monitoring.summary(now, 30 * DAY_MS),
           await models.trust.receipts(instant(now - 50 * DAY_MS)),

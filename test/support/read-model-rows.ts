@@ -1,9 +1,9 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
-import { type JudgeReceipt, judgeEvents } from '#projections/batch.ts';
 import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
 import { withLeaves } from '#projections/leaves.ts';
+import { type JudgeReceipt, judgeEvents } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
-import { tableShapes, writeParts } from '#projections/rows.ts';
+import { tableShapes } from '#projections/rows.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { judgeBySignature } from './job-histories.ts';
 
@@ -36,11 +36,14 @@ export async function rowsAfter(events: readonly RecordedEvent[]): Promise<Rows>
 
 /** Table → rows in order of their keys, under the columns' names: as `allRows` reads them from a store. */
 export function asStored(rows: Rows): Record<string, readonly unknown[]> {
-  const doc: Record<string, Record<string, unknown>[]> = JSON.parse(writeParts(shapes, rows).doc);
   return Object.fromEntries(
-    shapes.map(({ name, key }) => [
-      name,
-      (doc[name] ?? []).sort((a, b) => (String(a[key]) < String(b[key]) ? -1 : 1)),
-    ]),
+    shapes.map(({ name, key, columns }) => {
+      const found = [...(rows.get(name)?.values() ?? [])].flatMap((stored) => {
+        if (stored === null) return [];
+        const cells = columns.map(({ property, name: column }) => [column, stored.row[property]]);
+        return [JSON.parse(JSON.stringify({ ...Object.fromEntries(cells), position: stored.position }))];
+      });
+      return [name, found.sort((a, b) => (String(a[key]) < String(b[key]) ? -1 : 1))];
+    }),
   );
 }

@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { readModels } from '#projections/read-models.ts';
-import { retention } from '#projections/retention.ts';
+import { retention } from '#projections/table.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
@@ -24,15 +24,22 @@ import {
   recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { aheadContract } from './read-model-ahead.contract.ts';
-import { changedContract } from './read-model-changed.contract.ts';
+import { generationContract } from './read-model-generations.contract.ts';
 import { hoursContract } from './read-model-hours.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
 import { treeContract } from './read-model-tree.contract.ts';
-import { versionsContract } from './read-model-versions.contract.ts';
-import { allRows, emptyRows, type ReadStoreHarness, runnerOver } from './read-store.ts';
+import {
+  allRows,
+  commonLog,
+  emptyRows,
+  modelsOver,
+  project,
+  type ReadStoreHarness,
+  rowsFor,
+  runnerOver,
+} from './read-store.ts';
 
 /** Only a hanging test meets it. */
 const PATIENCE_MS = 20_000;
@@ -42,9 +49,7 @@ export function readModelContract(harness: ReadStoreHarness): void {
   after(() => harness.end());
   runnerContract(harness);
   replayContract(harness);
-  aheadContract(harness);
-  versionsContract(harness);
-  changedContract(harness);
+  generationContract(harness);
   purgeContract(harness);
   hoursContract(harness);
   treeContract(harness);
@@ -59,11 +64,10 @@ function runnerContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const db = await store.open();
       await fc.assert(
         fc.asyncProperty(histories, fc.integer({ min: 1, max: 12 }), async (appends, batchSize) => {
-          const log = memoryLog();
-          await emptyRows(db);
+          const log = await commonLog();
+          await emptyRows(await rowsFor(log, store));
           const half = Math.floor(appends.length / 2);
           await appendAll(log, appends.slice(0, half));
           // Live and after a restart: the second runner goes on where the first one stopped.
@@ -75,13 +79,9 @@ function runnerContract(harness: ReadStoreHarness): void {
             await runner.stop();
           }
           const expected = asStored(await rowsAfter(recorded(log)));
-          assert.deepEqual(await allRows(db), expected);
-          await emptyRows(db);
-          const replay = runnerOver(log, store, { batchSize: 200 });
-          const head = await log.head();
-          if (head !== null) assert.ok(await replay.caughtUp(head, PATIENCE_MS));
-          await replay.stop();
-          assert.deepEqual(await allRows(db), expected);
+          assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+          await emptyRows(await rowsFor(log, store));
+          assert.deepEqual(await allRows(await project(log, store, { batchSize: 200 })), expected);
         }),
         { numRuns: 12 },
       );
@@ -128,9 +128,9 @@ function runnerContract(harness: ReadStoreHarness): void {
     options(harness),
     async () => {
       const store = await harness.fresh();
-      const models = readModels(store, systemClock(), async () => true);
       const log = memoryLog();
       const runner = runnerOver(log, store);
+      const models = readModels(runner, systemClock(), async () => true);
       assert.equal(await runner.reachedHead(), true, 'an empty log is reached');
       const [started, ended] = jobAppends(PLAN);
       assert.ok(started && ended);
@@ -168,50 +168,6 @@ function runnerContract(harness: ReadStoreHarness): void {
       await runner.stop();
     },
   );
-
-  test(
-    `${name}: rows that were taken back under the runner are projected again`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const db = await store.open();
-      const log = memoryLog();
-      const runner = runnerOver(log, store);
-      const first = await appendAll(log, jobAppends(PLAN));
-      assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
-      await emptyRows(db);
-      const last = await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
-      assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
-      await runner.stop();
-      assert.deepEqual(await allRows(db), asStored(await rowsAfter(recorded(log))));
-    },
-  );
-
-  test(`${name}: rows of another log are never continued`, options(harness), async () => {
-    const store = await harness.fresh();
-    const db = await store.open();
-    const first = memoryLog();
-    await appendAll(first, jobAppends(PLAN));
-    const runner = runnerOver(first, store);
-    assert.ok(await runner.caughtUp((await first.head()) ?? '', PATIENCE_MS));
-    await runner.stop();
-    const before = await allRows(db);
-    const second = memoryLog();
-    await appendAll(second, [...jobAppends({ ...PLAN, seed: 8 }), ...jobAppends({ ...PLAN, seed: 9 })]);
-    const errors: string[] = [];
-    const logger = {
-      info: () => undefined,
-      warn: (message: string) => void errors.push(message),
-      error: (message: string) => void errors.push(message),
-    };
-    const other = runnerOver(second, store, { logger });
-    const reached = await other.caughtUp((await second.head()) ?? '', store.disposable ? PATIENCE_MS : 300);
-    await other.stop();
-    assert.equal(errors.length, 1);
-    assert.equal(reached, store.disposable, 'a disposable store is replayed, a shared one is left as it is');
-    const expected = store.disposable ? asStored(await rowsAfter(recorded(second))) : before;
-    assert.deepEqual(await allRows(db), expected);
-  });
 }
 
 function queryContract(harness: ReadStoreHarness): void {
@@ -222,13 +178,11 @@ function queryContract(harness: ReadStoreHarness): void {
 
   async function givenAppends(appends: readonly PlannedAppend[]) {
     const store = await harness.fresh();
-    const log = memoryLog();
+    const log = await commonLog();
+    await emptyRows(await rowsFor(log, store));
     await appendAll(log, appends);
-    const runner = runnerOver(log, store);
-    const head = await log.head();
-    if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
-    await runner.stop();
-    return { models: readModels(store, systemClock(), async () => true), store };
+    const db = await project(log, store);
+    return { models: modelsOver(db), db };
   }
 
   test(`${name}: a job as the API shows it, without payer or payment`, options(harness), async () => {
@@ -278,35 +232,6 @@ function queryContract(harness: ReadStoreHarness): void {
       assert.equal((await models.receipt.find(receiptIdOf(1)))?.verified, false);
       assert.equal(await models.receipt.find('rcpt_none'), null);
       assert.equal(await models.receipt.countUnverified(), 1);
-    },
-  );
-
-  test(
-    `${name}: receipts that a compromised key has issued since, of those that verified`,
-    options(harness),
-    async () => {
-      const at = (minutes: number) => ({ startedAtMs: PLAN.startedAtMs + minutes * 60_000 });
-      const { models } = await given(at(0), at(1), { ...at(2), receiptGood: false }, at(3));
-      const { keyId = '', payload } = (await models.receipt.find(receiptIdOf(1))) ?? {};
-      const iat = payload?.iat ?? 0;
-      const minute = (minutes: number) => new Date(at(minutes).startedAtMs).toISOString().slice(0, 16);
-      const signed = (minutes: number) => new Date(at(minutes).startedAtMs + 250).toISOString();
-      const all = [0, 1, 2, 3].map(receiptIdOf);
-      const ids = async (...by: { keyId: string; from: number }[]) =>
-        (await models.receipt.undoneOf(by, [...all, 'rcpt_none'])).toSorted();
-      const count = (from: number, minutes = 0, of = keyId) =>
-        models.receipt.countUndone([{ keyId: of, from }], minute(minutes));
-
-      assert.deepEqual(await count(iat), { receipts: 2, recent: 2, latestVerifiedAt: signed(0) });
-      assert.deepEqual(await count(iat, 2), { receipts: 2, recent: 1, latestVerifiedAt: signed(0) });
-      assert.deepEqual(await count(iat + 1), { receipts: 1, recent: 1, latestVerifiedAt: signed(1) });
-      assert.deepEqual(await count(0), { receipts: 3, recent: 3, latestVerifiedAt: null });
-      assert.deepEqual(await count(0, 0, 'other'), { receipts: 0, recent: 0, latestVerifiedAt: signed(3) });
-      assert.deepEqual(await ids({ keyId, from: iat }), [1, 3].map(receiptIdOf).toSorted());
-      assert.deepEqual(await ids({ keyId: 'other', from: 0 }, { keyId, from: iat + 1 }), [receiptIdOf(3)]);
-      assert.deepEqual(await models.receipt.undoneOf([{ keyId, from: 0 }], [receiptIdOf(1)]), [
-        receiptIdOf(1),
-      ]);
     },
   );
 
@@ -475,7 +400,7 @@ function queryContract(harness: ReadStoreHarness): void {
         durationMs: null,
       });
       const late = { startedAtMs: PLAN.startedAtMs + 120_000 };
-      const { models, store } = await given(
+      const { models, db } = await given(
         { attemptMs: 20 },
         { answers: [500], attemptMs: 20 },
         { ...late, attemptMs: 100_000 },
@@ -497,7 +422,7 @@ function queryContract(harness: ReadStoreHarness): void {
       };
       assert.deepEqual(await series(), expected);
       // As version 1 of the model told them.
-      await (await store.open()).execute(sql`update monitoring_minutes set durations = null`);
+      await db.execute(sql`update monitoring_minutes set durations = null`);
       assert.deepEqual(await series(), {
         buckets: expected.buckets.map((bucket) => ({ ...bucket, durationMs: null })),
         durationMs: null,
@@ -509,7 +434,7 @@ function queryContract(harness: ReadStoreHarness): void {
     `${name}: receipts for the trust summary, counts in store, and what the purge took`,
     options(harness),
     async () => {
-      const { models, store } = await given(
+      const { models, db } = await given(
         {},
         { attemptMs: 120_000 },
         { receiptGood: false },
@@ -533,7 +458,7 @@ function queryContract(harness: ReadStoreHarness): void {
         jobsPurged: 3,
         receiptsPurged: 1,
       };
-      await (await store.open()).insert(retention).values({ id: 'live', ...purged });
+      await db.insert(retention).values({ id: 'live', ...purged });
       assert.deepEqual(await models.store.retention(), purged);
       assert.deepEqual(await models.store.counts(), { jobs: 1, receipts: 2 });
     },

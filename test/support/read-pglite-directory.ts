@@ -18,7 +18,7 @@ export function freshDirectories(place: string): () => Promise<string> {
 async function seeded(place: string): Promise<string> {
   const directory = mkdtempSync(join(place, 'seed-'));
   const store = pgliteReadStore({ directory, logger: silent });
-  await store.open();
+  await store.shared();
   await store.close();
   return directory;
 }

@@ -3,7 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { READ_MODELS } from '#projections/registry.ts';
+import {
+  createGeneration,
+  currentSchema,
+  type GenerationStore,
+  generationOf,
+  pruneGenerations,
+} from '#projections/generations.ts';
+import { type ReadModels, readModels } from '#projections/read-models.ts';
+import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
 import { type ProjectionRunner, type RunnerOptions, startProjections } from '#projections/runner.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
@@ -12,7 +20,8 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import { judgeBySignature } from './job-histories.ts';
+import { judgeBySignature, newEvent } from './job-histories.ts';
+import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
 import { givePristine } from './pristine.ts';
 
@@ -21,8 +30,10 @@ export const silent: Logger = { info: () => undefined, warn: () => undefined, er
 export type ReadStoreHarness = {
   readonly name: 'pglite' | 'postgres';
   readonly needs: { readonly skip: boolean };
-  /** A store without any row. */
+  /** A store without any generation. */
   fresh(): Promise<ReadStore<Db>>;
+  /** The same rows from another process, where the store has several. */
+  again(): Promise<ReadStore<Db>>;
   /** Frees all that `fresh` gave. */
   end(): Promise<void>;
 };
@@ -37,9 +48,10 @@ export function pgliteHarness(): ReadStoreHarness {
     needs: { skip: false },
     async fresh() {
       store ??= pgliteReadStore({ directory: join(dataDir, 'read-models'), logger: silent });
-      await emptyRows(await store.open());
+      await dropGenerations(store);
       return store;
     },
+    again: () => Promise.reject(new Error('an embedded store serves one process')),
     async end() {
       await store?.close();
       rmSync(dataDir, { recursive: true, force: true });
@@ -51,15 +63,21 @@ export function pgliteHarness(): ReadStoreHarness {
 export function postgresHarness(needs: { readonly skip: boolean }): ReadStoreHarness {
   const stores: ReadStore<Db>[] = [];
   let server: Promise<PostgresServer> | null = null;
+  let url = '';
+  const opened = async () => {
+    const store = postgresReadStore({ url, connections: 4 });
+    stores.push(store);
+    return store;
+  };
   return {
     name: 'postgres',
     needs,
     async fresh() {
       server ??= postgresServer();
-      const store = postgresReadStore({ url: await (await server).newDatabase(), connections: 4 });
-      stores.push(store);
-      return store;
+      url = await (await server).newDatabase();
+      return opened();
     },
+    again: opened,
     async end() {
       for (const store of stores) await store.close();
       await (await server)?.remove();
@@ -67,16 +85,66 @@ export function postgresHarness(needs: { readonly skip: boolean }): ReadStoreHar
   };
 }
 
-const tableNames = [
-  ...tableShapes(READ_MODELS).map(({ name }) => name),
-  'checkpoints',
-  'retention',
-  'model_versions',
-];
-
-export async function emptyRows(db: Db): Promise<void> {
-  await db.execute(sql.raw(`truncate ${tableNames.join(', ')}`));
+/** A log that begins with an event of no model, the same for each: all of them share a generation, which is quick to empty. */
+export async function commonLog(): Promise<MemoryLog> {
+  const log = memoryLog();
+  const id = '00000000-0000-4000-8000-000000000000';
+  await log.append('job-other', 'any', [{ ...newEvent({ type: 'SomethingElse', data: {} }), id }]);
+  return log;
 }
+
+/** Takes all rows away, as if nothing was projected yet. */
+export async function emptyRows(db: Db): Promise<void> {
+  const tables = [...tableShapes(READ_MODELS).map(({ name }) => name), 'retention'];
+  await db.execute(sql.raw(`truncate ${tables.join(', ')}`));
+  await db.execute(sql`update projection set position = null, event = null, version = version + 1`);
+}
+
+/** The handle of the log's rows; creates their generation if there is none. The log has an event at least. */
+export async function rowsFor(
+  log: Pick<EventLog, 'readAll'>,
+  store: ReadStore<Db>,
+  models: readonly ReadModel[] = READ_MODELS,
+): Promise<Db> {
+  const [first] = await log.readAll({ after: null, max: 1 });
+  if (first === undefined) throw new Error('an empty log has no generation');
+  const generation = generationOf(first.id, store.layout.version, models);
+  const { statements } = store.layout;
+  const shared = await store.shared();
+  const schema = await shared.transaction((tx) =>
+    createGeneration(tx, generation, { statements, models }, 'current'),
+  );
+  return store.open(schema);
+}
+
+/** Takes all read models away. */
+export async function dropGenerations(store: ReadStore<Db>): Promise<void> {
+  const shared = await store.shared();
+  while ((await shared.transaction((tx) => pruneGenerations(tx, null, 0))).length > 0);
+}
+
+/** The schema of the log's rows; null: there are none. */
+export async function schemaOf(log: Pick<EventLog, 'readAll'>, store: ReadStore<Db>): Promise<string | null> {
+  const [first] = await log.readAll({ after: null, max: 1 });
+  return currentSchema(
+    await store.shared(),
+    generationOf(first?.id ?? '', store.layout.version, READ_MODELS),
+  );
+}
+
+/** Projects all that the log has; returns the handle of the rows. */
+export async function project(log: EventLog, store: ReadStore<Db>, options: RunnerOptions = {}): Promise<Db> {
+  const runner = runnerOver(log, store, options);
+  const head = await log.head();
+  const reached = head === null || (await runner.caughtUp(head, 20_000));
+  await runner.stop();
+  if (!reached) throw new Error('the rows did not reach the head of the log');
+  return rowsFor(log, store, options.models);
+}
+
+/** For tests that look at rows while nobody projects. */
+export const modelsOver = (db: Db): ReadModels =>
+  readModels({ open: async () => db }, systemClock(), async () => true);
 
 /** Every row of every read model, in order, as the database has it. */
 export async function allRows(db: Db): Promise<Record<string, readonly unknown[]>> {
@@ -93,7 +161,7 @@ export async function allRows(db: Db): Promise<Record<string, readonly unknown[]
 
 export function runnerOver(
   log: EventLog,
-  store: Pick<ReadStore<Db>, 'open' | 'disposable'>,
+  store: GenerationStore,
   options: RunnerOptions & { readonly logger?: Logger; readonly now?: () => number } = {},
 ): ProjectionRunner {
   const { logger = silent, now = Date.now, ...rest } = options;

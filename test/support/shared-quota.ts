@@ -19,7 +19,7 @@ const PATIENT: Patience = { limitMs: 30_000 };
 /** `url`: postgres://… */
 export async function sharedQuota(url: string, patience: Patience = PATIENT): Promise<SharedQuota> {
   const store = postgresReadStore({ url, connections: 4 });
-  const quota = await quotaOver(() => store.open(), patience);
+  const quota = await quotaOver(() => store.shared(), patience);
   return {
     ...quota,
     async end() {

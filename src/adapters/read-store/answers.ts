@@ -1,12 +1,10 @@
+import { withTimeout } from '#src/lib/time.ts';
+
 /** Whether `ask` succeeds in time. Never throws. */
 export async function answersWithin(limitMs: number, ask: () => Promise<unknown>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), limitMs);
-  });
-  const asked = ask().then(
+  const answer = withTimeout(ask(), limitMs, () => new Error(`no answer within ${limitMs} ms`));
+  return answer.then(
     () => true,
     () => false,
   );
-  return await Promise.race([asked, late]).finally(() => clearTimeout(timer));
 }

@@ -1,33 +1,32 @@
-// The generated migrations, found beside the source wherever it is installed.
+// The generated migrations, found beside the source wherever it is installed: `generation` creates the tables of one
+// generation, in whatever schema; `shared` those that belong to none, in the database's default schema.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
-import type { LiveSchema } from '../../ports/rebuild-store.ts';
+import type { TableLayout } from '../../ports/read-store.ts';
 
 export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
-/** Changes with every migration: names the schema that a store of rows was made for. */
-export function schemaVersion(folder: string = MIGRATIONS_FOLDER): string {
-  const hashes = readMigrationFiles({ migrationsFolder: folder }).map((migration) => migration.hash);
-  return createHash('sha256').update(hashes.join('\n')).digest('hex');
+export function tableLayout(folder: string = MIGRATIONS_FOLDER): TableLayout {
+  const files = readMigrationFiles({ migrationsFolder: `${folder}/generation` });
+  const hashes = files.map((migration) => migration.hash).join('\n');
+  return {
+    version: createHash('sha256').update(hashes).digest('hex'),
+    statements: files.flatMap((file) => file.sql),
+  };
 }
 
-/** The schema that a rebuild makes beside the live one. */
-export function rebuildSchema(folder: string): { version: string; statements: readonly string[] } {
-  const files = readMigrationFiles({ migrationsFolder: folder });
-  return { version: schemaVersion(folder), statements: files.flatMap((file) => file.sql) };
-}
+/** For drizzle's `migrate`: a table of our own, beside those of other applications. */
+export const sharedMigrations = (folder: string = MIGRATIONS_FOLDER) => ({
+  migrationsFolder: `${folder}/shared`,
+  migrationsTable: '__webhook_relay',
+});
 
-/** How the schema of the database that `ask` asks stands to these migrations. */
-export async function liveSchema(
-  folder: string,
-  ask: (query: string) => Promise<readonly unknown[]>,
-): Promise<LiveSchema> {
-  const last = readMigrationFiles({ migrationsFolder: folder }).at(-1)?.folderMillis ?? 0;
-  const isSome = async (query: string) => (await ask(query)).length > 0;
-  if (!(await isSome(`select 1 where to_regclass('drizzle.__drizzle_migrations') is not null`)))
-    return 'older';
-  const had = `select 1 from drizzle.__drizzle_migrations where created_at`;
-  if (await isSome(`${had} > ${last} limit 1`)) return 'newer';
-  return (await isSome(`${had} = ${last} limit 1`)) ? 'this' : 'older';
+/** Whether a database, queried by `ask`, has all shared migrations: then no right to create anything is needed. */
+export async function isMigrated(ask: (query: string) => Promise<readonly unknown[]>): Promise<boolean> {
+  const { migrationsFolder, migrationsTable } = sharedMigrations();
+  const last = readMigrationFiles({ migrationsFolder }).at(-1)?.folderMillis ?? 0;
+  const table = `drizzle.${migrationsTable}`;
+  if ((await ask(`select 1 where to_regclass('${table}') is not null`)).length === 0) return false;
+  return (await ask(`select 1 from ${table} where created_at >= ${last} limit 1`)).length > 0;
 }

@@ -1,12 +1,12 @@
-// The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it,
-// it is thrown away and replayed from the log. It leaves rows and checkpoint to the projections.
+// The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it, it is
+// deleted and built again from the log.
 import { PGlite } from '@electric-sql/pglite';
 import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
-import { MIGRATIONS_FOLDER, schemaVersion } from './migrations.ts';
+import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
 import { makePgliteDirectory, PGLITE_SETTINGS } from './pglite-new-directory.ts';
@@ -22,6 +22,8 @@ export type PgliteOptions = {
 /** A batch of the projector goes before it in the queue, and blocks this thread. */
 const HEALTH_MS = 2000;
 const RENEWAL_PAUSE_MS = 30_000;
+/** Changes if the files of an earlier release must not be opened. */
+const FILES_VERSION = '1';
 
 /** Takes the directory at once; throws `ReadStoreInUse` where another process has it. Opens at the first `open`. */
 export function pgliteReadStore({
@@ -29,7 +31,7 @@ export function pgliteReadStore({
   logger,
   renewalPauseMs = RENEWAL_PAUSE_MS,
 }: PgliteOptions): ReadStore<PgliteDatabase> {
-  const taken = takePgliteDirectory(directory, schemaVersion());
+  const taken = takePgliteDirectory(directory, FILES_VERSION);
   const renewals = paced(renewalPauseMs);
   let opened: Opened | null = null;
   let opening: Promise<Opened> | null = null;
@@ -50,16 +52,27 @@ export function pgliteReadStore({
     opening = attempt;
     return attempt;
   };
+  const openHandle = async (): Promise<Opened> => {
+    if (closing !== null) throw new Error('the embedded read models are closed');
+    const broken = opened;
+    if (broken?.damage.isProven() && renewals.isDue()) {
+      return await openOnce(() => renewBroken(taken, broken, logger));
+    }
+    return await (opening ?? openOnce(() => openDirectory(taken, logger)));
+  };
   return {
     driver: 'pglite',
     disposable: true,
-    async open() {
-      if (closing !== null) throw new Error('the embedded read models are closed');
-      const broken = opened;
-      if (broken?.damage.isProven() && renewals.isDue()) {
-        return (await openOnce(() => renewBroken(taken, broken, logger))).db;
+    layout: tableLayout(),
+    shared: async () => (await openHandle()).db,
+    async open(schema) {
+      const handle = await openHandle();
+      if (handle.schema !== schema) {
+        // The default schema stays in the path, for the tables that belong to no generation: nobody else has any there.
+        await handle.pg.exec(`set search_path to "${schema}", public`);
+        handle.schema = schema;
       }
-      return (await (opening ?? openOnce(() => openDirectory(taken, logger)))).db;
+      return handle.db;
     },
     async health() {
       const asked = opened;
@@ -73,7 +86,13 @@ export function pgliteReadStore({
   };
 }
 
-type Opened = { readonly pg: PGlite; readonly db: PgliteDatabase; readonly damage: DamageWatch };
+type Opened = {
+  readonly pg: PGlite;
+  readonly db: PgliteDatabase;
+  readonly damage: DamageWatch;
+  /** The generation that unqualified names are of; null: none yet. */
+  schema: string | null;
+};
 
 /** A disk that spoils all that is written to it, or a fault of ours that looks like it, must not mean endless replays. */
 function paced(pauseMs: number): { isDue(): boolean } {
@@ -127,8 +146,9 @@ async function openFiles(files: string): Promise<Opened> {
   try {
     const damage = watchDamage(pg);
     const db = drizzle(pg);
-    await migrate(db, { migrationsFolder: MIGRATIONS_FOLDER });
-    return { pg, db, damage };
+    await migrate(db, sharedMigrations());
+    await pg.exec('set enable_seqscan = off');
+    return { pg, db, damage, schema: null };
   } catch (error) {
     await pg.close().catch(() => undefined);
     throw error;

@@ -1,31 +1,20 @@
 // Postgres as a rebuild needs it: one connection with the settings of long statements, and COPY.
 import type { Writable } from 'node:stream';
-import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
-import { liveSchema, MIGRATIONS_FOLDER, rebuildSchema } from './migrations.ts';
+import { tableLayout } from './migrations.ts';
 import { migrateOnce } from './postgres.ts';
 import { lostByError } from './postgres-socket.ts';
 import { begin } from './postgres-transaction.ts';
 
-export type PostgresRebuildOptions = {
-  /** `postgres://…` */
-  readonly url: string;
-  readonly migrationsFolder?: string;
-};
-
 /** Connects at the first transaction. */
-export function postgresRebuildStore({
-  url,
-  migrationsFolder = MIGRATIONS_FOLDER,
-}: PostgresRebuildOptions): RebuildStore<PostgresJsDatabase> {
+export function postgresRebuildStore({ url }: { readonly url: string }): RebuildStore<PostgresJsDatabase> {
   const client = postgres(url, { ...SETTINGS, ...lostByError() });
   return {
-    schema: rebuildSchema(migrationsFolder),
-    copies: true,
-    liveSchema: (db) => liveSchema(migrationsFolder, async (query) => await db.execute(sql.raw(query))),
-    migrate: () => migrateOnce(url, migrationsFolder),
+    disposable: false,
+    layout: tableLayout(),
+    migrate: () => migrateOnce(url),
     transaction(work, isolation) {
       const options = isolation === undefined ? '' : `isolation level ${isolation}`;
       return begin(client, options, (transaction) => {
@@ -47,8 +36,9 @@ const SETTINGS = {
   connection: {
     application_name: 'webhook-relay rebuild',
     statement_timeout: 0,
-    // Rows that a crash of the server takes are told again; the swap itself waits for the disk.
+    // Rows that a crash of the server loses are built again; the flip itself waits for the disk.
     synchronous_commit: 'off',
+    enable_seqscan: 'off',
     jit: 'off',
   },
 } satisfies postgres.Options<Record<string, never>>;

@@ -1,11 +1,11 @@
-// The shared read store: Postgres by postgres.js, for any number of processes. It leaves rows and checkpoint to the
-// projections; who is away is away, and a later call finds it back.
+// The shared read store: Postgres by postgres.js, for any number of processes. A pool for the generation that is read, whose
+// connections have its schema for a search path, and a small one for the tables that belong to none.
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
-import { liveSchema, MIGRATIONS_FOLDER } from './migrations.ts';
+import { isMigrated, sharedMigrations, tableLayout } from './migrations.ts';
 import { lostByError } from './postgres-socket.ts';
 import { survivingCuts } from './postgres-transaction.ts';
 
@@ -16,34 +16,63 @@ export type PostgresOptions = {
   readonly connections?: number;
 };
 
-/** Any 64-bit number but the projector's: migrations run one process at a time. */
+/** Any 64-bit number: migrations run one process at a time. */
 const MIGRATION_LOCK = '125779768603954';
 const HEALTH_MS = 1000;
-/** For an opening under way to end, and then for the connections to close. */
+/** For an opening in progress to end, and then for the connections to close. */
 const CLOSE_MS = 5000;
+/** Longer than any query runs (`statement_timeout`). */
+const REPLACED_MS = 15_000;
+/** The quota sends its calls in batches. */
+const SHARED_CONNECTIONS = 4;
 
 export function postgresReadStore({ url, connections = 10 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
-  const pools = freshPools(url, connections);
+  const shared = freshPools(url, SHARED_CONNECTIONS, null);
+  let opened: { readonly schema: string; readonly pools: Pools } | null = null;
   let opening: Promise<void> | null = null;
+  const replaced = new Set<Pools>();
+
+  /** Queries that have its handle already still get their answers. */
+  function endLater(pools: Pools): void {
+    replaced.add(pools);
+    const timer = setTimeout(() => {
+      replaced.delete(pools);
+      void pools.end();
+    }, REPLACED_MS);
+    timer.unref();
+  }
+
+  async function migrated(): Promise<void> {
+    opening ??= migrateOnce(url).catch((error) => {
+      opening = null;
+      throw error;
+    });
+    await opening;
+  }
   return {
     driver: 'postgres',
     disposable: false,
-    async open() {
-      opening ??= migrateOnce(url).catch((error) => {
-        opening = null;
-        throw error;
-      });
-      await opening;
-      return pools.current().db;
+    layout: tableLayout(),
+    async shared() {
+      await migrated();
+      return shared.current().db;
+    },
+    async open(schema) {
+      await migrated();
+      if (opened?.schema !== schema) {
+        if (opened !== null) endLater(opened.pools);
+        opened = { schema, pools: freshPools(url, connections, schema) };
+      }
+      return opened.pools.current().db;
     },
     async health() {
-      return { ok: await answersWithin(HEALTH_MS, async () => pools.current().client`select 1`) };
+      return { ok: await answersWithin(HEALTH_MS, async () => shared.current().client`select 1`) };
     },
     async close() {
-      // A migration may wait for another process's, or for a server that is frozen.
+      // A migration may wait for another process's, or for a server that does not answer.
       const under = opening;
       if (under !== null) await answersWithin(CLOSE_MS, () => under);
-      await pools.end();
+      await Promise.all([shared, opened?.pools, ...replaced].map((pools) => pools?.end()));
     },
   };
 }
@@ -59,7 +88,9 @@ type Pool = {
  * A pool that lost a connection is given up for a fresh one: postgres.js 3.4.9 can leave a connection that was cut in
  * the middle of a write unable to write ever again, and a pool would lose one with every outage.
  */
-function freshPools(url: string, connections: number) {
+type Pools = ReturnType<typeof freshPools>;
+
+function freshPools(url: string, connections: number, schema: string | null) {
   const ending = new Set<Promise<void>>();
   let pool: Pool | null = null;
   let ended = false;
@@ -69,7 +100,9 @@ function freshPools(url: string, connections: number) {
       pool = null;
       void end(made);
     };
-    const client = postgres(url, { ...SETTINGS, ...lostByError(), max: connections, onclose });
+    const path = schema === null ? {} : { search_path: `"${schema}"` };
+    const connection = { ...SETTINGS.connection, ...path };
+    const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: connections, onclose });
     const surviving = survivingCuts(client, prepared);
     const made = { client, db: drizzle(prepared(surviving.client)), abandon: surviving.abandon };
     return made;
@@ -108,7 +141,7 @@ const SETTINGS = {
   connection: {
     application_name: 'webhook-relay',
     statement_timeout: 10_000,
-    // Frees the projector's lock when its holder is frozen in the middle of a batch: another takes over within 10 s.
+    // Frees the rows that a purge holds when its process is frozen: another projects again within 10 s.
     idle_in_transaction_session_timeout: 5000,
     // A prepared plan outlives the table's growth: made while the table was empty it would read the whole of it, for
     // ever. Every statement of ours has its index; without this a replay of 40,000 events spent a third in scans.
@@ -135,14 +168,13 @@ function prepared<S extends postgres.ISql>(client: S): S {
 }
 
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
-export async function migrateOnce(url: string, migrationsFolder = MIGRATIONS_FOLDER): Promise<void> {
+export async function migrateOnce(url: string): Promise<void> {
   const { statement_timeout: _, ...connection } = SETTINGS.connection;
   const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
-    // Where nothing is to be done it takes no right to do it: drizzle would ask for CREATE on the database.
-    if ((await liveSchema(migrationsFolder, async (query) => await client.unsafe(query))) !== 'older') return;
-    await migrate(drizzle(survivingCuts(client).client), { migrationsFolder });
+    if (await isMigrated(async (query) => await client.unsafe(query))) return;
+    await migrate(drizzle(survivingCuts(client).client), sharedMigrations());
   } finally {
     // Ends the session, and with it the lock.
     await client.end({ timeout: 5 });

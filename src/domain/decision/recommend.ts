@@ -1,4 +1,4 @@
-// What a buyer is recommended to do, from recorded facts and its own policy alone: whoever has the event can replay it.
+// What a buyer is recommended to do, from recorded facts and its own policy alone: the event suffices to repeat it.
 // It leaves measuring the facts to the read models and the target's verdict to the target policy.
 import { microUsd, showUsd } from '#src/domain/payment/money.ts';
 import type { BuyerPolicy } from './buyer-policy.ts';
@@ -101,11 +101,11 @@ const headers: Check = ({ strippedHeaders }) => {
 
 const trust: Check = ({ trustScore, measured }, { minTrustScore }) => {
   if (!measured) {
-    const message = 'The trust score and recent failures are unknown: the read models do not answer.';
-    return { weight: 'warning', code: 'trust_unknown', message };
+    const message = 'The trust score and recent failures are unknown: the read models were unavailable.';
+    return { weight: 'warning', code: 'trust_unavailable', message };
   }
   if (trustScore === null) {
-    const message = 'There is no trust score yet: nothing was measured that it could rest on.';
+    const message = 'There is no trust score yet: nothing was measured that it could be computed from.';
     return { weight: 'note', code: 'trust_score_unknown', message };
   }
   if (trustScore < minTrustScore) {

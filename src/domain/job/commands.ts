@@ -6,7 +6,7 @@ import type { AttemptMade, JobCompleted, JobStarted } from './events.ts';
 import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt } from './state.ts';
 
-/** Why a command cannot be: a fault of the caller's program, not an answer to a client. */
+/** Why a command is impossible: a programming error of the caller, not a response to a client. */
 export type JobRefusal =
   | 'job_exists'
   | 'job_not_running'
@@ -76,12 +76,12 @@ export function completeJob(
   ];
 }
 
-/** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner knows that it was not. */
+/** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner is certain that it was not. */
 export type Interruption = 'interrupted_unknown' | 'not_executed';
 
 /**
- * Closes a job that nobody runs any more, never by sending again: the attempt that was due is recorded as one that
- * perhaps happened (or, `not_executed`, did not), and the job fails with it.
+ * Closes a job that no process runs any more, without sending: the attempt that was due is recorded as one that may have
+ * happened (`not_executed`: one that did not), and the job fails with it.
  */
 export function closeInterrupted(
   cause: Interruption,

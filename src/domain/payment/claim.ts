@@ -1,4 +1,4 @@
-// An idempotency key's claim: which job a key of a payer stands for, and when it is free again.
+// An idempotency key's claim: the job that a payer's key belongs to, and when the key is free again.
 import type { ClaimEvent, EventOf } from '../events.ts';
 import { TIMES } from '../limits.ts';
 import type { IdempotencyKeyClaimed } from './events.ts';
@@ -22,12 +22,12 @@ export function evolveClaim(claim: Claim, event: ClaimEvent): Claim {
 
 export type ClaimFacts = Omit<IdempotencyKeyClaimed, 'v'>;
 
-/** Why a held key may be taken from its holder: nothing else ends a claim, and never its age alone. */
+/** Why a held key may be taken from its holder. Nothing else ends a claim, and its age alone never does. */
 export type ReleaseReason = EventOf<'IdempotencyKeyReleased'>['data']['reason'];
 
 /**
- * Claims the key for a job: at once where it is free or already this job's; after the holder's release where there is
- * a reason for one; otherwise it is lost to the holder.
+ * Claims the key for a job: at once if it is free or already this job's; after the holder's release if there is a reason
+ * for one; otherwise it is lost to the holder.
  */
 export function claimKey(
   facts: ClaimFacts,

@@ -1,4 +1,4 @@
-// What an operator has to look after: payments that bought nothing yet, or that nobody could confirm.
+// What an operator has to resolve: payments that bought nothing yet, or whose settlement is unconfirmed.
 import { claimedTime, type EventOf, type PaymentEvent } from '../events.ts';
 import { absentPayment, type BoundPayment, evolvePayment, isBound } from './state.ts';
 
@@ -55,7 +55,7 @@ const isJobOf = (
 
 /**
  * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its
- * job was interrupted or never sent. `unknown`: nobody knows whether the money moved.
+ * job was interrupted or never sent. `unknown`: whether the money moved is unconfirmed.
  */
 export type OpenState = 'unserved' | 'refundable' | 'unknown';
 

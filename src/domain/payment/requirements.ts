@@ -1,4 +1,4 @@
-// What a paid route asks for, as documents may tell it.
+// What a paid route asks for, as documents publish it.
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 
 /** A paid route as its 402 asks for it (x402 version 2). */

@@ -21,7 +21,7 @@ export type Payment =
       readonly settled: PaymentSettled;
       readonly refunded: PaymentRefunded;
     }
-  /** Ended without money moving: the same authorization may be reserved anew. */
+  /** Ended without money moving: the same authorization may be reserved again. */
   | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
@@ -134,13 +134,17 @@ export type ChainFinding =
 /** Seconds after `validBefore` from which an unused authorization surely stays unused. */
 const EXPIRY_MARGIN_SECONDS = 60;
 
+/** Unix time in seconds, the first at which an authorization that is still unused can never be used. */
+export const surelyOverAt = ({ validBefore }: Pick<PaymentReserved, 'validBefore'>): number =>
+  Number(validBefore) + EXPIRY_MARGIN_SECONDS + 1;
+
 /** Whether an authorization that was not used by `atSeconds` (Unix time) never will be. */
 export const isSurelyOver = (
   { validBefore }: Pick<PaymentReserved, 'validBefore'>,
   atSeconds: number,
 ): boolean => atSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS;
 
-/** What the chain says of a payment of unknown fate; null where it says nothing final. */
+/** The fact that the chain proves of a payment of unknown fate; null: none yet. */
 export function reconcile(
   finding: ChainFinding,
   payment: BoundPayment,
@@ -172,9 +176,9 @@ export function reconcile(
 }
 
 /**
- * What the answer "nonce used" makes of the payment: the chain tells a transfer to us from one elsewhere and from a
- * cancellation, and nothing is guessed where it was asked in vain or has not seen the use yet. The answer alone counts
- * only where there is no chain to ask.
+ * The fact that follows from the answer "nonce used". The chain distinguishes a transfer to us from one elsewhere and from
+ * a cancellation; if it gave no answer or has not seen the use yet, the settlement stays unknown. The answer alone counts
+ * only if no chain can be asked.
  */
 export function recordSpentNonce(finding: ChainFinding, payment: BoundPayment, call: SettleCall): SettleFact {
   if (finding.outcome === 'no_chain') return recordSettleAnswer({ outcome: 'nonce_used' }, call);

@@ -3,10 +3,13 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Refused } from '#src/domain/refusal.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
-import type { BodyRefused } from '#src/http/request/json-body.ts';
-import { type SchemaCheck, schemaCheck } from '#src/http/request/schema-check.ts';
+import type { BodyRefused } from '#src/http/request/parse-request.ts';
+import { type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
+
+/** As the SDK has them (a test compares), newest first: the SDK itself is loaded at the first message. */
+export const MCP_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'] as const;
 
 const Id = Type.Union([Type.String(), Type.Integer()]);
 const Version = Type.Literal('2.0');

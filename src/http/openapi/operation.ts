@@ -6,9 +6,8 @@ import { HANDOFF_EXAMPLE } from '#src/discovery/documents/handoff-capabilities.t
 import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/schedule-capabilities.ts';
 import { ACTION, PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { OPERATIONS, type ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import type { IntegerParameter } from '#src/http/request/query-string.ts';
-import { ChallengeBody } from '#src/http/response/challenge-body.ts';
-import { ErrorBody } from '#src/http/response/errors.ts';
+import type { IntegerParameter } from '#src/http/request/validation.ts';
+import { ChallengeBody, ErrorBody } from '#src/http/response/errors.ts';
 
 export type Operation = {
   /** The path's only parameter. */

@@ -2,21 +2,24 @@
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { callOf } from '#src/http/request/request-context.ts';
-import { failureLog } from '#src/http/response/error-log.ts';
-import { type Standing, standingOf } from '#src/http/response/proof-status.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
+import { failureLog } from '#src/http/response/errors.ts';
+import { type Standing, type StandingDeps, standingOf } from '#src/http/routes/verify.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { markup } from './markup.ts';
 
 const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
 
-export function badgeRoutes(deps: HttpDeps) {
+type BadgeDeps = StandingDeps & { readonly logger: Logger; readonly clock: Clock };
+
+export function badgeRoutes(deps: BadgeDeps) {
   const tell = failureLog(deps, 'badge without records');
   return new Elysia().get(
     ROUTES.proofBadge.path,
     async ({ params, request }) => {
-      const state = await stateOf(deps, params.jobOrReceiptId, (cause) => tell(callOf(request).id, cause));
+      const state = await stateOf(deps, params.jobOrReceiptId, (cause) => tell(contextOf(request).id, cause));
       return new Response(badge(state), {
         headers: {
           'content-type': 'image/svg+xml',
@@ -30,7 +33,7 @@ export function badgeRoutes(deps: HttpDeps) {
 }
 
 async function stateOf(
-  deps: HttpDeps,
+  deps: StandingDeps,
   id: string,
   tell: (cause: unknown) => void,
 ): Promise<Standing['state'] | 'unknown'> {

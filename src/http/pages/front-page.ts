@@ -5,20 +5,25 @@ import { type Snippet, snippet } from '#src/discovery/documents/snippets.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
 import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { LIMITS, METHODS, SERVICE } from '#src/domain/limits.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ReadsOf } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { callOf } from '#src/http/request/request-context.ts';
-import { failureLog } from '#src/http/response/error-log.ts';
-import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
+import { failureLog } from '#src/http/response/errors.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom, prepared, RECENT_PROOFS } from './page.ts';
 
 /** The list is live: a reload after a few seconds shows what came since. */
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 
-export type FrontPageDeps = Pick<HttpDeps, 'reads' | 'progress' | 'logger' | 'clock'> & {
-  readonly facts: Facts;
-};
+export type FrontPageDeps = Moment &
+  ReadsOf<'proof'> & {
+    readonly facts: Facts;
+    readonly logger: Logger;
+    readonly clock: Clock;
+  };
 
 export function frontPageRoutes(deps: FrontPageDeps) {
   const { facts, reads } = deps;
@@ -40,7 +45,7 @@ export function frontPageRoutes(deps: FrontPageDeps) {
     async ({ request }) => {
       const answer = await withProofs('proofs').catch((cause: unknown) => {
         // The rest of the page does not need the read models.
-        logFailure(callOf(request).id, cause);
+        logFailure(contextOf(request).id, cause);
         return shown(null);
       });
       return answer();

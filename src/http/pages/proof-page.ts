@@ -6,18 +6,28 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { callOf } from '#src/http/request/request-context.ts';
-import { failureLog } from '#src/http/response/error-log.ts';
-import { STATUS } from '#src/http/response/errors.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
+import { failureLog, STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
-import { type Standing, standingOf } from '#src/http/response/proof-status.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
+import { type Standing, type StandingDeps, standingOf } from '#src/http/routes/verify.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
 import { type PageAnswer, pagesFrom, RECENT_PROOFS } from './page.ts';
 
-export function proofPageRoutes(deps: HttpDeps) {
+type ProofPageDeps = StandingDeps &
+  Settings<'baseUrl'> & {
+    readonly verifyScript: string;
+    readonly transparency: Pick<Transparency, 'latest'>;
+    readonly logger: Logger;
+    readonly clock: Clock;
+  };
+
+export function proofPageRoutes(deps: ProofPageDeps) {
   const links = linksFrom(deps.settings.baseUrl);
   const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   const logFailure = failureLog(deps, 'proof page without records');
@@ -26,7 +36,7 @@ export function proofPageRoutes(deps: HttpDeps) {
     async ({ params, request }) => {
       const standing = await standingOf(deps, params.jobOrReceiptId).catch((thrown: unknown) => {
         if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
-        logFailure(callOf(request).id, thrown);
+        logFailure(contextOf(request).id, thrown);
         return thrown;
       });
       if (standing instanceof Fault) return unavailable(page, standing);

@@ -4,11 +4,10 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-rules.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { readInteger } from '#src/http/request/query-string.ts';
+import { readInteger } from '#src/http/request/validation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
-import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
@@ -27,7 +26,7 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
 const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export type StatusPageDeps = Pick<HttpDeps, 'progress' | 'clock'> & { readonly facts: Facts };
+export type StatusPageDeps = Moment & { readonly facts: Facts };
 
 export function statusPageRoutes(deps: StatusPageDeps, summaries: Summaries) {
   const page = pagesFrom(deps.facts.baseUrl);

@@ -2,14 +2,18 @@
 import { Elysia } from 'elysia';
 import type { Facts } from '#src/discovery/facts.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom, prepared } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
-export type VerifyPageDeps = Pick<HttpDeps, 'transparency' | 'verifyScript'> & { readonly facts: Facts };
+export type VerifyPageDeps = {
+  readonly facts: Facts;
+  readonly transparency: Pick<Transparency, 'latest'>;
+  readonly verifyScript: string;
+};
 
 export function verifyPageRoutes({ facts, transparency, verifyScript }: VerifyPageDeps) {
   const page = pagesFrom(facts.baseUrl, verifyScript);

@@ -1,90 +1,244 @@
-// The first steps of a POST, in the contract's order: rate, size and time of the body, payment where one is asked for,
-// schema, and only then whose payment it is.
+// The first steps of a POST, in the contract's order: rate, size and time of the body, payment on a paid route, schema,
+// and only then whose payment it is.
 import type { Static, TSchema } from '@sinclair/typebox';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
-import type { QuotaRule } from '#src/ports/quota.ts';
-import { readJson } from './json-body.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Payer, PaymentGate, RouteRefused } from './payment-gate.ts';
-import { limitRate } from './rate-limit.ts';
-import { readBody } from './read-body.ts';
-import { callOf } from './request-context.ts';
-import type { SchemaCheck } from './schema-check.ts';
-import type { InputFault } from './validation-error.ts';
+import { contextOf, countedAs, type RequestContext } from './request-context.ts';
+import { parseStrictJson } from './strict-json.ts';
+import { type InputFault, type InvalidRequest, invalidRequest, type SchemaCheck } from './validation.ts';
 
-export type IntakeDeps = Pick<HttpDeps, 'quota' | 'clock'>;
+export type ParseDeps = { readonly quota: Quota; readonly clock: Clock };
 
-export type IntakeRules<S extends TSchema> = {
-  /** Every one of them has to let the call through. */
+export type BodyRules<S extends TSchema> = {
+  /** Every one of them has to admit the request. */
   readonly rates: readonly QuotaRule[];
   readonly check: SchemaCheck<S>;
-  /** Of the body; LIMITS.requestBodyBytes.max where it is absent. */
+  /** Of the body; default: LIMITS.requestBodyBytes.max. */
   readonly maxBytes?: number;
 };
 
-/** What can be refused of any body before it is judged, for the interface description. */
-export const INTAKE_ERRORS = {
+/** What can be refused of any body before it is judged, for the OpenAPI document. */
+export const BODY_ERRORS = {
   408: 'The body did not arrive in time.',
   413: 'The body is too large.',
   415: 'The body is not application/json.',
   429: 'Rate limited.',
 } as const;
 
-export type Taken<T> = { readonly body: T };
+export type Parsed<T> = { readonly body: T };
 
-export async function takeIn<S extends TSchema>(
-  deps: IntakeDeps,
+export async function parseRequest<S extends TSchema>(
+  deps: ParseDeps,
   request: Request,
-  rules: IntakeRules<S>,
-): Promise<Taken<Static<S>> | Refused> {
-  const bytes = await takeBytes(deps, request, rules);
-  return bytes instanceof Uint8Array ? takeBody(bytes, request, rules) : bytes;
+  rules: BodyRules<S>,
+): Promise<Parsed<Static<S>> | Refused> {
+  const bytes = await readBytes(deps, request, rules);
+  return bytes instanceof Uint8Array ? readJson(bytes, request.headers, rules.check) : bytes;
 }
 
-/** A call without a payment is asked for one before its body is judged: wallets and crawlers probe with an empty one. */
-export async function takeInPaid<S extends TSchema>(
-  deps: IntakeDeps,
+/** A request without a payment is answered with 402 before its body is judged: wallets and crawlers probe with an empty one. */
+export async function parsePaidRequest<S extends TSchema>(
+  deps: ParseDeps,
   request: Request,
-  rules: IntakeRules<S>,
+  rules: BodyRules<S>,
   gate: PaymentGate,
-): Promise<(Taken<Static<S>> & Payer) | RouteRefused> {
-  const bytes = await takeBytes(deps, request, rules);
+): Promise<(Parsed<Static<S>> & Payer) | RouteRefused> {
+  const bytes = await readBytes(deps, request, rules);
   if (!(bytes instanceof Uint8Array)) return bytes;
   if (!gate.isOpen(request)) {
-    const hints = hintsOn(bytes, request, rules);
+    const hints = hintsOn(bytes, request, rules.check);
     return { ...refused('payment_required', 'This call has to be paid for.'), hints };
   }
-  const taken = takeBody(bytes, request, rules);
-  if (isRefused(taken)) return taken;
+  const parsed = readJson(bytes, request.headers, rules.check);
+  if (isRefused(parsed)) return parsed;
   const payer = await gate.identify(request);
-  return isRefused(payer) ? payer : { ...taken, ...payer };
+  return isRefused(payer) ? payer : { body: parsed.body, ...payer };
 }
 
-async function takeBytes(
-  deps: IntakeDeps,
+async function readBytes(
+  deps: ParseDeps,
   request: Request,
-  { rates, maxBytes = LIMITS.requestBodyBytes.max }: Omit<IntakeRules<TSchema>, 'check'>,
+  { rates, maxBytes = LIMITS.requestBodyBytes.max }: Pick<BodyRules<TSchema>, 'rates' | 'maxBytes'>,
 ): Promise<Uint8Array | Refused> {
-  const call = callOf(request);
-  const limited = await limitRate(deps.quota, rates, call);
+  const context = contextOf(request);
+  const limited = await limitRate(deps.quota, rates, context);
   if (limited !== null) return limited;
-  return readBody(request, call, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs.max });
+  return readBody(request, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs.max });
 }
 
-function takeBody<S extends TSchema>(bytes: Uint8Array, { headers }: Request, { check }: IntakeRules<S>) {
-  const body = readJson(bytes, headers, check);
-  return isRefused(body) ? body : { body: body.value };
-}
-
-/** By the schema alone. An empty body is taken for an empty object: what it lacks is what a call needs. */
+/** From the schema alone. An empty body counts as an empty object: the hints name what a request needs. */
 function hintsOn<S extends TSchema>(
   bytes: Uint8Array,
   { headers }: Request,
-  { check }: IntakeRules<S>,
+  check: SchemaCheck<S>,
 ): readonly InputFault[] {
   if (bytes.byteLength === 0) return check.faults({});
   const body = readJson(bytes, headers, check);
   if (!isRefused(body)) return [];
   return body.refused === 'invalid_request' ? body.details : [{ path: '', message: body.message }];
+}
+
+/** Each route counts for itself: free checks do not use up paid calls. */
+export function rateRule(
+  route:
+    | 'execute'
+    | 'policy-check'
+    | 'decide'
+    | 'decide-daily'
+    | 'handoff'
+    | 'schedule-preview'
+    | 'canary'
+    | 'mcp',
+  maxRequests: number,
+  windowMs = 60_000,
+): QuotaRule {
+  return { name: `client-${route}`, windowMs, maxRequests };
+}
+
+/**
+ * Takes one unit of each rule, in their order, up to the first that is exhausted. The RateLimit headers of the answer
+ * are those of the rule with the fewest units left.
+ */
+export async function limitRate(
+  quota: Quota,
+  rules: readonly QuotaRule[],
+  { client, headers }: Pick<RequestContext, 'client' | 'headers'>,
+): Promise<Refused<'rate_limited'> | null> {
+  let nearest: QuotaState | null = null;
+  for (const rule of rules) {
+    const state = await quota.take(rule, countedAs(client));
+    if (!state.allowed) {
+      setRateHeaders(headers, rule, state);
+      return refused('rate_limited', 'Too many calls from this address. Come again later.', {
+        retryAfterSeconds: secondsToReset(state),
+      });
+    }
+    if (nearest !== null && nearest.remaining <= state.remaining) continue;
+    nearest = state;
+    setRateHeaders(headers, rule, state);
+  }
+  return null;
+}
+
+function setRateHeaders(headers: RequestContext['headers'], rule: QuotaRule, state: QuotaState): void {
+  headers.set('ratelimit-limit', String(state.limit));
+  headers.set('ratelimit-remaining', String(Math.max(0, state.remaining)));
+  headers.set('ratelimit-reset', String(secondsToReset(state)));
+  headers.set('ratelimit-policy', `${state.limit};w=${rule.windowMs / 1000}`);
+}
+
+const secondsToReset = ({ resetMs }: QuotaState) => Math.max(1, Math.ceil(resetMs / 1000));
+
+export type BodyLimits = { readonly maxBytes: number; readonly arrivalMs: number };
+
+type Unread = Refused<'body_too_large' | 'body_timeout' | 'invalid_json'>;
+
+/**
+ * The body's bytes, counted while they arrive, whatever Content-Length says. What was not read stays on the connection:
+ * it cannot carry another request, so it is closed after the answer.
+ */
+export async function readBody(
+  request: Request,
+  clock: Clock,
+  limits: BodyLimits,
+): Promise<Uint8Array | Unread> {
+  const read = await readWithin(request, clock, limits);
+  if ('refused' in read) contextOf(request).headers.set('connection', 'close');
+  return read;
+}
+
+async function readWithin(request: Request, clock: Clock, limits: BodyLimits): Promise<Uint8Array | Unread> {
+  if (Number(request.headers.get('content-length')) > limits.maxBytes) return tooLarge(limits);
+  if (request.body === null) return new Uint8Array(0);
+  const reader = request.body.getReader();
+  const done = new AbortController();
+  const late = clock.sleep(limits.arrivalMs, done.signal).then(() => 'late' as const);
+  try {
+    const chunks: Uint8Array[] = [];
+    for (let size = 0; ; ) {
+      const step = await Promise.race([reader.read(), late]);
+      if (step === 'late') return abandoned(reader, tooLate(limits));
+      if (step.done) return joined(chunks, size);
+      size += step.value.byteLength;
+      if (size > limits.maxBytes) return abandoned(reader, tooLarge(limits));
+      chunks.push(step.value);
+    }
+  } catch {
+    // The caller disconnected or broke the framing: its fault, and perhaps nobody reads this answer.
+    return refused('invalid_json', 'The body broke off.');
+  } finally {
+    done.abort();
+  }
+}
+
+/** Released, not cancelled: Deno treats a cancelled body as read to its end, and keeps the connection. */
+function abandoned(reader: { releaseLock(): void }, refusal: Unread): Unread {
+  reader.releaseLock();
+  return refusal;
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = chunks;
+  if (first !== undefined && chunks.length === 1) return first;
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+const tooLarge = ({ maxBytes }: BodyLimits) =>
+  refused('body_too_large', `The body is over ${maxBytes / 1024} kB.`, { details: { maxBytes } });
+
+const tooLate = ({ arrivalMs }: BodyLimits) =>
+  refused('body_timeout', `The body did not arrive within ${arrivalMs / 1000} seconds.`);
+
+export type BodyRefused = InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'>;
+
+/** From bytes to a value that fits its schema, or the refusal that says why not. Nothing is repaired. */
+export function readJson<S extends TSchema>(
+  bytes: Uint8Array,
+  headers: Headers,
+  check: SchemaCheck<S>,
+  maxDepth?: number,
+): Parsed<Static<S>> | BodyRefused {
+  if (bytes.byteLength === 0) return refused('invalid_json', 'A JSON body is required.');
+  if (!isJson(headers)) {
+    return refused('unsupported_media_type', 'Send the body as application/json in UTF-8, not encoded.');
+  }
+  const text = utf8Text(bytes);
+  const parsed = text === null ? ({ outcome: 'syntax' } as const) : parseStrictJson(text, maxDepth);
+  if (parsed.outcome === 'syntax') return refused('invalid_json', 'The body is not JSON in UTF-8.');
+  if (parsed.outcome === 'faults') return invalidRequest(parsed.faults);
+  const { value } = parsed;
+  return check.matches(value) ? { body: value } : invalidRequest(check.faults(value));
+}
+
+function isJson(headers: Headers): boolean {
+  const encoding = headers.get('content-encoding') ?? 'identity';
+  if (encoding.trim().toLowerCase() !== 'identity') return false;
+  const given = headers.get('content-type') ?? '';
+  if (given === 'application/json') return true;
+  const [type = '', ...parameters] = given.split(';');
+  if (type.trim().toLowerCase() !== 'application/json') return false;
+  const charset = parameters
+    .map((part) => part.trim().toLowerCase())
+    .find((part) => part.startsWith('charset='));
+  return charset === undefined || /^charset="?utf-?8"?$/.test(charset);
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/** null: not UTF-8. A byte order mark is left out. */
+function utf8Text(bytes: Uint8Array): string | null {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    return null;
+  }
 }

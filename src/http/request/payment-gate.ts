@@ -2,13 +2,13 @@
 // It leaves the wire to the payment protocol, and whether a payment is good for this call to the use case.
 import type { Route } from '#src/domain/event-fields.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
-import type { ReadHeader, WireHeaders } from '#src/ports/payment-protocol.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { PaymentProtocol, ReadHeader, WireHeaders } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
-import type { InputFault } from './validation-error.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
+import type { InputFault } from './validation.ts';
 
 export type Payer = {
   /** null: nothing is charged (demo mode). */
@@ -30,7 +30,13 @@ export type PaymentGate = {
   settled(execution: Execution, presented: PresentedPayment | null): Promise<WireHeaders>;
 };
 
-export function paymentGate({ payments, logger }: Pick<HttpDeps, 'payments' | 'logger'>, route: Route) {
+export type GateDeps = {
+  /** null: nothing is charged (demo mode). */
+  readonly payments: PaymentProtocol | null;
+  readonly logger: Logger;
+};
+
+export function paymentGate({ payments, logger }: GateDeps, route: Route) {
   if (payments === null) return nobodyPays;
   const gate: PaymentGate = {
     isOpen: (request) => payments.isPresented(readerOf(request)),

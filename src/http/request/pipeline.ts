@@ -1,65 +1,84 @@
-// Every request comes in here and every answer goes out here: whose call it is, its id, the headers all answers carry.
+// Every request enters here and every answer leaves here: whose request it is, its id, the headers of all answers.
 import { refused } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
-import type { Observable } from '#src/http/instrumentation.ts';
+import {
+  type InstrumentationDeps,
+  instrumentRequests,
+  type ProcessMeter,
+} from '#src/http/instrumentation.ts';
 import { faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
-import { clientAddress } from './client-address.ts';
-import { CORS } from './methods.ts';
-import { beginCall, type Call, requestId } from './request-context.ts';
+import type { Entropy } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import {
+  clientAddress,
+  type RequestContext,
+  requestId,
+  setContext,
+  type TrustsProxy,
+} from './request-context.ts';
 
-/** `clientAddress`: the socket's peer, as the runtime tells it. */
+/** `clientAddress`: of the socket's peer, as the runtime reports it. */
 export type Peer = { readonly clientAddress: string };
 
 export type Fetch = (request: Request, peer: Peer) => Promise<Response>;
 
 export type Routed = (request: Request) => Promise<Response>;
 
-export function frontDoor(deps: HttpDeps, route: Routed): Observable {
-  return async (request, peer, seen) => {
-    const id = requestId(request.headers.get('x-request-id'), deps.entropy);
-    seen.requestId = id;
-    const headers = new Headers();
-    try {
-      if (!hasReadableHost(request)) {
-        return finished(refusalAnswer(refused('invalid_request', 'The Host header is malformed.')), {
-          id,
-          headers,
-        });
-      }
-      const forwarded = request.headers.get('x-forwarded-for');
-      const client = clientAddress(peer.clientAddress, forwarded, deps.settings.trustsProxy);
-      const routable = routableRequest(request);
-      beginCall(routable, { id, client, headers, seen });
-      return finished(await route(routable), { id, headers });
-    } catch (cause) {
-      deps.logger.error('a request failed outside its route', { requestId: id, cause });
-      return finished(faultAnswer(cause), { id, headers });
-    }
+export type PipelineDeps = InstrumentationDeps & {
+  readonly entropy: Entropy;
+  readonly logger: Logger;
+  readonly settings: { readonly trustsProxy: TrustsProxy };
+};
+
+export function pipeline(deps: PipelineDeps, meter: ProcessMeter, route: Routed): Fetch {
+  const { entropy, logger, settings } = deps;
+  const instrumented = instrumentRequests(deps, meter);
+  return (request, peer) => {
+    const id = requestId(request.headers.get('x-request-id'), entropy);
+    const context: RequestContext = { id, client: '', headers: new Map(), route: null };
+    return instrumented(request.method, context, async () =>
+      finished(await answer(request, peer, context), context),
+    );
   };
+
+  async function answer(request: Request, peer: Peer, context: RequestContext): Promise<Response> {
+    try {
+      if (!hasReadableHost(request))
+        return refusalAnswer(refused('invalid_request', 'The Host header is malformed.'));
+      const forwardedFor = request.headers.get('x-forwarded-for');
+      context.client = clientAddress(peer.clientAddress, forwardedFor, settings.trustsProxy);
+      const routable = routableRequest(request);
+      setContext(routable, context);
+      return await route(routable);
+    } catch (cause) {
+      logger.error('a request failed outside its route', { requestId: context.id, cause });
+      return faultAnswer(cause);
+    }
+  }
 }
 
 /**
- * HEAD is GET; the runtimes leave its body away. Elysia looks for the path from the URL's 12th character on, past a
- * short host, and Bun gives a path alone where there is no Host.
+ * HEAD is GET; the runtimes leave its body out. Elysia looks for the path from the URL's 12th character on, past a short
+ * host, and Bun passes a path alone if there is no Host.
  */
 function routableRequest(request: Request): Request {
-  const { url, headers, body } = request;
+  const { url, method, headers } = request;
   const pathStart = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2);
+  if (pathStart >= SHORTEST_PATH_START && method !== 'HEAD') return request;
   const path = pathStart === -1 ? '/' : url.slice(pathStart);
   const routable = pathStart >= SHORTEST_PATH_START ? url : `http://localhost${path}`;
-  // No route has another: what a Request may not be made of (CONNECT, TRACE) is answered as one that none serves.
-  const method = METHODS.has(request.method) ? request.method : 'PATCH';
   if (method === 'HEAD') return new Request(routable, { method: 'GET', headers });
-  if (routable === url) return request;
-  return new Request(routable, { method, headers, body, ...(body === null ? {} : { duplex: 'half' }) });
+  const { body } = request;
+  const init = { headers, body, ...(body === null ? {} : { duplex: 'half' as const }) };
+  // No route has another method: what a Request cannot be made of (CONNECT, TRACE) is answered as one that none serves.
+  return new Request(routable, { method: METHODS.has(method) ? method : 'PATCH', ...init });
 }
 
 const SHORTEST_PATH_START = 11;
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /**
- * RFC 9112 §3.2. With any other the path that is routed is not the one that was asked for, or no route could read the
- * URL, which the runtimes make of it. None, and an empty one, are nobody's to misread.
+ * RFC 9112 §3.2. With any other Host the path that is routed is not the one that was requested, or no route could read
+ * the URL that the runtimes make of it. A missing or empty Host header is accepted.
  */
 function hasReadableHost({ headers, url }: Request): boolean {
   const host = headers.get('host') ?? '';
@@ -67,13 +86,22 @@ function hasReadableHost({ headers, url }: Request): boolean {
   return url.startsWith('/') || URL.canParse(url);
 }
 
-function finished(response: Response, call: Pick<Call, 'id' | 'headers'>): Response {
+/** CORS (fetch standard): any origin, never with credentials. */
+const ON_EVERY_ANSWER = [
+  ['access-control-allow-origin', '*'],
+  [
+    'access-control-expose-headers',
+    'payment-required, payment-response, x-payment-response, x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy',
+  ],
+  ['x-content-type-options', 'nosniff'],
+] as const;
+
+function finished(response: Response, context: RequestContext): Response {
   const { headers } = response;
-  for (const [name, value] of call.headers) headers.set(name, value);
-  for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
-  headers.set('x-request-id', call.id);
-  headers.set('x-content-type-options', 'nosniff');
-  // Answers of the paid routes must never be stored, and no other may be unless its route says so.
+  for (const [name, value] of context.headers) headers.set(name, value);
+  for (const [name, value] of ON_EVERY_ANSWER) headers.set(name, value);
+  headers.set('x-request-id', context.id);
+  // Answers of the paid routes must never be stored, and no other unless its route says so.
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');
   return response;
 }

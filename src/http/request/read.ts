@@ -1,36 +1,29 @@
-// What read models that come after the log mean for an answer: a miss is a miss only once they have seen all that the
-// log held at the request, and what was just written is waited for so that its links work at once.
-import { LIMITS } from '#src/domain/limits.ts';
+// The miss rule: a row that is missing or not final is answered only once the read models have reached the event log's
+// head as read at the request.
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
-import type { HttpDeps, Progress } from '#src/http/deps.ts';
+import type { ProgressOf } from '#src/http/deps.ts';
 
-/** `find` answers null, or a refusal that a later event may turn round (`receipt_not_ready`). */
+/**
+ * `find` returns null, or a refusal that a later event may reverse (`receipt_not_ready`). `isFinal`: whether no later event
+ * changes what was found; otherwise it is read again at the head. Waits at most 1 s; throws `Fault` if the head is not
+ * reached.
+ */
 export async function findForSure<T extends object, R extends Refused>(
-  progress: Pick<Progress, 'reachedHead'>,
+  progress: ProgressOf<'reachedHead'>['progress'],
   find: () => Promise<T | R | null>,
   missing: R,
+  isFinal: (found: T) => boolean = () => true,
 ): Promise<T | R> {
+  const answers = (found: T | R | null): found is T => found !== null && !isRefused(found);
   const first = await find();
-  if (first !== null && !isRefused(first)) return first;
+  if (answers(first) && isFinal(first)) return first;
   const caughtUp = await progress.reachedHead();
   const second = await find();
-  if (second !== null && !isRefused(second)) return second;
+  if (answers(second) && (caughtUp || isFinal(second))) return second;
   if (!caughtUp) {
     throw new Fault('read_models_unavailable', 'The records are not up to date: try again shortly.', {
       retryAfterSeconds: 1,
     });
   }
   return second ?? missing;
-}
-
-/** `position`: of what was written. The result stands whether or not the read models come after in time. */
-export async function linksWork(
-  { progress, logger }: Pick<HttpDeps, 'progress' | 'logger'>,
-  { position }: { readonly position: string },
-): Promise<void> {
-  try {
-    await progress.caughtUp(position, LIMITS.answerWaitMs.max);
-  } catch (cause) {
-    logger.warn('read models not caught up at the answer', { cause });
-  }
 }

@@ -1,7 +1,10 @@
-// The one table where a code meets a status, and the one shape of an error on the wire.
-// It leaves what is refused, and why, to the domain and the use cases.
+// The one table that maps codes to statuses, the bodies of refusals and faults, and what is logged of faults. What is
+// refused, and why, is decided by the domain and the use cases.
 import { Type } from '@sinclair/typebox';
 import { Fault, type FaultCode, type RefusalCode, type Refused, refused } from '#src/domain/refusal.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { json } from './json.ts';
 
 export const STATUS = {
@@ -40,7 +43,7 @@ export const STATUS = {
   relay_loop: 508,
 } as const satisfies Record<RefusalCode | FaultCode, number>;
 
-/** Codes whose repeat makes sense soon, where nobody said when. Whole seconds. */
+/** Retry-After of codes after which a repeat makes sense, unless the refusal has its own. Whole seconds. */
 const DEFAULT_RETRY_AFTER: Partial<Record<RefusalCode | FaultCode, number>> = {
   idempotency_in_progress: 1,
   receipt_not_ready: 1,
@@ -53,21 +56,44 @@ const DEFAULT_RETRY_AFTER: Partial<Record<RefusalCode | FaultCode, number>> = {
   read_models_unavailable: 1,
 };
 
-export const ErrorBody = Type.Object(
-  {
-    error: Type.Object(
-      {
-        code: Type.Optional(Type.String()),
-        message: Type.String(),
-        details: Type.Optional(Type.Unknown()),
-      },
-      { additionalProperties: false },
-    ),
-  },
-  { additionalProperties: false },
-);
+export const ErrorBody = Closed({
+  error: Closed({
+    code: Type.Optional(Type.String()),
+    message: Type.String(),
+    details: Type.Optional(Type.Unknown()),
+  }),
+});
 
-type Told = {
+/**
+ * The body of a 402, the one error without the error body: the challenge of x402 version 1. The payment protocol builds
+ * it; conformance tests compare it with this.
+ */
+export const ChallengeBody = Closed({
+  x402Version: Type.Literal(1),
+  error: Type.String({ description: 'Why: a code of the protocol or ours.' }),
+  accepts: Type.Array(
+    Closed({
+      scheme: Type.String(),
+      network: Type.String({ description: 'As version 1 spells it, such as `base`.' }),
+      maxAmountRequired: Type.String({ pattern: '^\\d+$', description: 'Atomic units of `asset`.' }),
+      resource: Type.String(),
+      description: Type.String(),
+      mimeType: Type.String(),
+      payTo: Type.String(),
+      maxTimeoutSeconds: Type.Integer(),
+      asset: Type.String(),
+      outputSchema: Type.Optional(Type.Unknown()),
+      extra: Type.Optional(Type.Unknown()),
+    }),
+  ),
+  validation: Type.Optional(
+    Type.Array(Closed({ path: Type.String(), message: Type.String() }), {
+      description: 'What the schema has against the body as it came.',
+    }),
+  ),
+});
+
+type ErrorFacts = {
   readonly code: RefusalCode | FaultCode;
   readonly message: string;
   readonly details: unknown;
@@ -82,15 +108,48 @@ export function refusalAnswer(refusal: Refused): Response {
 export const routeNotFound = () =>
   refusalAnswer(refused('route_not_found', 'There is nothing at this path.'));
 
-/** A fault tells its own public message; anything else that was thrown tells nothing. */
+/** The public message of a fault; of anything else that was thrown, nothing. */
 export function faultAnswer(thrown: unknown): Response {
   if (thrown instanceof Fault && thrown.code !== 'internal_error') return answer(thrown);
   const message = 'The service failed. The failure is recorded under this x-request-id.';
   return answer({ code: 'internal_error', message, details: undefined, retryAfterSeconds: null });
 }
 
-function answer({ code, message, details, retryAfterSeconds }: Told): Response {
+function answer({ code, message, details, retryAfterSeconds }: ErrorFacts): Response {
   const body = { error: { code, message, ...(details === undefined ? {} : { details }) } };
   const seconds = retryAfterSeconds ?? DEFAULT_RETRY_AFTER[code];
   return json(STATUS[code], body, seconds === undefined ? {} : { 'retry-after': String(seconds) });
+}
+
+/** An outage fails thousands of requests for one cause. */
+const CAUSE_EVERY_MS = 60_000;
+
+/** Their adapter logs the cause, without what a payer sent. */
+const CAUSES_LOGGED_BY_ADAPTER: ReadonlySet<string> = new Set([
+  'payment_unconfirmed',
+  'facilitator_unavailable',
+]);
+
+/**
+ * Logs requests that failed through no fault of their callers: a `Fault` as one line with its code, with its cause once
+ * a minute; anything else in full. `message`: of that line, if the request was answered normally.
+ */
+export function failureLog(
+  { logger, clock }: { readonly logger: Logger; readonly clock: Pick<Clock, 'monotonic'> },
+  message = 'a request could not be served now',
+) {
+  const causeLoggedAt = new Map<string, number>();
+  return (requestId: string, error: unknown): void => {
+    if (!(error instanceof Fault)) {
+      logger.error('a request failed', { requestId, code: 'internal_error', cause: error });
+      return;
+    }
+    const { code, cause } = error;
+    const now = clock.monotonic();
+    const isNew =
+      !CAUSES_LOGGED_BY_ADAPTER.has(code) &&
+      now - (causeLoggedAt.get(code) ?? Number.NEGATIVE_INFINITY) >= CAUSE_EVERY_MS;
+    if (isNew) causeLoggedAt.set(code, now);
+    logger.warn(message, { requestId, code, ...(isNew && { cause: cause ?? error }) });
+  };
 }

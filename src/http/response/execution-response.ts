@@ -6,8 +6,8 @@ import { ID_PATTERN } from '#src/domain/ids.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
-import type { Guided } from '#src/usecases/decisions/decided.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { Guided } from '#src/usecases/execution/execute-guided-webhook.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Links } from './links.ts';
 
 const { network, asset, amount, payTo, payer, transaction } = PaymentFacts.properties;

@@ -13,6 +13,3 @@ export function json(
     headers: { 'content-type': 'application/json', ...headers },
   });
 }
-
-/** Keys rotate beside running readers: one that began to sign a moment ago is to be found soon. */
-export const CACHE_KEYS = { 'cache-control': 'public, max-age=60' } as const;

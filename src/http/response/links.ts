@@ -1,4 +1,4 @@
-// Addresses of what an answer speaks of: absolute, from PUBLIC_BASE_URL alone, never from the request's Host.
+// Links in answers: absolute, from PUBLIC_BASE_URL alone, never from the request's Host.
 import { Type } from '@sinclair/typebox';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { Closed, Link, Nullable } from '#src/domain/schema-parts.ts';
@@ -7,10 +7,10 @@ export type Links = ReturnType<typeof linksFrom>;
 
 export function linksFrom(baseUrl: string) {
   const base = baseUrl.replace(/\/+$/, '');
-  const to =
-    ({ path }: RouteFacts) =>
-    (id: string) =>
-      base + path.replace(/:[A-Za-z]+/, () => id);
+  const to = ({ path }: RouteFacts) => {
+    const [before = '', after = ''] = path.split(/:[A-Za-z]+/);
+    return (id: string) => base + before + id + after;
+  };
   return {
     at: (path: string) => `${base}${path}`,
     job: to(ROUTES.job),

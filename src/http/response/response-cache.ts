@@ -1,6 +1,5 @@
-// What anybody may ask for and what costs something, worked out once for all who ask while the rows stay as they are.
-
-import type { Progress } from '#src/http/deps.ts';
+// Caches expensive public queries until the projection advances, for at most 500 ms.
+import type { ProgressOf } from '#src/http/deps.ts';
 import type { Clock } from '#src/ports/clock.ts';
 
 /** Beyond the rows an answer also rests on what time it is, and on rows that others wrote: not for longer than this. */
@@ -8,8 +7,7 @@ const KEPT_MS = 500;
 /** Questions that differ, remembered at once. */
 const QUESTIONS = 64;
 
-export type Moment = {
-  readonly progress: Pick<Progress, 'position'>;
+export type Moment = ProgressOf<'position'> & {
   readonly clock: Pick<Clock, 'monotonic'>;
 };
 

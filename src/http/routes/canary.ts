@@ -6,12 +6,16 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS } from '#src/http/request/parse-request.ts';
-import { limitRate, rateRule } from '#src/http/request/rate-limit.ts';
-import { readBody } from '#src/http/request/read-body.ts';
-import { callOf } from '#src/http/request/request-context.ts';
+import {
+  BODY_ERRORS,
+  limitRate,
+  type ParseDeps,
+  rateRule,
+  readBody,
+} from '#src/http/request/parse-request.ts';
+import { contextOf } from '#src/http/request/request-context.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 
@@ -39,23 +43,23 @@ const CanaryEcho = Closed({
   ),
 });
 
-export function canaryRoutes(deps: HttpDeps) {
+export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>) {
   const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * FACTORS.generousRate)];
   const limits = { maxBytes: LIMITS.requestBodyBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
   const echo =
     (method: 'GET' | 'POST') =>
     async ({ request }: { readonly request: Request }) => {
-      const call = callOf(request);
-      const limited = await limitRate(deps.quota, rates, call);
+      const context = contextOf(request);
+      const limited = await limitRate(deps.quota, rates, context);
       if (limited !== null) return refusalAnswer(limited);
-      const bytes = await readBody(request, call, deps.clock, limits);
+      const bytes = await readBody(request, deps.clock, limits);
       if (!(bytes instanceof Uint8Array)) return refusalAnswer(bytes);
       return json(200, {
         ok: true,
         service: SERVICE.name,
         method,
         receivedAt: new Date(deps.clock.now()).toISOString(),
-        requestId: call.id,
+        requestId: context.id,
         bodyBytes: bytes.byteLength,
         bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),
         contentType: contentType(request.headers),
@@ -86,6 +90,6 @@ function webhook(headers: Headers): (typeof CanaryEcho.static)['webhook'] {
 }
 
 const answers = { 200: ['What arrived.', CanaryEcho] } as const;
-const { 408: late, 413: large, 429: limited } = INTAKE_ERRORS;
+const { 408: late, 413: large, 429: limited } = BODY_ERRORS;
 const errors = { 429: limited, 503: 'A part of the service is unavailable: see error.code.' };
 const bodyErrors = { 400: 'The body broke off.', 408: late, 413: large };

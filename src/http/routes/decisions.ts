@@ -1,24 +1,43 @@
-// Decisions on the wire: what was recommended, why, and what became of it. Never the target, headers or body: no event
+// Decisions on the wire: an action and a buyer policy in, a recorded recommendation out; and what became of it. Never the target, headers or body: no event
 // holds them. Lists leave out the hashes as well, and the words of the reasons, which repeat the buyer's limits.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import type { DecisionRecord, DecisionSummary } from '#projections/decision/query.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { ErrorCategory } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
+import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { isRefused, refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
+import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
 import { findForSure } from '#src/http/request/read.ts';
+import { type IntegerParameter, readInteger, schemaCheck } from '#src/http/request/validation.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { Decided, DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
 import { RedactionPolicy } from './proofs.ts';
+
+export const DecideRequest = Closed({
+  action: WebhookRequest,
+  buyerPolicy: Type.Optional(BuyerPolicyRequest),
+});
+
+const RULES = {
+  check: schemaCheck(DecideRequest),
+  rates: [
+    rateRule('decide', LIMITS.decisionsPerMinute.max),
+    rateRule('decide-daily', LIMITS.decisionsPerDay.max, 86_400_000),
+  ],
+  maxBytes: LIMITS.decideBodyBytes.max,
+};
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
   DecisionRecorded.versions[2].properties;
@@ -109,10 +128,30 @@ const limit: IntegerParameter = {
   description: 'How many, newest first.',
 };
 
-export function decisionRoutes(deps: HttpDeps) {
+export type DecisionDeps = ParseDeps &
+  ReadsOf<'decision'> &
+  ProgressOf<'reachedHead'> &
+  Settings<'baseUrl'> & {
+    decide(input: DecideInput): Promise<Decided | Refused>;
+    readonly logger: Logger;
+  };
+
+export function decisionRoutes(deps: DecisionDeps) {
   const { reads, progress, settings } = deps;
   const links = linksFrom(settings.baseUrl);
   return new Elysia()
+    .post(
+      ROUTES.decide.path,
+      async ({ request }) => {
+        const parsed = await parseRequest(deps, request, RULES);
+        if (isRefused(parsed)) return refusalAnswer(parsed);
+        const { action, buyerPolicy = {} } = parsed.body;
+        const decided = await deps.decide({ action, buyerPolicy });
+        if (isRefused(decided)) return refusalAnswer(decided);
+        return json(200, decisionShown(notExecuted(decided), links));
+      },
+      { parse: 'none', ...describe(ROUTES.decide, decideOperation) },
+    )
     .get(
       ROUTES.recentDecisions.path,
       async ({ request }) => {
@@ -131,7 +170,7 @@ export function decisionRoutes(deps: HttpDeps) {
       ROUTES.decision.path,
       async ({ params: { id } }) => {
         const decision = DECISION_ID.test(id)
-          ? await findForSure(progress, () => reads.decision.find(id), missing)
+          ? await findForSure(progress, () => reads.decision.find(id), missing, isExecuted)
           : missing;
         return isRefused(decision) ? refusalAnswer(decision) : json(200, decisionShown(decision, links));
       },
@@ -139,7 +178,19 @@ export function decisionRoutes(deps: HttpDeps) {
     );
 }
 
-export function decisionShown(decision: DecisionRecord, links: Links): typeof DecisionResponse.static {
+const isExecuted = ({ outcome: { status, receiptId } }: DecisionRecord) =>
+  (status === 'succeeded' || status === 'failed') && receiptId !== null;
+
+/** No job can name the decision yet: only this caller has its id. */
+function notExecuted({ decision }: Decided): DecisionRecord {
+  const nothing = { jobId: null, receiptId: null, responseStatus: null, errorCategory: null };
+  return {
+    ...decision,
+    outcome: { status: 'pending_execution', receiptVerified: false, attempts: 0, ...nothing },
+  };
+}
+
+function decisionShown(decision: DecisionRecord, links: Links): typeof DecisionResponse.static {
   const said = (found: DecisionRecord['reasons']) => found.map(({ code, message }) => ({ code, message }));
   return {
     ...sharedShown(decision, links),
@@ -188,6 +239,16 @@ function sharedShown(decision: DecisionSummary, links: Links) {
 }
 
 const NO_JOB = { job: null, receipt: null, verifyJob: null, verifyReceipt: null, proof: null };
+
+const decideOperation = {
+  body: DecideRequest,
+  answers: { 200: ['The decision, whatever it recommends.', DecisionResponse] } as const,
+  errors: {
+    ...BODY_ERRORS,
+    400: 'The request is malformed.',
+    503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
+  },
+};
 
 const recentOperation = {
   query: limit,

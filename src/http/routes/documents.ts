@@ -1,16 +1,25 @@
 // All documents and well-known files on the wire: each is built once, from the facts of this deployment.
-import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js';
 import { Elysia } from 'elysia';
 import { JSON_TYPE } from '#src/discovery/document.ts';
 import { DOCUMENTS, FILES } from '#src/discovery/documents.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import type { HttpSettings } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
+import { MCP_VERSIONS } from '#src/http/mcp/messages.ts';
 import { describe, unlisted } from '#src/http/openapi/operation.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 
-export type DeploymentFacts = {
-  readonly settings: HttpSettings;
+export type DeploymentFacts = Settings<
+  | 'baseUrl'
+  | 'mode'
+  | 'offer'
+  | 'policyMode'
+  | 'targetQuota'
+  | 'rateLimitPerMinute'
+  | 'maxInFlight'
+  | 'facilitatorTimeoutMs'
+  | 'retentionDays'
+> & {
   readonly payments: Pick<PaymentProtocol, 'askedFor'> | null;
   readonly clock: { now(): number };
 };
@@ -29,7 +38,7 @@ export function documentFacts({ settings, payments, clock }: DeploymentFacts): F
     rateLimitPerMinute,
     maxInFlight,
     facilitatorTimeoutMs: settings.facilitatorTimeoutMs,
-    mcpVersions: SUPPORTED_PROTOCOL_VERSIONS,
+    mcpVersions: MCP_VERSIONS,
     retentionDays: settings.retentionDays,
   };
 }

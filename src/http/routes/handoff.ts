@@ -4,14 +4,12 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Link, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, type IntakeDeps, takeIn } from '#src/http/request/parse-request.ts';
-import { rateRule } from '#src/http/request/rate-limit.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
-import { type Invalid, invalid } from '#src/http/request/validation-error.ts';
+import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import { type Invalid, invalid, schemaCheck } from '#src/http/request/validation.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
@@ -30,14 +28,19 @@ const HandoffResponse = Closed({
 const check = schemaCheck(Closed({ ...HandoffRequest.properties, actions: Type.Optional(Type.Unknown()) }));
 const actionsCheck = schemaCheck(HandoffActions);
 
-export type HandoffRouteDeps = IntakeDeps & Pick<HttpDeps, 'handOffBrowser' | 'settings'>;
+export type HandoffDeps = ParseDeps &
+  Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'> & {
+    handOffBrowser(
+      request: HandoffRequest,
+    ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
+  };
 
-export function handoffRoutes(deps: HandoffRouteDeps) {
+export function handoffRoutes(deps: HandoffDeps) {
   const rates = [rateRule('handoff', deps.settings.rateLimitPerMinute)];
   return new Elysia().post(
     ROUTES.handoff.path,
     async ({ request }) => {
-      const taken = await takeIn(deps, request, { rates, check });
+      const taken = await parseRequest(deps, request, { rates, check });
       if (isRefused(taken)) return refusalAnswer(taken);
       const actions = readActions(taken.body.actions);
       if ('refused' in actions) return refusalAnswer(actions);
@@ -55,7 +58,10 @@ function readActions(given: unknown): HandoffRequest['actions'] | Invalid<'inval
   return invalid('invalid_handoff_actions', message, actionsCheck.faults(given), '/actions');
 }
 
-function responseOf({ verdict, warnings }: Handoff, settings: HttpSettings): typeof HandoffResponse.static {
+function responseOf(
+  { verdict, warnings }: Handoff,
+  settings: HandoffDeps['settings'],
+): typeof HandoffResponse.static {
   const links = linksFrom(settings.baseUrl);
   return {
     ...verdictShown(verdict),
@@ -74,7 +80,7 @@ const operation = {
   body: HandoffRequest,
   answers: { 200: ['The package, or why the target is refused.', HandoffResponse] } as const,
   errors: {
-    ...INTAKE_ERRORS,
+    ...BODY_ERRORS,
     400: 'The request is malformed, or an action is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },

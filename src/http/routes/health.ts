@@ -1,13 +1,17 @@
-// Health for balancers and operators: 503 only when the log is gone, for then nothing can be executed.
+// For operators and load balancers: health, which is 503 only if the event log is unavailable (nothing can be executed
+// then), and figures for Prometheus.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Nullable } from '#src/domain/schema-parts.ts';
-import type { HealthFacts, HttpDeps } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe, unlisted } from '#src/http/openapi/operation.ts';
+import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
+import { routeNotFound } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
+import type { Exposition } from '#src/ports/telemetry.ts';
 
 const Part = Closed({ ok: Type.Boolean() });
 
@@ -27,8 +31,25 @@ export const HealthResponse = Closed({
   }),
 });
 
-export function healthRoutes(deps: HttpDeps) {
-  const { settings } = deps;
+export type HealthFacts = {
+  readonly eventLog: { readonly ok: boolean };
+  readonly readModels: { readonly ok: boolean };
+  readonly projections: { readonly ok: boolean };
+  /** null: none is needed (demo mode). */
+  readonly facilitator: { readonly ok: boolean } | null;
+};
+
+export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
+  /** Never throws. */
+  health(): Promise<HealthFacts>;
+  readonly operators: {
+    /** Never throws, whatever is unavailable. */
+    exposition(): Promise<Exposition>;
+  };
+};
+
+export function healthRoutes(deps: HealthDeps) {
+  const { settings, operators } = deps;
   return new Elysia()
     .get(
       ROUTES.health.path,
@@ -42,12 +63,21 @@ export function healthRoutes(deps: HttpDeps) {
       ROUTES.live.path,
       () => json(200, { ok: true, service: SERVICE.name, version: SERVICE.version }),
       unlisted,
+    )
+    .get(
+      ROUTES.metrics.path,
+      async ({ request }) => {
+        if (!settings.metricsPublic && !isFromThisMachine(request)) return routeNotFound();
+        const { contentType, text } = await operators.exposition();
+        return new Response(text, { headers: { 'content-type': contentType } });
+      },
+      unlisted,
     );
 }
 
 function responseOf(
   { eventLog, readModels, projections, facilitator }: HealthFacts,
-  { mode, egressExemption }: HttpDeps['settings'],
+  { mode, egressExemption }: HealthDeps['settings'],
 ): typeof HealthResponse.static {
   const part = ({ ok }: { readonly ok: boolean }) => ({ ok });
   return {
@@ -71,3 +101,43 @@ const operation = {
     503: ['The event log is gone: nothing can be executed.', HealthResponse],
   } as const,
 };
+
+/** Headers by which proxies name their caller (RFC 7239, RFC 9110 §7.6.3, and custom). */
+const OF_PROXIES = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-port',
+  'x-forwarded-server',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'fastly-client-ip',
+  'via',
+];
+
+/** Headers that browsers add to the requests of a page (fetch standard): every answer here is open to pages of any origin. */
+const OF_PAGES = ['origin', 'referer', 'sec-fetch-site'];
+
+/**
+ * Without METRICS_PUBLIC, metrics are served to this machine only: not to what a proxy on it forwards, nor to a page in its
+ * browser.
+ */
+function isFromThisMachine(request: Request): boolean {
+  const { headers } = request;
+  if (!isLoopback(contextOf(request).client)) return false;
+  if ([...OF_PROXIES, ...OF_PAGES].some((name) => headers.has(name))) return false;
+  // A proxy that adds nothing, or a page whose own name was pointed here, still asks for another host.
+  const host = headers.get('host');
+  return host === null || isLoopbackHost(host);
+}
+
+function isLoopbackHost(host: string): boolean {
+  const url = `http://${host}/`;
+  if (!URL.canParse(url)) return false;
+  const { hostname } = new URL(url);
+  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
+}

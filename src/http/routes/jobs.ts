@@ -9,7 +9,7 @@ import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { Closed, Commitment, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps, ReceiptFound } from '#src/http/deps.ts';
+import type { ProgressOf, ReadsOf, ReceiptFound, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
@@ -80,18 +80,16 @@ export const isReceiptId = (id: string) => RECEIPT_ID.test(id);
 const JOB_ID = new RegExp(ID_PATTERN.job);
 const RECEIPT_ID = new RegExp(ID_PATTERN.receipt);
 
-export function loadJob({ reads, progress }: HttpDeps, id: string) {
-  return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing) : jobMissing;
+export type JobDeps = ReadsOf<'job'> & ProgressOf<'reachedHead'>;
+
+export function loadJob({ reads, progress }: JobDeps, id: string) {
+  const isFinished = ({ status, receiptId }: JobRecord) => status !== 'running' && receiptId !== null;
+  return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing, isFinished) : jobMissing;
 }
 
-export function loadReceipt({ reads, progress }: HttpDeps, id: string) {
-  return isReceiptId(id)
-    ? findForSure(progress, () => reads.receipt.find(id), receiptMissing)
-    : receiptMissing;
-}
-
-export function jobRoutes(deps: HttpDeps) {
-  const links = linksFrom(deps.settings.baseUrl);
+export function jobRoutes(deps: JobDeps & ReadsOf<'receipt'> & Settings<'baseUrl'>) {
+  const { reads, progress, settings } = deps;
+  const links = linksFrom(settings.baseUrl);
   return new Elysia()
     .get(
       ROUTES.job.path,
@@ -103,8 +101,10 @@ export function jobRoutes(deps: HttpDeps) {
     )
     .get(
       ROUTES.receipt.path,
-      async ({ params }) => {
-        const receipt = await loadReceipt(deps, params.id);
+      async ({ params: { id } }) => {
+        const receipt = isReceiptId(id)
+          ? await findForSure(progress, () => reads.receipt.find(id), receiptMissing)
+          : receiptMissing;
         return isRefused(receipt) ? refusalAnswer(receipt) : json(200, receiptView(receipt, links));
       },
       describe(ROUTES.receipt, receiptOperation),

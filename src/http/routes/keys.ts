@@ -1,10 +1,61 @@
-// The public keys that receipts verify with, for ever: active and retired.
+// The public signing keys, active and retired: as a JWK set, and as a DID document (W3C DID Core 1.0, method did:web) for
+// those who resolve `kid` as a DID URL.
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import { didKeyId, didOf } from '#src/domain/signing-keys/did.ts';
+import type { Jwk, JwkSet } from '#src/domain/signing-keys/keys.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { CACHE_KEYS, json } from '#src/http/response/json.ts';
+import { json } from '#src/http/response/json.ts';
+import type { Clock } from '#src/ports/clock.ts';
 
-export function keyRoutes(deps: HttpDeps) {
-  return new Elysia().get(ROUTES.jwks.path, async () => json(200, await deps.jwks(), CACHE_KEYS), unlisted);
+/** A key that was activated a moment ago is found soon. */
+const CACHE_KEYS = { 'cache-control': 'public, max-age=60' } as const;
+
+export type KeyDeps = Settings<'baseUrl'> & { jwks(): Promise<JwkSet>; readonly clock: Pick<Clock, 'now'> };
+
+export function keyRoutes(deps: KeyDeps) {
+  const { hostname, port } = new URL(deps.settings.baseUrl);
+  const did = didOf(hostname, port);
+  return new Elysia()
+    .get(ROUTES.jwks.path, async () => json(200, await deps.jwks(), CACHE_KEYS), unlisted)
+    .get(
+      ROUTES.did.path,
+      async () => json(200, documentOf(did, (await deps.jwks()).keys, deps.clock.now()), CACHE_KEYS),
+      unlisted,
+    );
+}
+
+/** Every key there ever was, so that what it signed verifies; only those that may sign receipts now make assertions. */
+function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/suites/jws-2020/v1'],
+    id: did,
+    verificationMethod: keys.map((key) => methodOf(did, key)),
+    assertionMethod: keys.filter((key) => isActive(key, nowMs / 1000)).map(({ kid }) => didKeyId(did, kid)),
+  };
+}
+
+/** The key's window and purpose as the key set tells them, and the window once more in the words of DID documents. */
+function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt }: Jwk) {
+  return {
+    id: didKeyId(did, kid),
+    type: 'JsonWebKey2020',
+    controller: did,
+    ...(exp === undefined ? {} : { expires: instant(exp) }),
+    ...(revokedAt === undefined ? {} : { revoked: instant(revokedAt) }),
+    publicKeyJwk: { kty, crv, kid, x, use: 'sig', alg: 'EdDSA', purpose, nbf, exp, revokedAt },
+  };
+}
+
+/** A dateTimeStamp (W3C Controlled Identifiers 1.0, section 2.2). */
+const instant = (seconds: number) => new Date(seconds * 1000).toISOString();
+
+/**
+ * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint says
+ * what stands in a log, and asserts nothing of what it tells.
+ */
+function isActive({ purpose = 'receipt', nbf = 0, exp, revokedAt }: Jwk, at: number): boolean {
+  if (purpose !== 'receipt') return false;
+  return nbf <= at && (exp === undefined || at <= exp) && (revokedAt === undefined || at < revokedAt);
 }

@@ -7,15 +7,16 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
 import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
+import { ProcessFigures, type ProcessMeter } from '#src/http/instrumentation.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { bucketMs, bucketStarts, Durations, Series, seriesOf } from '#src/http/pages/monitoring-series.ts';
-import { type ProcessMeter, ProcessMetrics } from '#src/http/process-metrics.ts';
-import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
+import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
-import { ofTheMoment } from '#src/http/response/response-cache.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import type { Clock } from '#src/ports/clock.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 
 export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
@@ -52,7 +53,7 @@ export const MonitoringResponse = Closed({
   durations: Durations,
   recentFailures: Type.Array(ProofSummary),
   redactionPolicy: RedactionPolicy,
-  process: ProcessMetrics,
+  process: ProcessFigures,
   projection: Closed({ lagEvents: Nullable(Count), lagMs: Type.Number({ minimum: 0 }) }),
 });
 export type MonitoringResponse = typeof MonitoringResponse.static;
@@ -75,8 +76,14 @@ export function monitoringRoutes(summaries: Summaries) {
   );
 }
 
+export type MeasureDeps = ReadsOf<'monitoring' | 'receipt'> & ProgressOf<'lag'> & { readonly clock: Clock };
+
 /** What the attention rule judges, and what of it is shown. */
-export async function measure({ reads, progress, clock }: HttpDeps, windowMs: number, nowMs = clock.now()) {
+export async function measure(
+  { reads, progress, clock }: MeasureDeps,
+  windowMs: number,
+  nowMs = clock.now(),
+) {
   const [{ stats, failureRate, overdue }, unverifiedReceipts] = await Promise.all([
     reads.monitoring.summary(nowMs, windowMs),
     reads.receipt.countUnverified(),
@@ -96,8 +103,10 @@ export async function measure({ reads, progress, clock }: HttpDeps, windowMs: nu
 
 export type Summaries = (windowMs: number) => Promise<MonitoringResponse>;
 
-/** The same for machines and on the page for people. What this process does is told as of now. */
-export function monitoringSummaries(deps: HttpDeps, meter: ProcessMeter): Summaries {
+export type SummaryDeps = Moment & MeasureDeps & ReadsOf<'proof'> & Settings<'baseUrl'>;
+
+/** The same for machines and on the page for people. The figures of this process are as of now. */
+export function monitoringSummaries(deps: SummaryDeps, meter: ProcessMeter): Summaries {
   const links = linksFrom(deps.settings.baseUrl);
   const counted = ofTheMoment(deps, (windowMs: number) => countedOf(deps, links, windowMs));
   return async (windowMs) => ({
@@ -108,7 +117,7 @@ export function monitoringSummaries(deps: HttpDeps, meter: ProcessMeter): Summar
 
 type Counted = Omit<MonitoringResponse, 'process'>;
 
-async function countedOf(deps: HttpDeps, links: Links, windowMs: number): Promise<Counted> {
+async function countedOf(deps: SummaryDeps, links: Links, windowMs: number): Promise<Counted> {
   const nowMs = deps.clock.now();
   const since = windowStart(nowMs, windowMs);
   const [{ attention, ...measured }, counted, failures] = await Promise.all([

@@ -4,17 +4,16 @@ import { Elysia } from 'elysia';
 import { policyPreset } from '#src/discovery/documents/policy-modes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, takeIn } from '#src/http/request/parse-request.ts';
-import { rateRule } from '#src/http/request/rate-limit.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
+import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody, refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 
 const EXECUTE_PATH = ROUTES.execute.path;
 
@@ -42,7 +41,7 @@ export const PolicyCheckResponse = Closed({
     id: Type.Literal('execute.webhook'),
     method: Type.Literal('POST'),
     path: Type.Literal(EXECUTE_PATH),
-    paid: Type.Boolean({ description: 'Whether a call of the action is charged as the service runs now.' }),
+    paid: Type.Literal(true, { description: 'A paid action: charged where payment is enforced.' }),
     price: Type.String(),
     network: Type.String(),
   }),
@@ -68,13 +67,22 @@ type PolicyCheckResponse = typeof PolicyCheckResponse.static;
 
 const check = schemaCheck(WebhookRequest);
 
-export function policyRoutes(deps: HttpDeps) {
+type PolicySettings = Settings<
+  'baseUrl' | 'mode' | 'offer' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'
+>['settings'];
+
+export type PolicyDeps = ParseDeps & {
+  checkPolicy(input: { readonly request: WebhookRequest }): Promise<PolicyCheck | Refused>;
+  readonly settings: PolicySettings;
+};
+
+export function policyRoutes(deps: PolicyDeps) {
   const { settings } = deps;
   const rates = [rateRule('policy-check', settings.rateLimitPerMinute)];
   return new Elysia().post(
     ROUTES.checkPolicy.path,
     async ({ request }) => {
-      const taken = await takeIn(deps, request, { rates, check });
+      const taken = await parseRequest(deps, request, { rates, check });
       if (isRefused(taken)) return refusalAnswer(taken);
       const found = await deps.checkPolicy({ request: taken.body });
       if (isRefused(found)) return refusalAnswer(found);
@@ -84,7 +92,7 @@ export function policyRoutes(deps: HttpDeps) {
   );
 }
 
-function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResponse {
+function responseOf(found: PolicyCheck, settings: PolicySettings): PolicyCheckResponse {
   const { verdict, warnings } = found;
   const links = linksFrom(settings.baseUrl);
   return {
@@ -93,7 +101,7 @@ function responseOf(found: PolicyCheck, settings: HttpSettings): PolicyCheckResp
       id: 'execute.webhook',
       method: 'POST',
       path: EXECUTE_PATH,
-      paid: settings.mode === 'x402',
+      paid: true,
       price: settings.offer.price,
       network: settings.offer.network,
     },
@@ -124,7 +132,11 @@ export function verdictShown(verdict: PolicyCheck['verdict']) {
   return { ok: false, allowed: false, error };
 }
 
-export function policyOf({ policyMode: mode, targetQuota, rateLimitPerMinute }: HttpSettings) {
+export function policyOf({
+  policyMode: mode,
+  targetQuota,
+  rateLimitPerMinute,
+}: Pick<PolicySettings, 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'>) {
   return {
     preset: policyPreset(mode),
     mode,
@@ -137,7 +149,7 @@ const operation = {
   body: WebhookRequest,
   answers: { 200: ['The verdict, allowed or not.', PolicyCheckResponse] } as const,
   errors: {
-    ...INTAKE_ERRORS,
+    ...BODY_ERRORS,
     400: 'The request is malformed.',
     503: 'A part of the service is unavailable: see error.code.',
   },

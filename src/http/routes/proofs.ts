@@ -7,9 +7,9 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { Closed, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { type IntegerParameter, readInteger } from '#src/http/request/query-string.ts';
+import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from '#src/http/response/links.ts';
@@ -62,7 +62,7 @@ const limit: IntegerParameter = {
   description: 'How many, newest first.',
 };
 
-export function proofRoutes(deps: HttpDeps) {
+export function proofRoutes(deps: ReadsOf<'proof'> & Settings<'baseUrl'>) {
   const links = linksFrom(deps.settings.baseUrl);
   return new Elysia().get(
     ROUTES.recentProofs.path,

@@ -12,14 +12,18 @@ import {
   Schedule,
   SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
-import type { HttpDeps, HttpSettings } from '#src/http/deps.ts';
+import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
-import { INTAKE_ERRORS, type IntakeDeps, takeIn } from '#src/http/request/parse-request.ts';
-import { rateRule } from '#src/http/request/rate-limit.ts';
-import { schemaCheck } from '#src/http/request/schema-check.ts';
-import { type InputFault, type Invalid, invalid, MAX_FAULTS } from '#src/http/request/validation-error.ts';
+import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import {
+  type InputFault,
+  type Invalid,
+  invalid,
+  MAX_FAULTS,
+  schemaCheck,
+} from '#src/http/request/validation.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
@@ -66,14 +70,19 @@ const typeCheck = schemaCheck(
 const onceCheck = schemaCheck(OnceSchedule);
 const dailyCheck = schemaCheck(DailySchedule);
 
-export type ScheduleRouteDeps = IntakeDeps & Pick<HttpDeps, 'previewSchedule' | 'settings'>;
+export type ScheduleDeps = ParseDeps &
+  Settings<'baseUrl' | 'rateLimitPerMinute'> & {
+    previewSchedule(
+      request: SchedulePreviewRequest,
+    ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
+  };
 
-export function scheduleRoutes(deps: ScheduleRouteDeps) {
+export function scheduleRoutes(deps: ScheduleDeps) {
   const rates = [rateRule('schedule-preview', deps.settings.rateLimitPerMinute)];
   return new Elysia().post(
     ROUTES.schedulePreview.path,
     async ({ request }) => {
-      const taken = await takeIn(deps, request, { rates, check });
+      const taken = await parseRequest(deps, request, { rates, check });
       if (isRefused(taken)) return refusalAnswer(taken);
       const schedule = readSchedule(taken.body.schedule);
       if ('refused' in schedule) return refusalAnswer(schedule);
@@ -110,7 +119,7 @@ function faultsOf(given: unknown): InputFault[] {
 
 function responseOf(
   { schedule, nextRuns, localTimes, webhook, warnings }: SchedulePreview,
-  settings: HttpSettings,
+  settings: ScheduleDeps['settings'],
 ): typeof SchedulePreviewResponse.static {
   const links = linksFrom(settings.baseUrl);
   const { target, normalized } = requestShown(webhook);
@@ -140,7 +149,7 @@ const operation = {
   body: SchedulePreviewRequest,
   answers: { 200: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse] } as const,
   errors: {
-    ...INTAKE_ERRORS,
+    ...BODY_ERRORS,
     400: 'The request is malformed, or the schedule is: see error.code.',
     503: 'A part of the service is unavailable: see error.code.',
   },

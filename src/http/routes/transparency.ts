@@ -4,12 +4,13 @@ import { JSON_TYPE, TEXT_TYPE, TILE_TYPE } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ProgressOf } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
-import { readCounts } from '#src/http/request/query-string.ts';
 import { findForSure } from '#src/http/request/read.ts';
+import { readCounts } from '#src/http/request/validation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer, routeNotFound } from '#src/http/response/errors.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { isReceiptId, receiptMissing } from './jobs.ts';
 
 /** The log grows: C2SP tlog-tiles wants no more than a few seconds. */
@@ -24,7 +25,9 @@ const noKey = refused(
 );
 const noTile = refused('route_not_found', 'The newest checkpoint has no such tile, or not of this width.');
 
-export function transparencyRoutes(deps: HttpDeps) {
+export type TransparencyDeps = ProgressOf<'reachedHead'> & { readonly transparency: Transparency };
+
+export function transparencyRoutes(deps: TransparencyDeps) {
   const { transparency } = deps;
   return new Elysia()
     .get(
@@ -53,7 +56,7 @@ export function transparencyRoutes(deps: HttpDeps) {
 }
 
 /** As every read: the rows may not have what the log has. */
-function sure({ progress }: HttpDeps, ask: () => Promise<string | null>, missing: typeof noLog) {
+function sure({ progress }: TransparencyDeps, ask: () => Promise<string | null>, missing: typeof noLog) {
   const find = async () => {
     const body = await ask();
     return body === null ? null : { body };
@@ -65,7 +68,7 @@ const text = (request: Request, body: string, headers: Readonly<Record<string, s
   taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });
 
 /** The path as it was sent: what is kept for ever has one address. */
-async function tileAnswer(deps: HttpDeps, request: Request): Promise<Response> {
+async function tileAnswer(deps: TransparencyDeps, request: Request): Promise<Response> {
   const { pathname } = new URL(request.url);
   const name = parseTilePath(pathname.slice(ROUTES.logTile.path.length - '*'.length));
   if (name === null) return routeNotFound();
@@ -79,7 +82,7 @@ async function tileAnswer(deps: HttpDeps, request: Request): Promise<Response> {
   return taggedAnswer(request, new Uint8Array(found.body), TILE_TYPE, FOR_EVER);
 }
 
-async function proofAnswer(deps: HttpDeps, request: Request, receiptId: string): Promise<Response> {
+async function proofAnswer(deps: TransparencyDeps, request: Request, receiptId: string): Promise<Response> {
   if (!isReceiptId(receiptId)) return refusalAnswer(receiptMissing);
   const find = async () => {
     const proof = await deps.transparency.prove(receiptId);
@@ -91,7 +94,7 @@ async function proofAnswer(deps: HttpDeps, request: Request, receiptId: string):
   return text(request, found.proof, { 'content-disposition': disposition });
 }
 
-async function consistencyAnswer(deps: HttpDeps, request: Request): Promise<Response> {
+async function consistencyAnswer(deps: TransparencyDeps, request: Request): Promise<Response> {
   const sizes = readCounts(request.url, ['from', 'to']);
   if (isRefused(sizes)) return refusalAnswer(sizes);
   const [from, to] = sizes;

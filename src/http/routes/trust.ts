@@ -4,13 +4,19 @@ import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/domain/monitoring/trust.ts';
+import {
+  type CheckpointStanding,
+  TRUST_WINDOW_MS,
+  trustFacts,
+  trustScore,
+  trustSignals,
+} from '#src/domain/monitoring/trust.ts';
 import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import { json } from '#src/http/response/json.ts';
-import { ofTheMoment } from '#src/http/response/response-cache.ts';
-import { JobStats, measure, Status } from './monitoring.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import { JobStats, type MeasureDeps, measure, Status } from './monitoring.ts';
 
 export const TrustResponse = Closed({
   ok: Type.Literal(true),
@@ -40,7 +46,15 @@ export const TrustResponse = Closed({
   trustSignals: Type.Array(Type.String()),
 });
 
-export function trustRoutes(deps: HttpDeps) {
+export type TrustDeps = Moment &
+  MeasureDeps &
+  ReadsOf<'trust' | 'store'> &
+  Settings<'mode' | 'offer' | 'storage'> & {
+    /** As this process last saw it; null: there is no transparency log, or no look at it yet. Never throws. */
+    checkpointStanding(): CheckpointStanding | null;
+  };
+
+export function trustRoutes(deps: TrustDeps) {
   const summary = ofTheMoment(deps, (_: 'trust') => summaryOf(deps));
   return new Elysia().get(
     ROUTES.trust.path,
@@ -49,7 +63,7 @@ export function trustRoutes(deps: HttpDeps) {
   );
 }
 
-async function summaryOf(deps: HttpDeps): Promise<typeof TrustResponse.static> {
+async function summaryOf(deps: TrustDeps): Promise<typeof TrustResponse.static> {
   const { reads, settings } = deps;
   const { scheme, network, price } = settings.offer;
   const [{ status, stats, failureRate }, receipts, counts] = await Promise.all([

@@ -1,11 +1,35 @@
-// A free look before paying: the verdict that an execution would get, and what would be sent.
-
+// The policy check: the verdict that a decision and an execution would get, and what would be sent, free of charge.
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import { type JudgeDeps, judgeRequest, type ReadRequest, readRequest } from './judge-request.ts';
-import type { PolicyCheck } from './policy-check.ts';
+import {
+  type JudgeDeps,
+  judgeRequest,
+  type ReadRequest,
+  readRequest,
+  type TargetRefused,
+} from './judge-request.ts';
 
-/** `payer`: whose quota is looked at; null where it is not known who will pay. `place`: see `readRequest`. */
+export type PolicyCheck = {
+  readonly verdict:
+    | { readonly allowed: true }
+    | {
+        readonly allowed: false;
+        readonly refusal: TargetRefused;
+      };
+  readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number };
+  readonly normalized: {
+    readonly method: string;
+    readonly retry: { readonly attempts: number; readonly backoffMs: number };
+    readonly timeoutMs: number;
+    readonly idempotencyKeyPresent: boolean;
+    readonly forwardedHeaders: readonly string[];
+    readonly strippedHeaders: readonly string[];
+    readonly bodyPresent: boolean;
+  };
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+};
+
+/** `payer`: whose quota is read; null if it is unknown who will pay. `place`: see `readRequest`. */
 export async function checkPolicy(
   deps: JudgeDeps,
   request: WebhookRequest,

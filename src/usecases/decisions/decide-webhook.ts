@@ -1,16 +1,16 @@
-// A free decision before paying: the action and the buyer's policy, judged on facts that are recorded with it.
-import { normalisePolicy } from '#src/domain/decision/buyer-policy.ts';
+// A free decision before paying: the action and the buyer's policy, judged on facts that are recorded with the decision.
+import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/buyer-policy.ts';
 import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { actionHash, policyHash } from '#src/domain/decision/hashes.ts';
 import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { TIMES } from '#src/domain/limits.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
-import { withinPatience } from '#src/usecases/with-timeout.ts';
-import type { Decided, DecideInput } from './decided.ts';
+import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import {
   type JudgeDeps,
   judgeRequest,
@@ -19,18 +19,31 @@ import {
   type TargetRefused,
 } from './judge-request.ts';
 
-/** How this service has done of late. */
+/** Both valid by their schemas. */
+export type DecideInput = { readonly action: WebhookRequest; readonly buyerPolicy: BuyerPolicyRequest };
+
+export type Decided = {
+  readonly decision: DecisionRecorded;
+  /** Of its event: links work once the read models have reached it. */
+  readonly position: string;
+};
+
+/** This service's own recent record. */
 export type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
 
-/** `resolver`: the one for free look-ups, which must not keep executions from theirs. */
+type Measured = MarketFacts & Pick<DecisionFacts, 'measured'>;
+
+const UNKNOWN: Measured = { measured: false, trustScore: null, recentFailureRate: 0, recentFinishedJobs: 0 };
+
+/** `resolver`: the one for free look-ups, which must not slow those of executions. */
 export type DecideDeps = JudgeDeps &
   JournalDeps & {
     readonly keyedHash: KeyedHash;
-    /** From the read models. Throws `Fault('read_models_unavailable')` where they are away. */
+    /** From the read models. Throws `Fault('read_models_unavailable')` if they are unavailable. */
     market(): Promise<MarketFacts>;
-    /** What a call costs and to whom; `payTo` null where nobody is paid (demo mode). */
+    /** What a call costs and the payee; `payTo` null in demo mode. */
     readonly offer: Pick<DecisionFacts, 'price' | 'network' | 'payTo'>;
-    /** Whose quota of the target is looked at; null where it is not known who will pay. */
+    /** Whose quota of the target is read; null if it is unknown who will pay. */
     readonly payer: string | null;
   };
 
@@ -44,7 +57,10 @@ export async function decideWebhook(
 ): Promise<Decided | Refused> {
   const read = readRequest(deps, action, '/action');
   if (isRefused(read)) return read;
-  const [verdict, market] = await Promise.all([judgeRequest(deps, read.target, deps.payer), deps.market()]);
+  const [verdict, market] = await Promise.all([
+    judgeRequest(deps, read.target, deps.payer),
+    marketOrUnknown(deps),
+  ]);
   if (verdict !== null && !isAboutTarget(verdict)) return verdict;
   const policy = normalisePolicy(buyerPolicy);
   const facts = factsOf(deps, read, verdict, market);
@@ -63,7 +79,17 @@ export async function decideWebhook(
   return { decision, position: await record(deps, decision) };
 }
 
-/** The others are about our own means, or about a request that has no target. */
+/** Without read models the trust is unknown, which is recorded and warned of: the decision itself needs the log alone. */
+async function marketOrUnknown({ market }: DecideDeps): Promise<Measured> {
+  try {
+    return { measured: true, ...(await market()) };
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'read_models_unavailable') return UNKNOWN;
+    throw error;
+  }
+}
+
+/** The others concern our own capacity, or a request that has no target. */
 function isAboutTarget({ refused }: TargetRefused): boolean {
   return refused !== 'too_many_in_flight' && refused !== 'invalid_request';
 }
@@ -72,7 +98,7 @@ function factsOf(
   { offer }: DecideDeps,
   { request, headers }: ReadRequest,
   verdict: TargetRefused | null,
-  { trustScore, recentFailureRate, recentFinishedJobs }: MarketFacts,
+  { measured, trustScore, recentFailureRate, recentFinishedJobs }: Measured,
 ): DecisionFacts {
   return {
     price: offer.price,
@@ -85,16 +111,16 @@ function factsOf(
     method: request.method,
     idempotencyKeyPresent: request.idempotencyKey !== null,
     strippedHeaders: headers.stripped.length,
-    measured: true,
+    measured,
   };
 }
 
-/** Where the log is away the decision is given up: nobody has been told its id, so nobody can lose by it. */
+/** If the event log is unavailable the decision is abandoned: its id has not been returned to any caller. */
 async function record(deps: DecideDeps, decision: DecisionRecorded): Promise<string> {
   const { decisionId } = decision;
   const events = envelope(deps, [{ type: 'DecisionRecorded', data: decision }], decisionId);
   const message = 'The event log is unavailable: nothing was decided.';
-  const stored = await withinPatience(deps.clock, message, (clock) =>
+  const stored = await withinDeadline(deps.clock, message, (clock) =>
     appendUntilKnown({ ...deps, clock }, STREAM.decision(decisionId), 'no_stream', events),
   );
   return stored.position;

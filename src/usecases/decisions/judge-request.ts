@@ -21,7 +21,7 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { tooManyInFlight } from '#src/usecases/execution/slots.ts';
+import { tooManyInFlight } from '#src/usecases/execution/admission.ts';
 
 export type JudgeDeps = {
   readonly rules: TargetRules;
@@ -48,8 +48,8 @@ export type ReadRequest = {
 };
 
 /**
- * What no schema can say: the URL parses, the headers are well-formed. Nothing is judged safe by this. `place`: of the
- * request in the body that it came in, for faults.
+ * Checks what no schema can: the URL parses, the headers are well-formed. Says nothing about the target's safety.
+ * `place`: JSON pointer of the request within the body, for the reported faults.
  */
 export function readRequest(
   deps: Pick<JudgeDeps, 'readers'>,
@@ -72,7 +72,7 @@ export function fingerprint(
   return toHex(keyedHash.mac('fingerprint', fingerprintText(request, route, decisionId)));
 }
 
-/** null: allowed. `payer` null where nobody is known to pay yet (policy check): then the host's own quota is looked at. */
+/** null: allowed. `payer` null if it is unknown who will pay (policy check): then only the host's quota is read. */
 export async function judgeRequest(
   deps: JudgeDeps,
   target: Target,
@@ -86,7 +86,7 @@ export async function judgeRequest(
   return quotaRefusal(states);
 }
 
-/** Whether a request may go there at all, however many have: text, name, mode, DNS. */
+/** Whether the target may be called at all, whatever its quota: text, name, mode, DNS. */
 export async function judgePlace(
   { readers, rules, resolver }: Pick<JudgeDeps, 'readers' | 'rules' | 'resolver'>,
   target: Target,
@@ -100,8 +100,8 @@ export async function judgePlace(
 }
 
 /**
- * Takes one unit of each quota of the target; called once per new execution. The payer's own comes first: whoever has
- * used that up takes nothing from the others' share of the host.
+ * Takes one unit of each quota of the target, once per new execution. The payer's own comes first: a payer that has used
+ * it up takes nothing from the other payers' share of the host.
  */
 export async function takeQuota(deps: JudgeDeps, target: Target, payer: string): Promise<Refused | null> {
   for (const [rule, key] of quotas(deps, target, payer)) {
@@ -131,7 +131,7 @@ function quotaRefusal(states: readonly QuotaState[]): Refused<'target_quota_exce
   const full = states.filter((state) => !state.allowed);
   if (full.length === 0) return null;
   const resetMs = Math.max(...full.map((state) => state.resetMs));
-  return refused('target_quota_exceeded', 'This target has had its share of calls for now.', {
+  return refused('target_quota_exceeded', 'The quota of this target is used up.', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
   });
 }

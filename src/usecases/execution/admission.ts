@@ -1,125 +1,330 @@
-// May a call go on: judgement for new requests, a slot for all, then the facilitator's verdict and a unit of quota.
-
-import { isOwnLoop } from '#src/domain/destination/outbound-headers.ts';
-import { LIMITS } from '#src/domain/limits.ts';
-import { isBound } from '#src/domain/payment/state.ts';
-import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
-import type { Payments } from '#src/ports/payments.ts';
-import type { QuotaRule } from '#src/ports/quota.ts';
-import { type JudgeDeps, judgeRequest, takeQuota } from '#src/usecases/decisions/judge-request.ts';
+// What a call has to pass before it costs anything: the concurrency limits, the rate limits, and the memory that both
+// of them and the guess limit need. All of it is this process's own; what the event log says always takes precedence.
+import { LIMITS, TIMES } from '#src/domain/limits.ts';
+import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
+import { type Refused, refused } from '#src/domain/refusal.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { Quota, QuotaRule } from '#src/ports/quota.ts';
 import { loadPayment } from '#src/usecases/event-streams.ts';
-import type { Call } from './execution-call.ts';
-import { findKnown, isCopy, type Known, type KnownDeps } from './idempotency.ts';
-import { type PaidSlotDeps, takePaidSlot } from './paid-slot.ts';
-import type { Slot } from './slots.ts';
-
-export type AdmissionDeps = JudgeDeps &
-  KnownDeps &
-  PaidSlotDeps & {
-    readonly payments: Payments;
-    /** What stands in our Via. */
-    readonly pseudonym: string;
-  };
 
 const MINUTE_MS = 60_000;
 
-/**
- * A signature that only a contract could judge may be anybody's, and each try costs us look-ups: few a minute for each
- * address, taken after one look at the payment's own stream. A copy of what was accepted before is the wallet's own, and
- * nobody who merely names the wallet may keep it from what it paid for.
- */
-export async function paceContract(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
-  const { paymentStream } = call.lookup;
-  if (call.presented?.signer !== 'contract' || paymentStream === null) return null;
-  const { state } = await loadPayment(deps.log, paymentStream);
-  if (isBound(state) && isCopy(call.lookup, state.reserved)) return null;
-  const maxRequests = LIMITS.contractWalletPerMinute.max;
-  return pace(deps, { name: 'contract-wallet', windowMs: MINUTE_MS, maxRequests }, call.payer);
+/** Gives back what was taken; calling it again does nothing. */
+export type Release = () => void;
+
+function once(giveBack: () => void): Release {
+  let held = true;
+  return () => {
+    if (!held) return;
+    held = false;
+    giveBack();
+  };
 }
 
-/**
- * What is known by its key alone is the payer's. An authorization to somebody else is no proof of being the payer: it
- * may be anybody's copy of what stands on chain. And a contract wallet's payer is anybody's word until the facilitator
- * has verified the payment: it comes first, then the streams are read again. null: the answer may be given.
- */
-export async function provePayer(
-  deps: AdmissionDeps,
-  call: Call,
-  known: Known,
-): Promise<Refused | 'again' | null> {
-  const { presented } = call;
-  if (presented === null || known.kind === 'new' || known.by === 'payment') return null;
-  const foreign = deps.payments.validateTerms(presented);
-  if (foreign !== null) return foreign;
-  if (presented.signer !== 'contract' || call.verified) return null;
-  return (await verify(deps, call)) ?? 'again';
+function deleteOldest<K>(entries: { readonly size: number; keys(): Iterator<K>; delete(key: K): unknown }) {
+  const oldest = entries.keys().next();
+  if (oldest.done !== true) entries.delete(oldest.value);
 }
 
-/** For new requests only: what was accepted once is not judged again. */
-export async function validateNew(deps: AdmissionDeps, call: Call): Promise<Refused | null> {
-  if (isOwnLoop(call.via, deps.pseudonym)) {
-    return refused('relay_loop', 'This request came through this relay: it would call itself for ever.');
-  }
-  const unfit = call.presented === null ? null : deps.payments.validateNew(call.presented, deps.clock.now());
-  return unfit ?? call.notApproved ?? judgeRequest(deps, call.read.target, call.payer);
+// ── concurrency ─────────────────────────────────────────────────────────────────────────────────────────
+
+export type Slots = {
+  /** A slot for one execution, or the refusal. `perPayer` null: the payer has no limit of its own. */
+  take(payer: string, perPayer: number | null): Release | Refused<'too_many_in_flight'>;
+  /** A slot for one payment that is being verified. */
+  takeVerify(): Release | Refused<'too_many_in_flight'>;
+  inFlight(): number;
+};
+
+/** Refuses at once instead of queueing without bound. `max`: executions over all payers. */
+export function inFlightSlots(max: number): Slots {
+  const byPayer = new Map<string, number>();
+  let all = 0;
+  let verifies = 0;
+  return {
+    take(payer, perPayer) {
+      const own = byPayer.get(payer) ?? 0;
+      if (all >= max || (perPayer !== null && own >= perPayer)) return tooManyInFlight();
+      all += 1;
+      byPayer.set(payer, own + 1);
+      return once(() => {
+        all -= 1;
+        const left = (byPayer.get(payer) ?? 1) - 1;
+        if (left > 0) byPayer.set(payer, left);
+        else byPayer.delete(payer);
+      });
+    },
+    takeVerify() {
+      if (verifies >= LIMITS.verifiesInFlight.max) return tooManyInFlight();
+      verifies += 1;
+      return once(() => {
+        verifies -= 1;
+      });
+    },
+    inFlight: () => all,
+  };
 }
 
+export const tooManyInFlight = () =>
+  refused('too_many_in_flight', 'Too many calls are in flight: try again shortly.', { retryAfterSeconds: 1 });
+
+// ── one new call at a time for one idempotency key ──────────────────────────────────────────────────────
+
 /**
- * A slot in flight; per payer where somebody pays (in demo mode all callers are one payer). A payment that was accepted
- * before proves its payer, a contract wallet's too.
+ * Of the new calls with one name, one continues from its admission to its claim while the others wait, so that of many
+ * parallel calls with one idempotency key only one is verified and takes a unit of the quota.
  */
-export async function admit(deps: AdmissionDeps, call: Call, known: Known): Promise<Slot | Refused> {
-  const account = known.kind === 'resume' ? call.payer : call.account;
-  const { paymentStream } = call.lookup;
-  if (paymentStream === null) return deps.slots.take(account, null);
-  const slot = await takePaidSlot(deps, account, paymentStream, known);
+export type Turns = {
+  /** To be taken before the streams are read that a turn is asked for by. */
+  mark(): number;
+  /** The turn. `stale`: a turn of this name has ended since the mark, so that the streams have to be read again. */
+  take(name: string, mark: number): Release | 'taken' | 'stale';
+  /** Resolves to true when the turn has ended, to false after 2 s. */
+  wait(name: string): Promise<boolean>;
+};
+
+const TURN_WAIT_MS = 2000;
+/** Ended turns that are remembered; one that is forgotten costs a conflict at its append. */
+const TURNS_MAX = 10_000;
+
+export function claimTurns(clock: Pick<Clock, 'sleep'>): Turns {
+  const taken = new Map<string, ReturnType<typeof Promise.withResolvers<true>>>();
+  const ended = new Map<string, number>();
+  let count = 0;
+  return {
+    mark: () => count,
+    take(name, mark) {
+      if (taken.has(name)) return 'taken';
+      if ((ended.get(name) ?? 0) > mark) return 'stale';
+      const end = Promise.withResolvers<true>();
+      taken.set(name, end);
+      return once(() => {
+        taken.delete(name);
+        ended.delete(name);
+        ended.set(name, ++count);
+        if (ended.size > TURNS_MAX) deleteOldest(ended);
+        end.resolve(true);
+      });
+    },
+    async wait(name) {
+      const timer = new AbortController();
+      const late = clock.sleep(TURN_WAIT_MS, timer.signal).then(() => false);
+      const free = await Promise.race([taken.get(name)?.promise ?? true, late]);
+      timer.abort();
+      return free;
+    },
+  };
+}
+
+// ── unconfirmed payments ────────────────────────────────────────────────────────────────────────────────
+
+/** Payments that are known here to be unconfirmed, by account: each counts as a call in flight. */
+export type UnconfirmedPayments = {
+  /** A settle call of this payment had no conclusive answer. */
+  add(account: string, stream: string): void;
+  /** The payment is confirmed, rejected or over. */
+  drop(stream: string): void;
+  /** A call that has its own slot is working on this payment until the returned function is called. */
+  begin(stream: string): Release;
+  /** Streams of the account's payments that no call is working on, oldest first, except the call's own. */
+  waiting(account: string, own: string): readonly string[];
+};
+
+/** `limit`: payments held over all accounts; beyond it the oldest are forgotten. */
+export function unconfirmedPayments(limit = 10_000): UnconfirmedPayments {
+  const accounts = new Map<string, string>();
+  const streams = new Map<string, Set<string>>();
+  const busy = new Map<string, number>();
+  const drop = (stream: string) => {
+    const account = accounts.get(stream);
+    if (account === undefined) return;
+    accounts.delete(stream);
+    const own = streams.get(account);
+    own?.delete(stream);
+    if (own?.size === 0) streams.delete(account);
+  };
+  return {
+    add(account, stream) {
+      if (accounts.has(stream)) return;
+      accounts.set(stream, account);
+      streams.set(account, (streams.get(account) ?? new Set()).add(stream));
+      if (accounts.size > limit) for (const oldest of accounts.keys()) return drop(oldest);
+    },
+    drop,
+    begin(stream) {
+      busy.set(stream, (busy.get(stream) ?? 0) + 1);
+      return once(() => {
+        const left = (busy.get(stream) ?? 1) - 1;
+        if (left > 0) busy.set(stream, left);
+        else busy.delete(stream);
+      });
+    },
+    waiting: (account, own) =>
+      [...(streams.get(account) ?? [])].filter((stream) => stream !== own && !busy.has(stream)),
+  };
+}
+
+// ── wrong guesses ───────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * A payment header can be rebuilt from chain data: it must not become an oracle for the request it paid for. Counts
+ * requests that do not match their payment.
+ */
+export type GuessLimit = {
+  count(stream: string): void;
+  /** After LIMITS.mismatchesPerPayment.max of them the payment is not compared with any request for an hour. */
+  isClosed(stream: string): boolean;
+};
+
+/** `limit`: payments remembered; beyond it the one without a wrong guess for the longest time is forgotten. */
+export function guessLimit(clock: Pick<Clock, 'monotonic'>, limit = 10_000): GuessLimit {
+  const guesses = new Map<string, { readonly count: number; readonly closedAt: number | null }>();
+  const isClosed = (stream: string) => {
+    const closedAt = guesses.get(stream)?.closedAt ?? null;
+    if (closedAt === null) return false;
+    if (clock.monotonic() - closedAt < TIMES.mismatchBlockMs) return true;
+    guesses.delete(stream);
+    return false;
+  };
+  return {
+    isClosed,
+    count(stream) {
+      if (isClosed(stream)) return;
+      const count = (guesses.get(stream)?.count ?? 0) + 1;
+      guesses.delete(stream);
+      guesses.set(stream, {
+        count,
+        closedAt: count < LIMITS.mismatchesPerPayment.max ? null : clock.monotonic(),
+      });
+      if (guesses.size > limit) deleteOldest(guesses);
+    },
+  };
+}
+
+// ── a paying caller's slot ──────────────────────────────────────────────────────────────────────────────
+
+export type PaidSlotDeps = {
+  readonly log: EventLog;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly slots: Slots;
+  readonly unconfirmed: UnconfirmedPayments;
+  readonly quota: Quota;
+};
+
+export type PaidSlot = {
+  /** Whose calls in flight and calls a minute this one counts among. */
+  readonly caller: string;
+  /** Whose unconfirmed payments count. */
+  readonly account: string;
+  readonly paymentStream: string;
+  /** Unconfirmed payments count against new calls only, so that a repeat of one of them is never refused for the others. */
+  readonly isNew: boolean;
+};
+
+/** How many streams are read again before a call is refused because of them. */
+const READ_AGAIN_MAX = 8;
+
+/** LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute. */
+export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
+  const slot = await takeInFlight(deps, it);
   if (typeof slot !== 'function') return slot;
-  const rule = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.perMinutePerPayer.max };
-  const tooFast = await pace(deps, rule, account).catch((cause: unknown) => {
+  try {
+    const tooFast = await takeRate(deps.quota, PAYER_RATE, it.caller);
+    if (tooFast === null) return slot;
+    slot();
+    return tooFast;
+  } catch (cause) {
     slot();
     throw cause;
-  });
-  if (tooFast === null) return slot;
-  slot();
-  return tooFast;
-}
-
-async function pace(deps: AdmissionDeps, rule: QuotaRule, account: string): Promise<Refused | null> {
-  const rate = await deps.quota.take(rule, account);
-  if (rate.allowed) return null;
-  return refused('rate_limited', 'Too many paid calls in this minute.', {
-    retryAfterSeconds: Math.max(1, Math.ceil(rate.resetMs / 1000)),
-  });
-}
-
-/** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
-export async function accept(deps: AdmissionDeps, call: Call): Promise<Refused | 'again' | null> {
-  const refusal = await verify(deps, call);
-  if (refusal !== null) return refusal;
-  call.accepted = true;
-  return takeQuota(deps, call.read.target, call.payer);
-}
-
-/** Once a call. */
-async function verify(deps: AdmissionDeps, call: Call): Promise<Refused | 'again' | null> {
-  if (call.presented === null || call.verified) return null;
-  const slot = deps.slots.takeVerify();
-  if (typeof slot !== 'function') return slot;
-  const verified = await deps.payments.verify(call.presented).finally(slot);
-  if (verified.outcome === 'unavailable') {
-    throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
-      retryAfterSeconds: 5,
-    });
   }
-  if (verified.outcome === 'invalid') return invalidPayment(deps, call, verified.reason);
-  call.verified = true;
-  return null;
 }
 
-/** A copy that came later fails because the first one has settled: then the stream knows it, and it is no 402. */
-async function invalidPayment(deps: AdmissionDeps, call: Call, reason: string): Promise<Refused | 'again'> {
-  const known = await findKnown(deps, call.lookup);
-  const proven = call.presented?.signer !== 'contract';
-  if (known.kind !== 'new' && (proven || known.by === 'payment')) return 'again';
-  return refused('payment_required', 'The payment is not valid.', { details: { reason } });
+async function takeInFlight(
+  deps: PaidSlotDeps,
+  { caller, account, paymentStream, isNew }: PaidSlot,
+): Promise<Release | Refused<'too_many_in_flight'>> {
+  const { slots, unconfirmed } = deps;
+  const waiting = () => (isNew ? unconfirmed.waiting(account, paymentStream) : []);
+  const take = (count: number) => slots.take(caller, LIMITS.inFlightPerPayer.max - count);
+  const before = waiting();
+  let slot = take(before.length);
+  if (typeof slot !== 'function' && before.length > 0) {
+    await dropResolved(deps, before.slice(0, READ_AGAIN_MAX));
+    const after = waiting().length;
+    slot = take(after);
+    if (typeof slot !== 'function' && after > 0) return confirmFirst();
+  }
+  if (typeof slot !== 'function') return slot;
+  const [giveBack, done] = [slot, unconfirmed.begin(paymentStream)];
+  return () => {
+    done();
+    giveBack();
+  };
+}
+
+/** Drops payments that another process or an operator resolved, and those that can no longer move money. */
+async function dropResolved({ log, clock, unconfirmed }: PaidSlotDeps, streams: readonly string[]) {
+  const views = await Promise.all(streams.map((stream) => loadPayment(log, stream)));
+  for (const { stream, state } of views) {
+    const open = isBound(state) && state.status !== 'settled';
+    if (!open || isSurelyOver(state.reserved, clock.now() / 1000)) unconfirmed.drop(stream);
+  }
+}
+
+const confirmFirst = () =>
+  refused(
+    'too_many_in_flight',
+    'Too many calls are in flight, payments that are not confirmed yet among them: repeat those first.',
+    { retryAfterSeconds: 5 },
+  );
+
+// ── rates ───────────────────────────────────────────────────────────────────────────────────────────────
+
+const PAYER_RATE = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.perMinutePerPayer.max };
+
+async function takeRate(quota: Quota, rule: QuotaRule, key: string) {
+  const rate = await quota.take(rule, key);
+  return rate.allowed ? null : rateLimited(rate.resetMs);
+}
+
+const rateLimited = (resetMs: number) =>
+  refused('rate_limited', 'Too many paid calls in this minute.', {
+    retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
+  });
+
+/**
+ * Who sent a contract wallet's signature is unknown until the facilitator has verified it, so anyone can name a wallet.
+ * Failed attempts are counted per client address and wallet: no third party can use up its owner's. Over all addresses
+ * the limit is far higher; it bounds the facilitator's work.
+ */
+const WALLET_FAILURES = {
+  perClient: {
+    name: 'contract-wallet',
+    windowMs: MINUTE_MS,
+    maxRequests: LIMITS.contractWalletPerMinute.max,
+  },
+  overall: {
+    name: 'contract-wallet-all',
+    windowMs: MINUTE_MS,
+    maxRequests: LIMITS.contractWalletPerMinute.max * 100,
+  },
+} as const;
+
+type WalletCall = { readonly payer: string; readonly client: string };
+
+const walletWindows = ({ payer, client }: WalletCall): readonly (readonly [QuotaRule, string])[] => [
+  [WALLET_FAILURES.perClient, `${client} ${payer}`],
+  [WALLET_FAILURES.overall, payer],
+];
+
+/** null: another attempt is allowed. */
+export async function checkWalletFailures(quota: Quota, call: WalletCall): Promise<Refused | null> {
+  const states = await Promise.all(walletWindows(call).map(([rule, key]) => quota.look(rule, key)));
+  const full = states.filter(({ allowed }) => !allowed).map(({ resetMs }) => resetMs);
+  return full.length === 0 ? null : rateLimited(Math.max(...full));
+}
+
+export async function countWalletFailure(quota: Quota, call: WalletCall): Promise<void> {
+  await Promise.all(walletWindows(call).map(([rule, key]) => quota.take(rule, key)));
 }

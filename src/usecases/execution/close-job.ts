@@ -11,20 +11,20 @@ import type { Signer } from '#src/ports/signer.ts';
 import {
   appendUntilKnown,
   envelope,
+  type JobView,
   type JournalDeps,
   loadJob,
-  type View,
 } from '#src/usecases/event-streams.ts';
 
 export type CloseDeps = JournalDeps & {
   readonly signer: Signer;
-  /** What a receipt promises of the transparency log; null while there is none. */
+  /** What a receipt states of the transparency log; null while there is none. */
   readonly receiptLog: () => ReceiptLog | null;
 };
 
 export type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
 
-/** How the closing events get into the log: by default repeated until their fate is known. */
+/** How the closing events are appended: by default repeated until their fate is known. */
 export type Append = typeof appendUntilKnown;
 
 /** A running job with its events so far, as recorded. */
@@ -36,14 +36,14 @@ export type RunningView = {
 
 export type Closed = { readonly job: CompletedJob; readonly position: string };
 
-/** Closes the job. Where another closed it first, the stored job is answered. */
+/** Closes the job, and returns the stored job if another process closed it first. */
 export async function closeJob(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed> {
   return (await closeFirst(deps, running, closing)) ?? loadClosed(deps, running.state.started.jobId);
 }
 
 /**
- * Signs the receipt over the stream as it will stand, and appends all three events at the revision read. Nothing
- * signed leaves before that append is acknowledged. null where another wrote to the stream first.
+ * Signs the receipt over the stream as it will be stored, and appends all three events at the revision read. Nothing
+ * signed leaves before that append is acknowledged. Returns null if another process wrote to the stream first.
  */
 async function closeFirst(
   deps: CloseDeps,
@@ -68,19 +68,19 @@ async function closeFirst(
   }
 }
 
-/** The job as it is stored, where it is known to be completed. */
+/** Returns the stored job, which is known to be completed. */
 export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string): Promise<Closed> {
   const { state, events } = await loadJob(deps.log, jobId);
   const position = events.at(-1)?.position;
   if (state.status !== 'completed' || position === undefined)
-    throw new Error('another wrote to a job that still runs');
+    throw new Error('another process wrote to a job that is still running');
   return { job: state, position };
 }
 
-/** Closes a job whose request will never be (re)sent; null where it is not running, or another wrote to it first. */
+/** Closes a job whose request will never be sent (again). Returns null if it is not running or another process wrote first. */
 export async function closeUnsent(
   deps: CloseDeps,
-  view: View<Job>,
+  view: JobView,
   cause: Interruption,
   append: Append = appendUntilKnown,
 ): Promise<Closed | null> {
@@ -101,7 +101,7 @@ async function signReceipt(
   const chained = [...running.events, ...asChained(running.stream, running.events.length, ending)];
   const chain = eventChain(chained);
   const now = deps.clock.now();
-  // One key for all that follows, valid at this very `iat`: another may have taken its place by the next line.
+  // One key for the receipt, valid at its `iat`: the keys may be rotated at any moment.
   const key = deps.signer.current(now);
   const receiptId = makeId('rcpt', deps.entropy.bytes(16));
   const payload = receiptPayload(
@@ -130,7 +130,7 @@ async function signReceipt(
   };
 }
 
-/** Appended events as the log will return them; `from`: the revision of the first. */
+/** Appended events as the event log will return them; `from`: the revision of the first. */
 export function asChained(stream: string, from: number, events: readonly NewEvent[]): ChainedEvent[] {
   return events.map(({ type, id, data }, i) => ({ stream, revision: BigInt(from + i), type, id, data }));
 }

@@ -1,4 +1,4 @@
-// Commitments and the disclosures that open them: salts are derived, so nothing is stored and a replay opens them again.
+// Commitments and the disclosures that open them. Salts are derived, so nothing is stored and a replay opens them again.
 
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
@@ -22,21 +22,22 @@ export type RequestDisclosures = {
 };
 
 /** `body`: the exact bytes on the wire; an absent body is committed to as the empty string's hash. */
-export async function discloseRequest(
+export function discloseRequest(
   deps: DiscloseDeps,
   jobId: string,
   request: NormalRequest,
   target: Pick<Target, 'href' | 'origin'>,
   body: Uint8Array | null,
-): Promise<RequestDisclosures> {
+): RequestDisclosures {
   const bodyHash = toHex(sha256(body ?? new Uint8Array(0)));
-  const [url, origin, names, hash, key] = await Promise.all([
+  const [url, origin, names, hash] = [
     open(deps, jobId, 'target_url', target.href),
     open(deps, jobId, 'target_origin', target.origin),
     open(deps, jobId, 'header_names', Object.keys(request.headers).sort()),
     open(deps, jobId, 'request_body_sha256', bodyHash),
-    request.idempotencyKey === null ? null : open(deps, jobId, 'idempotency_key', request.idempotencyKey),
-  ]);
+  ] as const;
+  const key =
+    request.idempotencyKey === null ? null : open(deps, jobId, 'idempotency_key', request.idempotencyKey);
   return {
     commitments: {
       target_url: url.commitment,
@@ -49,16 +50,10 @@ export async function discloseRequest(
   };
 }
 
-export async function discloseAttempt(
-  deps: DiscloseDeps,
-  jobId: string,
-  number: number,
-  report: AttemptReport,
-) {
+export function discloseAttempt(deps: DiscloseDeps, jobId: string, number: number, report: AttemptReport) {
   const { leafSha256, address } = report;
-  const leaf =
-    leafSha256 === null ? null : await open(deps, jobId, `attempt_${number}_leaf_sha256`, leafSha256);
-  const dialled = address === null ? null : await open(deps, jobId, `attempt_${number}_address`, address);
+  const leaf = leafSha256 === null ? null : open(deps, jobId, `attempt_${number}_leaf_sha256`, leafSha256);
+  const dialled = address === null ? null : open(deps, jobId, `attempt_${number}_address`, address);
   return {
     commitments: {
       leafCommitment: leaf?.commitment ?? null,
@@ -73,15 +68,15 @@ export type ResponseDisclosure = {
   readonly disclosures: readonly Disclosure[];
 };
 
-export async function discloseResponse(
+export function discloseResponse(
   deps: DiscloseDeps,
   jobId: string,
   report: AttemptReport,
-): Promise<ResponseDisclosure> {
+): ResponseDisclosure {
   const { responseBytes, truncated, responseBodySha256 } = report;
   if (responseBytes === null || responseBodySha256 === null) {
     return { facts: { responseBytes: null, truncated, responseCommitment: null }, disclosures: [] };
   }
-  const body = await open(deps, jobId, 'response_body_sha256', responseBodySha256);
+  const body = open(deps, jobId, 'response_body_sha256', responseBodySha256);
   return { facts: { responseBytes, truncated, responseCommitment: body.commitment }, disclosures: [body] };
 }

@@ -1,28 +1,40 @@
-// The decision-first execution: a recorded decision, read from its stream, approves this very action or does not.
-// All else is the paid execution's, which asks for that approval only of a call that it does not know yet.
+// The decision-first execution: a recorded decision, read from its stream, approves the action or not. Everything else is
+// the paid execution's, which judges the approval for new calls only.
 import { judgeApproval } from '#src/domain/decision/approval.ts';
 import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { actionHash, decisionHash } from '#src/domain/decision/hashes.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import type { Guided, GuidedInput } from '#src/usecases/decisions/decided.ts';
 import { readRequest } from '#src/usecases/decisions/judge-request.ts';
-import { withinPatience } from '#src/usecases/with-timeout.ts';
+import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { type ExecuteDeps, executeWebhook } from './execute-webhook.ts';
+import type { ExecuteInput, Execution } from './execution-call.ts';
+
+export type GuidedInput = Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via'> & {
+  readonly decisionId: string;
+  /** Valid by its schema. */
+  readonly action: WebhookRequest;
+};
+
+export type Guided = {
+  readonly execution: Execution;
+  readonly decision: Pick<DecisionRecorded, 'decisionId' | 'recommendation' | 'confidence'>;
+};
 
 /** Throws `Fault` as the paid execution does. */
 export async function executeGuidedWebhook(
   deps: ExecuteDeps,
-  { decisionId, action, presented, payer, via }: GuidedInput,
+  { decisionId, action, ...caller }: GuidedInput,
 ): Promise<Guided | Refused> {
   const read = readRequest(deps, action, '/action');
   if (isRefused(read)) return read;
-  const again = presented === null ? '' : ' Repeat with the same payment header.';
+  const again = caller.presented === null ? '' : ' Repeat with the same payment header.';
   const message = `The event log is unavailable: the decision could not be read, nothing was sent.${again}`;
-  const found = await withinPatience(deps.clock, message, () => findDecision(deps, decisionId));
+  const found = await withinDeadline(deps.clock, message, () => findDecision(deps, decisionId));
   const execution = await executeWebhook(deps, {
     request: action,
     route: 'execute/guided-webhook',
@@ -32,12 +44,10 @@ export async function executeGuidedWebhook(
       actionHash: actionHash(read.request, deps.keyedHash),
       nowMs: deps.clock.now(),
     }),
-    presented,
-    payer,
-    via,
+    ...caller,
   });
   if (isRefused(execution)) return execution;
-  if (found === null) throw new Error('a job names a decision that is not in the log');
+  if (found === null) throw new Error('a job refers to a decision that is not in the event log');
   const { recommendation, confidence } = found.decision;
   return { execution, decision: { decisionId, recommendation, confidence } };
 }

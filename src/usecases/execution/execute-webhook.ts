@@ -1,179 +1,399 @@
-// The paid execution, in the order that loses nothing: what is known first, then judgement, then money, then the call.
-
-import { buildOutboundHeaders } from '#src/domain/destination/outbound-headers.ts';
+// The paid execution as a state machine, in the order that loses nothing: what is known is answered first, then the
+// request is judged, then the money moves, then the call is made.
+//
+//   lookUp ─▶ judge ─▶ admit ─▶ turn ─▶ verify ─▶ reserve ─▶ claim ─▶ settle ─▶ start ─▶ attempt* ─▶ done
+//
+// A step takes the state and returns the next one, or the refusal. A call that was accepted before goes from admit to
+// claim; one whose key is held by an unserved payment, to settle. If another call wrote to a stream first
+// (`WrongExpectedVersion`), the machine returns to lookUp: in one place, at most MAX_LOOK_UPS times.
+import { isOwnLoop } from '#src/domain/destination/outbound-headers.ts';
+import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { makeId } from '#src/domain/ids.ts';
+import { claimKey } from '#src/domain/payment/claim.ts';
+import type { Payment } from '#src/domain/payment/state.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { readRequest } from '#src/usecases/decisions/judge-request.ts';
+import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import {
+  type JudgeDeps,
+  judgeRequest,
+  readRequest,
+  takeQuota,
+} from '#src/usecases/decisions/judge-request.ts';
+import { appendUntilKnown, envelope, type View } from '#src/usecases/event-streams.ts';
+import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
-import { type AdmissionDeps, accept, admit, paceContract, provePayer, validateNew } from './admission.ts';
-import { type CollectDeps, collectPayment } from './collect-payment.ts';
-import { discloseRequest, type RequestDisclosures } from './disclosures.ts';
-import { type Execution, executionOf } from './execution.ts';
-import { type Call, type ExecuteInput, newCall } from './execution-call.ts';
-import { findKnown, type Known } from './idempotency.ts';
-import { logUnavailable, startPatience } from './response-deadline.ts';
-import { type JobPlan, type RunDeps, runJob } from './run-job.ts';
+import { type PaidSlotDeps, type Release, type Turns, takePaidSlot } from './admission.ts';
+import type { RequestDisclosures } from './disclosures.ts';
+import {
+  accountOf,
+  type Call,
+  callOf,
+  type ExecuteInput,
+  type Execution,
+  isAnonymous,
+  isContract,
+  logUnavailable,
+  openRequest,
+  outboundRequest,
+  ranNow,
+  replayOf,
+  type SendDeps,
+} from './execution-call.ts';
+import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
+import {
+  limitWalletFailures,
+  type PaymentDeps,
+  releasePayment,
+  reservePayment,
+  settlePayment,
+  verifyPayment,
+} from './payment-steps.ts';
+import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
 
 export type ExecuteDeps = RunDeps &
-  CollectDeps &
-  AdmissionDeps & {
-    readonly baseUrl: string;
-  };
+  PaymentDeps &
+  JudgeDeps &
+  LookUpDeps &
+  PaidSlotDeps &
+  SendDeps & { readonly turns: Turns };
 
-/** Throws `Fault` for what is ours: never charged twice, never sent twice. */
+type New = Extract<Known, { kind: 'new' }>;
+type Accepted = Extract<Known, { kind: 'new' | 'resume' | 'held' }>;
+
+/** What this call has passed, and does not pass twice however often it returns to lookUp. */
+type Passed = {
+  readonly slot: Release | null;
+  readonly turn: Release | null;
+  readonly judged: boolean;
+  readonly verified: boolean;
+  readonly counted: boolean;
+  /** The job whose payment this call reserved, so that its settle call is the first. */
+  readonly reservedFor: string | null;
+  /** The job that another call of the same payment or key started. */
+  readonly startedElsewhere: string | null;
+};
+
+/** The job that this call is about to pay for and start. */
+type Plan = {
+  readonly jobId: string;
+  readonly paymentStream: string | null;
+  /** As last read or written; null: no payment, or it has to be read. */
+  readonly payment: View<Payment> | null;
+  /** null: none, or the payment is the key holder's and its header is not at hand. */
+  readonly presented: PresentedPayment | null;
+  readonly first: boolean;
+};
+
+type OfNew<S> = { readonly step: S; readonly known: New; readonly mark: number };
+
+type State = { readonly passed: Passed } & (
+  | { readonly step: 'lookUp' }
+  | OfNew<'judge'>
+  | OfNew<'turn'>
+  | OfNew<'verify'>
+  | OfNew<'reserve'>
+  | { readonly step: 'admit'; readonly known: Accepted; readonly mark: number }
+  | { readonly step: 'claim'; readonly plan: Plan; readonly streams: Streams }
+  | { readonly step: 'settle'; readonly plan: Plan }
+  | {
+      readonly step: 'start';
+      readonly jobId: string;
+      readonly paymentStream: string | null;
+      readonly payment: PaymentFacts | null;
+    }
+  | { readonly step: 'attempt'; readonly running: Running; readonly opened: RequestDisclosures }
+  | { readonly step: 'done'; readonly execution: Execution }
+);
+type At<S extends State['step']> = Extract<State, { readonly step: S }>;
+
+const MAX_LOOK_UPS = 10;
+
+const BEGIN: State = {
+  step: 'lookUp',
+  passed: {
+    slot: null,
+    turn: null,
+    judged: false,
+    verified: false,
+    counted: false,
+    reservedFor: null,
+    startedElsewhere: null,
+  },
+};
+
+/** Throws `Fault` for our own failures: nothing is charged twice and nothing is sent twice. */
 export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Promise<Execution | Refused> {
   const read = readRequest(deps, input.request);
   if (isRefused(read)) return read;
-  const call: Call = { ...newCall(deps, input, read), patience: startPatience(deps.clock) };
-  const answered = answer(deps, call);
-  answered.catch(() => undefined);
+  const deadline = startResponseDeadline(deps.clock);
+  const call = callOf(deps, input, read, deadline);
+  let state = BEGIN;
+
+  /** Keeps its slot until the fate of everything it began is known, also behind a caller that was answered before. */
+  async function run(): Promise<Execution | Refused> {
+    try {
+      for (let lookUps = 0; state.step !== 'done'; ) {
+        if (state.step === 'lookUp' && ++lookUps > MAX_LOOK_UPS) return inProgress(null);
+        const next = await step(deps, call, state).catch((error: unknown) => {
+          if (error instanceof WrongExpectedVersion) return lookAgain(state);
+          throw error;
+        });
+        if (isRefused(next)) return next;
+        state = next;
+      }
+      return state.execution;
+    } finally {
+      state.passed.turn?.();
+      state.passed.slot?.();
+    }
+  }
+
+  const done = limitWalletFailures(deps, call, run);
+  done.catch(() => undefined);
   try {
-    return await Promise.race([answered, call.patience.over]);
+    return await Promise.race([done, deadline.passed]);
   } catch (cause) {
-    if (cause instanceof EventLogUnavailable) throw logUnavailable(call, cause);
+    if (cause instanceof EventLogUnavailable) throw logUnavailable(call, jobIn(state), cause);
     throw cause;
   } finally {
-    call.patience.end();
+    deadline.end();
   }
 }
 
-/** Every round reads the streams anew: whoever lost a race answers by what the winner wrote. */
-const MAX_ROUNDS = 10;
+function step(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refused> {
+  switch (state.step) {
+    case 'lookUp':
+      return lookUp(deps, call, state);
+    case 'judge':
+      return judge(deps, call, state);
+    case 'admit':
+      return admit(deps, call, state);
+    case 'turn':
+      return turn(deps, call, state);
+    case 'verify':
+      return verify(deps, call, state);
+    case 'reserve':
+      return reserve(deps, call, state);
+    case 'claim':
+      return claim(deps, call, state);
+    case 'settle':
+      return settle(deps, call, state);
+    case 'start':
+      return start(deps, call, state);
+    case 'attempt':
+      return attemptOnce(deps, call, state);
+    case 'done':
+      return Promise.resolve(state);
+    default:
+      return state satisfies never;
+  }
+}
 
-/** Keeps its slot until all that it has begun is known, also behind a caller that was answered before. */
-async function answer(deps: ExecuteDeps, call: Call): Promise<Execution | Refused> {
-  let release: (() => void) | null = null;
-  try {
-    const tooFast = await paceContract(deps, call);
-    if (tooFast !== null) return tooFast;
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const known = await findKnown(deps, call.lookup);
-      const unproven = await provePayer(deps, call, known);
-      if (unproven === 'again') continue;
-      if (unproven !== null) return unproven;
-      if (known.kind === 'refused') return known.refusal;
-      if (known.kind === 'completed') return replay(deps, call, known);
-      if (known.kind === 'new' && !call.accepted) {
-        const refusal = await validateNew(deps, call);
-        if (refusal !== null) return refusal;
-      }
-      if (release === null) {
-        const slot = await admit(deps, call, known);
-        if (typeof slot !== 'function') return slot;
-        release = slot;
-      }
-      const done = await proceed(deps, call, known);
-      if (done !== 'again') return done;
+/** Another call wrote first. If it started the job, the caller gets that job's id whatever happens next. */
+const lookAgain = (state: State): State => ({
+  step: 'lookUp',
+  passed: state.step === 'start' ? { ...state.passed, startedElsewhere: state.jobId } : state.passed,
+});
+
+/** How far the job has come, for a caller that has to be answered before its result is known. */
+function jobIn(state: State): { readonly jobId: string; readonly stored: boolean } | null {
+  const { startedElsewhere } = state.passed;
+  if (startedElsewhere !== null) return { jobId: startedElsewhere, stored: true };
+  if (state.step === 'start') return { jobId: state.jobId, stored: false };
+  return state.step === 'attempt' ? { jobId: state.running.state.started.jobId, stored: true } : null;
+}
+
+// ── the steps ───────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * What is known by its key alone is the payer's. An authorization to another payee proves no payer, since it may be a
+ * copy of what is on chain; and a contract wallet's signature proves none before the facilitator has verified it.
+ */
+async function lookUp(deps: ExecuteDeps, call: Call, { passed }: State): Promise<State | Refused> {
+  const mark = deps.turns.mark();
+  const known = await findKnown(deps, call.lookup);
+  if (known.kind !== 'new' && known.by === 'key' && call.presented !== null) {
+    const foreign = deps.payments.validateTerms(call.presented);
+    if (foreign !== null) return foreign;
+    if (call.presented.signer === 'contract' && !passed.verified) {
+      const verified = await verifyPayment(deps, call);
+      if (isRefused(verified)) return verified;
+      return { step: 'lookUp', passed: { ...passed, ...verified } };
     }
-    return refused('idempotency_in_progress', 'Others use this key or payment right now.', {
-      retryAfterSeconds: 1,
-    });
-  } finally {
-    release?.();
+  }
+  switch (known.kind) {
+    case 'refused':
+      return known.refusal;
+    case 'completed':
+      return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
+    case 'new':
+      return { step: passed.judged ? 'admit' : 'judge', passed, known, mark };
+    default:
+      return { step: 'admit', passed, known, mark };
   }
 }
 
-type Open = Extract<Known, { kind: 'new' | 'resume' }>;
+/** For new calls only: what was accepted once is not judged again. */
+async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise<State | Refused> {
+  if (isOwnLoop(call.via, deps.pseudonym)) {
+    return refused('relay_loop', 'This request came through this relay already: it would call itself.');
+  }
+  const { presented, payer } = call;
+  const unfit = presented === null ? null : deps.payments.validateNew(presented, deps.clock.now());
+  const refusal = unfit ?? call.notApproved ?? (await judgeRequest(deps, call.read.target, payer));
+  return refusal ?? { ...state, step: 'admit', passed: { ...state.passed, judged: true } };
+}
 
-async function proceed(deps: ExecuteDeps, call: Call, known: Open): Promise<Execution | Refused | 'again'> {
+/** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */
+async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise<State | Refused> {
   demandSigningKey(deps);
-  if (known.kind === 'new' && !call.accepted) {
-    const refusal = await accept(deps, call);
-    if (refusal !== null) return refusal === 'again' ? 'again' : refusal;
+  const { known } = state;
+  const slot = state.passed.slot ?? (await takeSlot(deps, call, known));
+  if (typeof slot !== 'function') return slot;
+  const passed = { ...state.passed, slot };
+  if (known.kind === 'new') return { ...state, step: 'turn', known, passed };
+  passed.turn?.();
+  const { paymentStream } = call.lookup;
+  if (known.kind === 'resume') {
+    const { jobId, streams } = known;
+    const first = passed.reservedFor === jobId;
+    const plan = { jobId, paymentStream, payment: streams.payment, presented: call.presented, first };
+    return { step: 'claim', passed, plan, streams };
   }
-  const jobId = known.kind === 'resume' ? known.jobId : makeId('job', deps.entropy.bytes(16));
-  const reservedHere = known.kind === 'resume' && call.reservedFor === jobId;
-  if (known.kind === 'new') call.reservedFor = jobId;
-  const collected = await collectPayment(deps, {
-    jobId,
-    fingerprint: call.lookup.fingerprint,
-    claimStream: call.lookup.claimStream,
-    account: call.account,
-    presented: call.presented,
-    paymentStream: call.lookup.paymentStream,
-    streams: known.streams,
-    reservedHere,
-    patiently: call.patience.forAppend,
-  });
-  if (collected.kind === 'again') return 'again';
-  if (collected.kind === 'refused') return collected.refusal;
-  return start(deps, call, jobId, collected.payment);
+  const { jobId, holder } = known;
+  const plan = { jobId, paymentStream: holder.stream, payment: holder, presented: null, first: false };
+  return { step: 'settle', passed, plan };
 }
 
-async function start(
-  deps: ExecuteDeps,
-  call: Call,
-  jobId: string,
-  payment: JobPlan['facts']['payment'],
-): Promise<Execution | 'again'> {
-  const { request } = call.read;
-  const opened = await openRequest(deps, call, jobId);
-  call.startedJobId = jobId;
-  const known = call.patience.begin();
-  const ran = await runJob(deps, {
-    facts: {
-      jobId,
-      mode: deps.payments.mode,
-      route: call.route,
-      method: request.method,
-      fingerprint: call.lookup.fingerprint,
-      payment,
-      paymentStream: call.lookup.paymentStream,
-      claimStream: call.lookup.claimStream,
-      decisionId: call.decisionId,
-      decisionHash: call.decisionHash,
-      attemptsAllowed: request.retry.attempts,
-      backoffMs: request.retry.backoffMs,
-      timeoutMs: request.timeoutMs,
-      owner: deps.owner,
-      commitments: opened.commitments,
-    },
-    started() {
-      known();
-      call.acknowledged = true;
-    },
-    request: () => outboundRequest(deps, call, jobId),
-  }).finally(known);
-  if (ran === null) {
-    // Another started it first, so its JobStarted is stored: the result will be found there.
-    call.acknowledged = true;
-    return 'again';
+async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise<Release | Refused> {
+  const { paymentStream } = call.lookup;
+  if (paymentStream === null) return deps.slots.take(call.payer, null);
+  const payment = known.kind === 'held' ? known.holder : known.streams.payment;
+  if (known.kind === 'resume' && payment?.state.status === 'unknown') {
+    deps.unconfirmed.add(accountOf(call), paymentStream);
   }
-  const disclosures = [...opened.disclosures, ...ran.disclosures].map((disclosure) => disclosure.text);
-  return executionOf(ran.job, { replay: false, disclosures, position: ran.position });
+  const isNew = known.kind === 'new';
+  // Anyone can name a contract wallet that did not sign: that uses up neither its owner's slots nor another client's.
+  const caller = isNew && isContract(call) ? `${accountOf(call)} ${call.client}` : call.payer;
+  const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
+  return takePaidSlot(deps, { caller, account: accountOf(call), paymentStream: stream, isNew });
 }
 
-async function outboundRequest(deps: ExecuteDeps, call: Call, jobId: string) {
-  const { read, body } = call;
-  const { baseUrl, pseudonym, clock, signer } = deps;
-  const timestampSeconds = Math.floor(clock.now() / 1000);
-  const facts = { jobId, baseUrl, pseudonym, timestampSeconds, body };
-  const headers = await buildOutboundHeaders(read.headers, facts, (message) =>
-    signer.current().sign(message),
-  );
-  const { method, timeoutMs } = read.request;
-  return { target: read.target, method, headers, body, timeoutMs };
+/** One new call of a key (or payment) at a time continues from here to its claim; the others read what it wrote. */
+async function turn(deps: ExecuteDeps, call: Call, state: At<'turn'>): Promise<State | Refused> {
+  const { passed } = state;
+  const name = call.lookup.claimStream ?? call.lookup.paymentStream;
+  if (name === null || passed.turn !== null) return { ...state, step: 'verify' };
+  const taken = deps.turns.take(name, state.mark);
+  if (typeof taken === 'function') return { ...state, step: 'verify', passed: { ...passed, turn: taken } };
+  if (taken === 'taken' && !(await deps.turns.wait(name))) return inProgress(null);
+  return { step: 'lookUp', passed };
+}
+
+/** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
+async function verify(deps: ExecuteDeps, call: Call, state: At<'verify'>): Promise<State | Refused> {
+  const { passed } = state;
+  if (call.presented !== null && !passed.verified) {
+    const verified = await verifyPayment(deps, call);
+    if (isRefused(verified)) return verified;
+    if (!verified.verified) return { step: 'lookUp', passed };
+    return { ...state, passed: { ...passed, ...verified } };
+  }
+  if (passed.counted) return { ...state, step: 'reserve' };
+  const exceeded = await takeQuota(deps, call.read.target, call.payer);
+  return exceeded ?? { ...state, step: 'reserve', passed: { ...passed, counted: true } };
+}
+
+/** PaymentReserved: from here on the payment buys this job and no other. */
+async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Promise<State> {
+  const { streams } = state.known;
+  const jobId = makeId('job', deps.entropy.bytes(16));
+  const payment = await reservePayment(deps, call, streams.payment, jobId);
+  const { presented } = call;
+  const plan = { jobId, paymentStream: call.lookup.paymentStream, payment, presented, first: true };
+  return { step: 'claim', passed: { ...state.passed, reservedFor: jobId }, plan, streams };
+}
+
+/** IdempotencyKeyClaimed: the last append before the settle call. A call that loses the key gives its payment up. */
+async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise<State> {
+  const { passed, plan, streams } = state;
+  const { jobId } = plan;
+  const { fingerprint, paymentStream } = call.lookup;
+  const view = streams.claim;
+  const facts = { jobId, fingerprint, paymentStream, claimedAt: now(deps) };
+  const claiming = view === null ? [] : claimKey(facts, streams.release, view.state);
+  if ('lostTo' in claiming) {
+    await releasePayment(deps, call, jobId, claiming.lostTo.jobId);
+    return { step: 'lookUp', passed };
+  }
+  if (view !== null && claiming.length > 0) {
+    const events = envelope(deps, claiming, jobId);
+    await call.deadline.forAppend(appendUntilKnown(deps, view.stream, view.expected, events));
+  }
+  passed.turn?.();
+  // While the claim was appended, another call may have moved the payment: it is read again.
+  return { step: 'settle', passed, plan: claiming.length > 0 ? { ...plan, payment: null } : plan };
+}
+
+/** The money moves once, or is found to have moved. */
+async function settle(deps: ExecuteDeps, call: Call, state: At<'settle'>): Promise<State | Refused> {
+  const { passed, plan } = state;
+  const { jobId, paymentStream } = plan;
+  if (paymentStream === null) return { step: 'start', passed, jobId, paymentStream, payment: null };
+  const { deadline, lookup } = call;
+  const it = { ...plan, paymentStream, claimStream: lookup.claimStream, account: accountOf(call), deadline };
+  const settled = await settlePayment(deps, it);
+  if (isRefused(settled)) return settled;
+  if (settled.kind === 'look_up') return { step: 'lookUp', passed };
+  return { step: 'start', passed, jobId, paymentStream, payment: settled.payment };
 }
 
 /**
- * Only the requester, who has just sent the same request again, can be shown its disclosures again: those that open
- * what was recorded. The same JSON with its keys in another order is the same request, yet not the bytes that went out.
+ * JobStarted. A call with neither key nor payment that was answered 503 meanwhile is not sent: its caller cannot find it
+ * again and repeats it.
  */
-async function replay(
-  deps: ExecuteDeps,
-  call: Call,
-  { closed }: Extract<Known, { kind: 'completed' }>,
-): Promise<Execution> {
-  const { jobId, commitments } = closed.job.started;
-  const { disclosures } = await openRequest(deps, call, jobId);
-  const recorded = new Set(Object.values(commitments));
-  return executionOf(closed.job, {
-    replay: true,
-    disclosures: disclosures.filter(({ commitment }) => recorded.has(commitment)).map(({ text }) => text),
-    position: closed.position,
-  });
+async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise<State> {
+  const { passed, jobId, paymentStream, payment } = state;
+  const { deadline, lookup, read } = call;
+  if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
+  const { method, retry, timeoutMs } = read.request;
+  const opened = openRequest(deps, call, jobId);
+  const acknowledged = deadline.limitAppend();
+  const started = await announceJob(deps, {
+    jobId,
+    mode: deps.payments.mode,
+    route: call.route,
+    method,
+    fingerprint: lookup.fingerprint,
+    payment,
+    paymentStream,
+    claimStream: lookup.claimStream,
+    decisionId: call.decisionId,
+    decisionHash: call.decisionHash,
+    attemptsAllowed: retry.attempts,
+    backoffMs: retry.backoffMs,
+    timeoutMs,
+    owner: deps.owner,
+    commitments: opened.commitments,
+  }).finally(acknowledged);
+  if (started.kind === 'closed') return finish(passed, started, opened);
+  if (!deadline.hasPassed() || !isAnonymous(call))
+    return { step: 'attempt', passed, running: started, opened };
+  return finish(passed, await closeNotExecuted(deps, jobId), opened);
 }
 
-const openRequest = (deps: ExecuteDeps, { read, body }: Call, jobId: string): Promise<RequestDisclosures> =>
-  discloseRequest(deps, jobId, read.request, read.target, body);
+/** One attempt; the last one also completes the job and signs its receipt. */
+async function attemptOnce(deps: ExecuteDeps, call: Call, state: At<'attempt'>): Promise<State> {
+  const { passed, running, opened } = state;
+  const next = await attempt(deps, running, () => outboundRequest(deps, call, running.state.started.jobId));
+  return next.kind === 'running' ? { ...state, running: next } : finish(passed, next, opened);
+}
+
+const now = ({ clock }: Pick<ExecuteDeps, 'clock'>) => new Date(clock.now()).toISOString();
+
+const finish = (passed: Passed, ran: Ran, opened: RequestDisclosures): State => ({
+  step: 'done',
+  passed,
+  execution: ranNow(ran, opened),
+});

@@ -1,14 +1,21 @@
-// One call of an execution: what it asks, as what the log may know it, and how far it has come.
+// One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
+import { buildOutboundHeaders } from '#src/domain/destination/outbound-headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
-import type { Route } from '#src/domain/event-fields.ts';
+import type { ErrorCategory, Method, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
+import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import type { Refused } from '#src/domain/refusal.ts';
+import { Fault, type Refused } from '#src/domain/refusal.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { KeyedHash } from '#src/ports/signer.ts';
+import type { KeyedHash, Signer } from '#src/ports/signer.ts';
 import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
-import type { Authorized, Lookup } from './idempotency.ts';
-import type { Patience } from './response-deadline.ts';
+import type { ResponseDeadline } from '#src/usecases/response-deadline.ts';
+import type { Closed } from './close-job.ts';
+import { type DiscloseDeps, discloseRequest, type RequestDisclosures } from './disclosures.ts';
+import type { Lookup } from './idempotency.ts';
+import type { Ran } from './run-job.ts';
 
 export type ExecuteInput = {
   /** Valid by its schema. */
@@ -17,70 +24,197 @@ export type ExecuteInput = {
   readonly decisionId: string | null;
   /** SHA-256 of JCS of DecisionRecorded's data, hex. */
   readonly decisionHash: string | null;
-  /** Why the decision does not approve this call; judged for new calls only. null: it does, or none is asked for. */
+  /** Why the decision does not approve this call, judged for new calls only; null: it does, or none is required. */
   readonly notApproved: Refused | null;
   /** Decoded and locally checked; null in demo mode. */
   readonly presented: PresentedPayment | null;
   /** The payer's address, or `demo`. */
   readonly payer: string;
+  /** The caller's address as rate limits count it. */
+  readonly client: string;
   /** The Via header of the caller's request. */
   readonly via: string | null;
 };
 
+/** What an execution returns, whether it was run now, replayed, resumed or closed after an interruption. */
+export type Execution = {
+  readonly mode: Mode;
+  /** true: the stored result of an earlier job; nothing was sent and nothing charged for this call. */
+  readonly replay: boolean;
+  readonly job: {
+    readonly id: string;
+    readonly status: 'succeeded' | 'failed';
+    readonly method: Method;
+    readonly attempts: number;
+    readonly decisionId: string | null;
+    readonly responseStatus: number | null;
+    readonly errorCategory: ErrorCategory | null;
+    readonly createdAt: string;
+    readonly completedAt: string;
+  };
+  readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
+  readonly payment: PaymentFacts | null;
+  /** For the payer only: opens the salted commitments of the receipt. */
+  readonly disclosures: readonly string[];
+  /** Position of the job's last event. */
+  readonly position: string;
+};
+
+/** The request as it came, and what is derived from it once. */
 export type Call = ExecuteInput & {
   readonly read: ReadRequest;
   readonly lookup: Lookup;
-  /** Whose slots, pace and open payments this call counts among. */
-  readonly account: string;
-  readonly patience: Patience;
   /** Exact bytes on the wire; null: no body. */
   readonly body: Uint8Array | null;
-  /** The facilitator has found the payment valid in this very call. */
-  verified: boolean;
-  /** Judged and verified: not again, however often another moves a stream first. */
-  accepted: boolean;
-  /** The job whose payment this call reserved, so that its settle call is the first. */
-  reservedFor: string | null;
-  /** The job that this call has begun to start. */
-  startedJobId: string | null;
-  /** Its JobStarted is stored: its request may be on its way. */
-  acknowledged: boolean;
+  readonly deadline: ResponseDeadline;
 };
 
-const authorized = ({ amount, payTo, validBefore }: PresentedPayment): Authorized => ({
-  amount,
-  payTo,
-  validBefore,
-});
-
-export function newCall(
-  deps: { readonly keyedHash: KeyedHash },
+export function callOf(
+  { keyedHash }: { readonly keyedHash: KeyedHash },
   input: ExecuteInput,
   read: ReadRequest,
-): Omit<Call, 'patience'> {
-  const { request } = read;
-  // One decision approves one execution per payer: without a key of its own the decision is the key.
-  const key = request.idempotencyKey === null ? input.decisionId : `key:${request.idempotencyKey}`;
-  const { presented, payer } = input;
-  const contract = presented?.signer === 'contract';
-  const scope = key === null ? null : toHex(deps.keyedHash.mac('claim', JSON.stringify([payer, key])));
+  deadline: ResponseDeadline,
+): Call {
+  const { body } = read.request;
   return {
     ...input,
     read,
-    lookup: {
-      paymentStream: presented === null ? null : STREAM.payment(presented.hash),
-      claimStream: scope === null ? null : STREAM.claim(scope),
-      fingerprint: fingerprint(deps.keyedHash, request, input.route, input.decisionId),
-      authorization: presented === null ? null : authorized(presented),
-      payloadHash: contract ? presented.payloadHash : null,
-    },
-    // Anybody can name a contract wallet that did not sign: that must not use up what the address has by its own key.
-    account: contract ? `contract ${payer}` : payer,
-    body: request.body === undefined ? null : utf8(JSON.stringify(request.body)),
-    verified: false,
-    accepted: false,
-    reservedFor: null,
-    startedJobId: null,
-    acknowledged: false,
+    deadline,
+    lookup: lookupOf(keyedHash, input, read),
+    body: body === undefined ? null : utf8(JSON.stringify(body)),
   };
+}
+
+/** What the event log knows the call by. */
+export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }: ReadRequest): Lookup {
+  const { presented, payer, route, decisionId } = input;
+  // One decision approves one execution per payer: without an idempotency key the decision is the key.
+  const key = request.idempotencyKey === null ? decisionId : `key:${request.idempotencyKey}`;
+  return {
+    paymentStream: presented === null ? null : STREAM.payment(presented.hash),
+    claimStream:
+      key === null ? null : STREAM.claim(toHex(keyedHash.mac('claim', JSON.stringify([payer, key])))),
+    fingerprint: fingerprint(keyedHash, request, route, decisionId),
+    authorization: presented,
+    payloadHash: presented?.signer === 'contract' ? presented.payloadHash : null,
+  };
+}
+
+/** Who sent a contract wallet's signature is known only after the facilitator has verified it. */
+export const isContract = ({ presented }: Call): boolean => presented?.signer === 'contract';
+
+/** Whose unconfirmed payments count. Who signs with an address's own key shares nothing with who merely names it. */
+export const accountOf = (call: Call): string => (isContract(call) ? `contract ${call.payer}` : call.payer);
+
+/** Has neither a payment nor a key by which its caller could find it again. */
+export const isAnonymous = ({ lookup }: Call): boolean =>
+  lookup.paymentStream === null && lookup.claimStream === null;
+
+// ── what it sends ───────────────────────────────────────────────────────────────────────────────────────
+
+export type SendDeps = {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly signer: Signer;
+  /** PUBLIC_BASE_URL. */
+  readonly baseUrl: string;
+  /** Our own name in the Via header. */
+  readonly pseudonym: string;
+};
+
+/** The outbound request of one attempt; its timestamp is signed, so it is made once per attempt. */
+export async function outboundRequest(
+  { clock, signer, baseUrl, pseudonym }: SendDeps,
+  { read, body }: Call,
+  jobId: string,
+): Promise<OutboundRequest> {
+  const timestampSeconds = Math.floor(clock.now() / 1000);
+  const facts = { jobId, baseUrl, pseudonym, timestampSeconds, body };
+  const headers = await buildOutboundHeaders(read.headers, facts, (message) =>
+    signer.current().sign(message),
+  );
+  const { method, timeoutMs } = read.request;
+  return { target: read.target, method, headers, body, timeoutMs };
+}
+
+export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: string): RequestDisclosures =>
+  discloseRequest(deps, jobId, read.request, read.target, body);
+
+// ── what it returns ─────────────────────────────────────────────────────────────────────────────────────
+
+export const ranNow = (ran: Ran, { disclosures }: RequestDisclosures): Execution =>
+  executionOf(
+    ran,
+    false,
+    [...disclosures, ...ran.disclosures].map(({ text }) => text),
+  );
+
+/**
+ * Returns the disclosures again only to the requester, who has just sent the same request again, and only those that open
+ * what was recorded: the same JSON with its keys in another order is the same request, but not the same bytes.
+ */
+export function replayOf(deps: DiscloseDeps, call: Call, closed: Closed): Execution {
+  const { jobId, commitments } = closed.job.started;
+  const { disclosures } = openRequest(deps, call, jobId);
+  const recorded = new Set(Object.values(commitments));
+  const open = disclosures.filter(({ commitment }) => recorded.has(commitment));
+  return executionOf(
+    closed,
+    true,
+    open.map(({ text }) => text),
+  );
+}
+
+function executionOf(
+  { job, position }: { readonly job: CompletedJob; readonly position: string },
+  replay: boolean,
+  disclosures: readonly string[],
+): Execution {
+  const { started, completed, receipt } = job;
+  if (receipt === null) throw new Error('a completed job has its receipt in the same append');
+  return {
+    mode: started.mode,
+    replay,
+    job: {
+      id: started.jobId,
+      status: completed.status,
+      method: started.method,
+      attempts: completed.attempts,
+      decisionId: completed.decisionId,
+      responseStatus: completed.responseStatus,
+      errorCategory: completed.errorCategory,
+      createdAt: started.startedAt,
+      completedAt: completed.completedAt,
+    },
+    receipt: { id: receipt.receiptId, keyId: receipt.keyId, jws: receipt.jws },
+    payment: started.payment,
+    disclosures,
+    position,
+  };
+}
+
+/**
+ * The 503 of a call whose event log did not answer in time. `job` null: its start was not reached. `stored`: JobStarted
+ * is in the event log, so that the request may have been sent.
+ */
+export function logUnavailable(
+  call: Call,
+  job: { readonly jobId: string; readonly stored: boolean } | null,
+  cause: unknown,
+): Fault {
+  const again = call.lookup.paymentStream === null ? '' : ' Repeat with the same payment header.';
+  const nothing = 'nothing was sent';
+  const outcome =
+    job === null
+      ? `${nothing}.${again}`
+      : job.stored
+        ? `the result will be found at the job.${again}`
+        : isAnonymous(call)
+          ? `${nothing}, and nothing will be: repeat the call.`
+          : `${nothing} so far. Should the job still start, its result will be found there.${again || ' Repeat with the same idempotencyKey.'}`;
+  const named = job !== null && (job.stored || !isAnonymous(call));
+  return new Fault('event_log_unavailable', `The event log is unavailable: ${outcome}`, {
+    cause,
+    retryAfterSeconds: 5,
+    ...(named ? { details: { jobId: job.jobId } } : {}),
+  });
 }

@@ -1,19 +1,19 @@
-// What the log already knows of a request: by its payment, then by its key. Streams decide, never a read model.
-import type { Claim, ReleaseReason } from '#src/domain/payment/claim.ts';
-import { retentionOver } from '#src/domain/payment/claim.ts';
+// What the event log already contains of a request: by its payment, then by its idempotency key. Streams decide, never
+// a read model.
+import { type Claim, type ReleaseReason, retentionOver } from '#src/domain/payment/claim.ts';
 import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
 import { type BoundPayment, isBound, type Payment, type RefundedPayment } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { loadClaim, loadJob, loadPayment, type View } from '#src/usecases/event-streams.ts';
+import type { GuessLimit } from './admission.ts';
 import type { Closed } from './close-job.ts';
-import type { MismatchGuard } from './guess-limit.ts';
 
-export type KnownDeps = {
+export type LookUpDeps = {
   readonly log: EventLog;
-  readonly clock: Clock;
-  readonly mismatches: MismatchGuard;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly guesses: GuessLimit;
 };
 
 export type Lookup = {
@@ -33,24 +33,28 @@ export type Authorized = Pick<PaymentReserved, 'amount' | 'payTo' | 'validBefore
 export type Streams = {
   readonly payment: View<Payment> | null;
   readonly claim: View<Claim> | null;
-  /** Why the key may be taken from its holder, where it may. */
+  /** Why the key may be taken from its holder; null: it may not, or is free. */
   readonly release: ReleaseReason | null;
 };
 
-/** `by`: what it was found by. A payment proves its payer; a key only with a payer that is proven. */
+/** `by`: what it was found by. A payment proves its payer; a key only if the payer is proven. */
 export type Known =
   | { readonly kind: 'completed'; readonly by: Found; readonly closed: Closed }
   | { readonly kind: 'refused'; readonly by: Found; readonly refusal: Refused }
-  /** Accepted once, nothing sent yet: goes on under its own job id without being judged again. */
+  /** Accepted once, nothing sent yet: continues under its own job id and is not judged again. */
   | { readonly kind: 'resume'; readonly by: Found; readonly jobId: string; readonly streams: Streams }
+  /** The same request, paid for with another authorization whose job has not started: that one is reconciled first. */
+  | { readonly kind: 'held'; readonly by: 'key'; readonly jobId: string; readonly holder: View<BoundPayment> }
   | { readonly kind: 'new'; readonly streams: Streams };
 
 type Found = 'payment' | 'key';
 
-export async function findKnown(deps: KnownDeps, lookup: Lookup): Promise<Known> {
+export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known> {
   const { paymentStream, claimStream } = lookup;
-  const payment = paymentStream === null ? null : await loadPayment(deps.log, paymentStream);
-  const claim = claimStream === null ? null : await loadClaim(deps.log, claimStream);
+  const [payment, claim] = await Promise.all([
+    paymentStream === null ? null : loadPayment(deps.log, paymentStream),
+    claimStream === null ? null : loadClaim(deps.log, claimStream),
+  ]);
   if (payment !== null && (isBound(payment.state) || payment.state.status === 'refunded')) {
     return byPayment(deps, lookup, { ...payment, state: payment.state }, claim);
   }
@@ -61,7 +65,7 @@ export async function findKnown(deps: KnownDeps, lookup: Lookup): Promise<Known>
 }
 
 async function byPayment(
-  deps: KnownDeps,
+  deps: LookUpDeps,
   lookup: Lookup,
   payment: View<BoundPayment | RefundedPayment>,
   claim: View<Claim> | null,
@@ -69,15 +73,13 @@ async function byPayment(
   const { state } = payment;
   const { reserved } = state;
   const job = await findJob(deps, reserved.jobId);
-  // Closed: right and wrong requests get the same answer. An unfinished job is still owed to whoever has the right one.
-  if (job?.kind === 'completed' && deps.mismatches.isClosed(payment.stream)) {
-    return { kind: 'refused', by: 'payment', refusal: paymentReused() };
-  }
   const reused = { kind: 'refused', by: 'payment', refusal: paymentReused() } as const;
-  // Whoever has no copy of it learns nothing by it, whatever the request: no guess, and it must not close the payment.
+  // Closed: right and wrong requests get the same answer. An unfinished job is still owed to the right request.
+  if (job?.kind === 'completed' && deps.guesses.isClosed(payment.stream)) return reused;
+  // A request without a copy of the payment learns nothing by it: it is no guess and must not close the payment.
   if (!isCopy(lookup, reserved)) return reused;
   if (reserved.fingerprint !== lookup.fingerprint) {
-    deps.mismatches.count(payment.stream);
+    deps.guesses.count(payment.stream);
     return reused;
   }
   if (job !== null) return { ...job, by: 'payment' };
@@ -96,9 +98,9 @@ export function isCopy({ authorization, payloadHash }: Lookup, reserved: Payment
   );
 }
 
-/** It may take a key that has become free, and gives itself up for a lost one only where nothing can be settled yet. */
+/** May take a key that has become free, and gives itself up for a lost one only if nothing can be settled yet. */
 async function resume(
-  deps: KnownDeps,
+  deps: LookUpDeps,
   payment: View<BoundPayment>,
   claim: View<Claim> | null,
 ): Promise<Known> {
@@ -111,77 +113,82 @@ async function resume(
   const { job, release } = await lookAtHolder(deps, holder);
   if (release !== null || status === 'reserved') return resumed(release);
   const waits = job?.kind !== 'completed' && holder.fingerprint === reserved.fingerprint;
-  return { kind: 'refused', by: 'payment', refusal: waits ? inProgress(holder.jobId) : keyLost() };
+  const refusal = waits ? inProgress(job === null ? null : holder.jobId) : keyLost();
+  return { kind: 'refused', by: 'payment', refusal };
 }
 
 type HeldClaim = View<Extract<Claim, { status: 'held' }>>;
 
 async function byClaim(
-  deps: KnownDeps,
+  deps: LookUpDeps,
   { fingerprint }: Lookup,
   payment: View<Payment> | null,
   claim: HeldClaim,
 ): Promise<Known> {
   const holder = claim.state.claimed;
   const { jobId } = holder;
-  const { job, release } = await lookAtHolder(deps, holder);
+  const { job, release, paid } = await lookAtHolder(deps, holder);
   const streams: Streams = { payment, claim, release };
   if (release !== null) return { kind: 'new', streams };
   if (holder.fingerprint !== fingerprint) return { kind: 'refused', by: 'key', refusal: conflict() };
   if (job !== null) return { ...job, by: 'key' };
-  // Claimed and never started: without a payment nothing can have been sent or charged, so any repeat may go on.
+  // Claimed and never started: without a payment nothing can have been sent or charged, so any repeat may continue.
   if (holder.paymentStream === null) return { kind: 'resume', by: 'key', jobId, streams };
-  return { kind: 'refused', by: 'key', refusal: inProgress(jobId) };
+  if (paid === null || !isBound(paid.state)) return { kind: 'refused', by: 'key', refusal: inProgress(null) };
+  return { kind: 'held', by: 'key', jobId, holder: { ...paid, state: paid.state } };
 }
 
-/** The holder's job, and why its key may be taken, where it may. */
+type Holder = {
+  readonly job: KnownJob | null;
+  /** Why its key may be taken; null: it may not. */
+  readonly release: ReleaseReason | null;
+  /** Its payment's stream; null: it has none, or its job exists. */
+  readonly paid: View<Payment> | null;
+};
+
 async function lookAtHolder(
-  deps: KnownDeps,
+  deps: LookUpDeps,
   { jobId, paymentStream }: IdempotencyKeyClaimed,
-): Promise<{ readonly job: KnownJob | null; readonly release: ReleaseReason | null }> {
+): Promise<Holder> {
   const job = await findJob(deps, jobId);
   if (job?.kind === 'completed') {
     const over = retentionOver(job.closed.job.completed.completedAt, deps.clock.now());
-    return { job, release: over ? 'retention_over' : null };
+    return { job, release: over ? 'retention_over' : null, paid: null };
   }
-  const release = job === null && paymentStream !== null ? await releaseOf(deps, paymentStream, jobId) : null;
-  return { job, release };
+  if (job !== null || paymentStream === null) return { job, release: null, paid: null };
+  const paid = await loadPayment(deps.log, paymentStream);
+  return { job, release: releaseOf(paid.state, jobId), paid };
 }
 
-/** A key ends with its own payment's Rejected or Released, also where a crash hid the IdempotencyKeyReleased that follows. */
-async function releaseOf(
-  deps: KnownDeps,
-  paymentStream: string,
-  jobId: string,
-): Promise<ReleaseReason | null> {
-  const { state } = await loadPayment(deps.log, paymentStream);
-  if (state.status === 'absent') return null;
-  // Reserved anew for another job: the claim's own reservation has ended.
-  if (state.reserved.jobId !== jobId) return 'payment_released';
-  if (state.status === 'rejected') return 'payment_rejected';
-  return state.status === 'released' ? 'payment_released' : null;
+/**
+ * A key ends with its own payment's Rejected or Released, also if a crash hid the IdempotencyKeyReleased that follows; and
+ * with its refund, if the job never started: that payment buys nothing any more.
+ */
+function releaseOf(payment: Payment, jobId: string): ReleaseReason | null {
+  if (payment.status === 'absent') return null;
+  // Reserved again for another job: the claim's own reservation has ended.
+  if (payment.reserved.jobId !== jobId) return 'payment_released';
+  if (payment.status === 'rejected') return 'payment_rejected';
+  return payment.status === 'released' || payment.status === 'refunded' ? 'payment_released' : null;
 }
 
 type KnownJob =
   | { readonly kind: 'completed'; readonly closed: Closed }
   | { readonly kind: 'refused'; readonly refusal: Refused };
 
-async function findJob(deps: KnownDeps, jobId: string): Promise<KnownJob | null> {
+async function findJob(deps: LookUpDeps, jobId: string): Promise<KnownJob | null> {
   const { state, events } = await loadJob(deps.log, jobId);
   if (state.status === 'absent') return null;
   if (state.status === 'running') return { kind: 'refused', refusal: inProgress(jobId) };
   return { kind: 'completed', closed: { job: state, position: events.at(-1)?.position ?? '' } };
 }
 
-/** `jobId` becomes `details.links.job` in the answer; the job may not have started yet. */
-export function inProgress(jobId: string): Refused<'idempotency_in_progress'> {
+/** `jobId` becomes `details.links.job` in the response; null: no job has started, so there is nothing to link to. */
+export function inProgress(jobId: string | null): Refused<'idempotency_in_progress'> {
   return refused(
     'idempotency_in_progress',
     'The first request with this key or payment is still in progress.',
-    {
-      retryAfterSeconds: 2,
-      details: { jobId },
-    },
+    { retryAfterSeconds: 2, ...(jobId === null ? {} : { details: { jobId } }) },
   );
 }
 
@@ -195,4 +202,7 @@ const keyLost = () =>
   );
 
 const paymentReused = () =>
-  refused('payment_reused', 'This payment was made for another request: repeat that one, or pay anew.');
+  refused(
+    'payment_reused',
+    'This payment was made for another request: repeat that one, or sign a new payment.',
+  );

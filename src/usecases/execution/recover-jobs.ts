@@ -1,21 +1,60 @@
-// Jobs whose process is gone: closed once, with a receipt, and never sent again. Leases are watched, not compared.
+// Jobs whose process is gone are closed once, with a receipt, and never sent again. Leases are observed, not compared.
 import { TIMES } from '#src/domain/limits.ts';
+import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
-import { type StreamWatch, streamWatch } from './lease-observer.ts';
+
+// ── observed leases ─────────────────────────────────────────────────────────────────────────────────────
+
+/** How long this process has itself observed a stream unchanged, on its own monotonic clock. */
+export type StreamWatch = {
+  /** ms since the stream was first observed at this revision; 0 at first sight and after every change. */
+  unchangedFor(stream: string, revision: string): number;
+  /** Forgets all streams: they may have changed while they were not observed. */
+  reset(): void;
+  /** Forgets the streams that are not in the list. */
+  keepOnly(streams: ReadonlySet<string>): void;
+};
+
+/** `limit`: beyond it the oldest entries are forgotten, which only starts their observation again. */
+export function streamWatch(clock: Pick<Clock, 'monotonic'>, limit = 10_000): StreamWatch {
+  const seen = new Map<string, { readonly revision: string; readonly since: number }>();
+  return {
+    unchangedFor(stream, revision) {
+      const now = clock.monotonic();
+      const entry = seen.get(stream);
+      if (entry?.revision === revision) return now - entry.since;
+      seen.delete(stream);
+      seen.set(stream, { revision, since: now });
+      if (seen.size > limit) for (const oldest of seen.keys()) return forget(oldest);
+      return 0;
+    },
+    reset: () => seen.clear(),
+    keepOnly(streams) {
+      for (const stream of seen.keys()) if (!streams.has(stream)) seen.delete(stream);
+    },
+  };
+
+  function forget(stream: string): number {
+    seen.delete(stream);
+    return 0;
+  }
+}
+
+// ── recovery ────────────────────────────────────────────────────────────────────────────────────────────
 
 export type RecoverDeps = CloseDeps & {
   /** This process: its own live jobs are never closed at once. */
   readonly owner: string;
-  /** Jobs that look running. Only candidates: the stream at its revision decides. */
+  /** Jobs whose rows show them as running. Only candidates: the stream decides. */
   readonly candidates: () => Promise<readonly string[]>;
 };
 
 export type Recovery = {
   /**
-   * Looks at every candidate once and closes those that nobody runs any more; answers their ids. `exclusive`: a lock
-   * proves that no other process can live, so every job of another owner is closed at once.
+   * Reads every candidate once, closes those that no process runs any more and returns their ids. `exclusive`: a lock
+   * proves that no other process can be running, so every job of another owner is closed at once.
    */
   sweep(options?: { exclusive?: boolean }): Promise<readonly string[]>;
 };
@@ -27,7 +66,7 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
       try {
         return await sweepOnce(deps, watch, exclusive);
       } catch (error) {
-        // What happened while the log was away was not watched.
+        // What happened while the event log was unavailable was not observed.
         if (error instanceof EventLogUnavailable) watch.reset();
         throw error;
       }
@@ -40,12 +79,12 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
   const closed: string[] = [];
   const running = new Set<string>();
   for (const jobId of candidates) {
-    // Whoever is left does the rest.
+    // Another process closes the rest.
     if (deps.ending?.aborted) break;
     try {
       if (await closeIfOrphaned(deps, watch, jobId, exclusive, running)) closed.push(jobId);
     } catch (cause) {
-      // One stream that cannot be read or closed keeps no other job from its end.
+      // One stream that cannot be read or closed does not keep the others from being closed.
       if (cause instanceof EventLogUnavailable) throw cause;
       deps.logger.error('an interrupted job could not be closed', { jobId, cause });
     }
@@ -54,7 +93,7 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
   return closed;
 }
 
-/** Adds the stream to `running` where the job still runs; true where it was closed here. */
+/** Adds the stream to `running` if the job still runs. Returns true if it was closed here. */
 async function closeIfOrphaned(
   deps: RecoverDeps,
   watch: StreamWatch,
@@ -74,5 +113,5 @@ async function closeIfOrphaned(
   return true;
 }
 
-/** A lost answer needs no repeat here: the next sweep reads what stands, and a stop need not wait for the log. */
+/** An append of unknown fate is not repeated here: the next sweep reads what is stored, and a shutdown need not wait. */
 const appendOnce: Append = ({ log }, stream, expected, events) => log.append(stream, expected, events);

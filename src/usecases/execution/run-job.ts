@@ -1,5 +1,5 @@
-// One job from its announcement to its receipt: JobStarted, then attempts, then the closing append. The side effect
-// is never repeated because the log conflicted; whoever lost the stream stops and answers what is stored.
+// A job's own steps: JobStarted, then attempts, then the closing append. The side effect is never repeated because the
+// event log conflicted; a process that lost the stream stops and returns what is stored.
 
 import type { EventOf } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -11,10 +11,10 @@ import {
   startJob,
 } from '#src/domain/job/commands.ts';
 import { planRetry } from '#src/domain/job/retry.ts';
-import { absentJob, evolveJob, type Job, type RunningJob } from '#src/domain/job/state.ts';
+import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/commitments.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import type { Outbound, OutboundRequest } from '#src/ports/outbound.ts';
+import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, loadJob } from '#src/usecases/event-streams.ts';
 import {
@@ -30,144 +30,126 @@ import { discloseAttempt, discloseResponse } from './disclosures.ts';
 
 export type RunDeps = CloseDeps & { readonly outbound: Outbound; readonly keyedHash: KeyedHash };
 
-export type JobPlan = {
-  readonly facts: Omit<StartFacts, 'startedAt'>;
-  /** Called once JobStarted is stored. */
-  readonly started: () => void;
-  /** The outbound request of one attempt, made anew each time (its timestamp is signed). */
-  readonly request: () => Promise<OutboundRequest>;
-};
-
-export type Ran = Closed & {
-  /** Opens what only this run could see: response, leaf certificates, addresses. Empty for a job closed elsewhere. */
+/** `disclosures`: open what only this run could see: response, leaf certificates, addresses. */
+export type Running = RunningView & {
+  readonly kind: 'running';
   readonly disclosures: readonly Disclosure[];
 };
 
-/** Runs the job; null where another started it first (its stream tells). */
-export async function runJob(deps: RunDeps, plan: JobPlan): Promise<Ran | null> {
-  const { jobId } = plan.facts;
-  const stream = STREAM.job(jobId);
-  const begun = deps.clock.monotonic();
-  const starting = startJob({ ...plan.facts, startedAt: isoNow(deps) }, absentJob);
-  if (isRefusedCommand(starting)) throw new Error(starting.refusedCommand);
-  const events = envelope(deps, starting, jobId);
-  try {
-    await appendUntilKnown(deps, stream, 'no_stream', events);
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return null;
-    throw error;
-  }
-  plan.started();
-  const running = follow({ stream, state: absentJob, events: [] }, starting, events);
-  const lease = starting[0].data.leaseMs;
-  // Known too late: a recoverer may have closed it by now, so nothing may be sent.
-  if (deps.clock.monotonic() - begun >= lease) return closeLate(deps, jobId);
-  return attemptUntilDone(deps, plan, running, lease);
-}
+/** `disclosures`: empty for a job that was not closed by its run. */
+export type Ran = Closed & { readonly kind: 'closed'; readonly disclosures: readonly Disclosure[] };
 
-async function attemptUntilDone(
+/**
+ * Appends JobStarted. If it is acknowledged after the lease, a recovering process may have closed the job, so nothing is
+ * sent and the job is closed as `not_executed`. Throws `WrongExpectedVersion` if another process started the job.
+ */
+export async function announceJob(
   deps: RunDeps,
-  plan: JobPlan,
-  first: RunningView,
-  leaseMs: number,
-): Promise<Ran> {
-  const { jobId, attemptsAllowed, backoffMs } = plan.facts;
-  const disclosures: Disclosure[] = [];
-  for (let running = first, number = 1; ; number++) {
-    const { report, facts } = await attemptOnce(deps, plan);
-    const retry = planRetry(report, {
-      attempt: number,
-      attemptsAllowed,
-      backoffMs,
-      dice: deps.entropy.fraction(),
-    });
-    const opened = await discloseAttempt(deps, jobId, number, report);
-    disclosures.push(...opened.disclosures);
-    const made = recordAttempt({ number, ...facts, ...retry, ...opened.commitments }, running.state);
-    if (isRefusedCommand(made)) throw new Error(made.refusedCommand);
-    if (!retry.willRetry) {
-      const response = await discloseResponse(deps, jobId, report);
-      const closed = await complete(deps, running, made[0], response.facts);
-      if (closed.job.completed.closedBy !== 'owner') return { ...closed, disclosures: [] };
-      return { ...closed, disclosures: [...disclosures, ...response.disclosures] };
-    }
-    const begun = deps.clock.monotonic();
-    const next = await announceRetry(deps, running, made);
-    if (next === null) return closeLate(deps, jobId);
-    running = next;
-    await deps.clock.sleep(retry.waitMs ?? 0);
-    // Known or awake too late: a recoverer may have closed the job by now, so nothing may be sent.
-    if (deps.clock.monotonic() - begun >= leaseMs) return closeLate(deps, jobId);
-  }
+  facts: Omit<StartFacts, 'startedAt'>,
+): Promise<Running | Ran> {
+  const stream = STREAM.job(facts.jobId);
+  const begun = deps.clock.monotonic();
+  const starting = startJob({ ...facts, startedAt: isoNow(deps) }, absentJob);
+  if (isRefusedCommand(starting)) throw new Error(starting.refusedCommand);
+  const events = envelope(deps, starting, facts.jobId);
+  await appendUntilKnown(deps, stream, 'no_stream', events);
+  const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
+  const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;
+  return late ? closeNotExecuted(deps, facts.jobId) : running;
 }
 
-async function attemptOnce(deps: RunDeps, plan: JobPlan) {
+/**
+ * Sends one request and records its outcome: with a retry announced and waited for, or with the job's completion and
+ * receipt. `makeRequest` is called once per attempt, because the request's timestamp is signed.
+ */
+export async function attempt(
+  deps: RunDeps,
+  running: Running,
+  makeRequest: () => Promise<OutboundRequest>,
+): Promise<Running | Ran> {
+  const { started, attempts } = running.state;
+  const { jobId, attemptsAllowed, backoffMs } = started;
+  const number = attempts.length + 1;
   const startedAt = isoNow(deps);
-  const report = await deps.outbound.send(await plan.request());
-  const { phase, sent, status, errorCategory, timings, tlsVersion, exempted, retryAfterMs } = report;
+  const report = await deps.outbound.send(await makeRequest());
   const endedAt = isoNow(deps);
-  return {
-    report,
-    facts: {
-      startedAt,
-      endedAt,
-      phase,
-      sent,
-      status,
-      errorCategory,
-      timings,
-      tlsVersion,
-      exempted,
-      retryAfterMs,
-    },
-  };
+  const dice = deps.entropy.fraction();
+  const retry = planRetry(report, { attempt: number, attemptsAllowed, backoffMs, dice });
+  const opened = discloseAttempt(deps, jobId, number, report);
+  const facts = { number, startedAt, endedAt, ...recorded(report), ...retry, ...opened.commitments };
+  const made = recordAttempt(facts, running.state);
+  if (isRefusedCommand(made)) throw new Error(made.refusedCommand);
+  const disclosures = [...running.disclosures, ...opened.disclosures];
+  if (!retry.willRetry) return complete(deps, { ...running, disclosures }, made[0], report);
+  return announceRetry(deps, { ...running, disclosures }, made, retry.waitMs);
 }
+
+const recorded = ({
+  phase,
+  sent,
+  status,
+  errorCategory,
+  timings,
+  tlsVersion,
+  exempted,
+  retryAfterMs,
+}: AttemptReport) => ({ phase, sent, status, errorCategory, timings, tlsVersion, exempted, retryAfterMs });
 
 async function complete(
   deps: RunDeps,
-  running: RunningView,
+  running: Running,
   made: EventOf<'AttemptMade'>,
-  response: Pick<EventOf<'JobCompleted'>['data'], 'responseBytes' | 'truncated' | 'responseCommitment'>,
-): Promise<Closed> {
-  const completed = completeJob(response, isoNow(deps), evolveJob(running.state, made));
+  report: AttemptReport,
+): Promise<Ran> {
+  const response = discloseResponse(deps, running.state.started.jobId, report);
+  const completed = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made));
   if (isRefusedCommand(completed)) throw new Error(completed.refusedCommand);
-  return closeJob(deps, running, [made, completed[0]]);
+  const closed = await closeJob(deps, running, [made, completed[0]]);
+  const ownRun = closed.job.completed.closedBy === 'owner';
+  const disclosures = ownRun ? [...running.disclosures, ...response.disclosures] : [];
+  return { kind: 'closed', ...closed, disclosures };
 }
 
-/** Records an attempt that will be followed by another; null where another wrote to the job first. */
+/** Records an attempt that will be followed by another, and waits until that one is due. */
 async function announceRetry(
   deps: RunDeps,
-  running: RunningView,
+  running: Running,
   made: readonly [EventOf<'AttemptMade'>],
-): Promise<RunningView | null> {
+  waitMs: number,
+): Promise<Running | Ran> {
+  const { jobId, leaseMs } = running.state.started;
   const last = running.events.at(-1);
   if (last === undefined) throw new Error('a running job has its JobStarted');
-  const events = envelope(deps, made, running.state.started.jobId, last.id);
+  const begun = deps.clock.monotonic();
+  const events = envelope(deps, made, jobId, last.id);
   try {
     await appendUntilKnown(deps, running.stream, last.revision, events);
   } catch (error) {
-    if (error instanceof WrongExpectedVersion) return null;
+    if (error instanceof WrongExpectedVersion) return closeNotExecuted(deps, jobId);
     throw error;
   }
+  await deps.clock.sleep(waitMs);
+  // Acknowledged or awake too late: a recovering process may have closed the job, so nothing may be sent.
+  if (deps.clock.monotonic() - begun >= leaseMs) return closeNotExecuted(deps, jobId);
   return follow(running, made, events);
 }
 
-/** The owner knows that the attempt which was due was not sent, and closes the job so; or finds it closed already. */
-async function closeLate(deps: RunDeps, jobId: string): Promise<Ran> {
+/** For the owner, who is certain that the attempt that was due was not sent. Returns the stored job if it is closed already. */
+export async function closeNotExecuted(deps: RunDeps, jobId: string): Promise<Ran> {
   const closed = await closeUnsent(deps, await loadJob(deps.log, jobId), 'not_executed');
-  return { ...(closed ?? (await loadClosed(deps, jobId))), disclosures: [] };
+  return { kind: 'closed', ...(closed ?? (await loadClosed(deps, jobId))), disclosures: [] };
 }
 
 function follow(
-  view: { readonly stream: string; readonly state: Job; readonly events: RunningView['events'] },
-  events: readonly EventOf<'JobStarted' | 'AttemptMade'>[],
+  before: Pick<Running, 'stream' | 'events' | 'disclosures'> & { readonly state: Job },
+  made: readonly EventOf<'JobStarted' | 'AttemptMade'>[],
   appended: readonly NewEvent[],
-): RunningView {
-  const state = events.reduce<Job>(evolveJob, view.state);
-  if (state.status !== 'running') throw new Error('a job that goes on is running');
-  const running: RunningJob = state;
-  const recorded = asChained(view.stream, view.events.length, appended);
-  return { stream: view.stream, state: running, events: [...view.events, ...recorded] };
+): Running {
+  const { stream, disclosures } = before;
+  const state = made.reduce<Job>(evolveJob, before.state);
+  if (state.status !== 'running') throw new Error('a job with an attempt left is running');
+  const events = [...before.events, ...asChained(stream, before.events.length, appended)];
+  return { kind: 'running', stream, state, events, disclosures };
 }
 
 const isoNow = (deps: Pick<RunDeps, 'clock'>) => new Date(deps.clock.now()).toISOString();

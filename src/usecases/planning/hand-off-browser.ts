@@ -13,13 +13,13 @@ import {
 } from '#src/domain/planning/handoff.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import {
   type JudgeDeps,
   judgePlace,
   judgeRequest,
   type TargetRefused,
 } from '#src/usecases/decisions/judge-request.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
 
 /** `resolver`: the one for free look-ups. */
 export type HandoffDeps = JudgeDeps & {

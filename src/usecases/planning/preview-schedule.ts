@@ -9,9 +9,9 @@ import {
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Calendar } from '#src/ports/calendar.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { type JudgeDeps, readRequest } from '#src/usecases/decisions/judge-request.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/policy-check.ts';
 
 /** `resolver`: the one for free look-ups. */
 export type PreviewDeps = JudgeDeps & {

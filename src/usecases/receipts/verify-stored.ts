@@ -1,4 +1,5 @@
-// Verification of a stored receipt: the read models say what is retained, the log gives the events, the domain judges.
+// Verification of a stored receipt: the read models say what is retained, the event log supplies the events, the domain
+// judges. What cannot change is verified once.
 import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/chain.ts';
 import type { LogFacts } from '#src/domain/receipt/log-check.ts';
@@ -20,7 +21,7 @@ export type VerifyDeps = {
   readonly log: EventLog;
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
-  readonly transparency: Pick<Transparency, 'prove' | 'checkpoint'>;
+  readonly transparency: Pick<Transparency, 'prove' | 'checkpoint' | 'latest'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Whether the rows have reached the log's head as it is now; never throws. */
   readonly reachedHead: () => Promise<boolean>;
@@ -31,7 +32,52 @@ export type StoredJob = Omit<JobFacts, 'events'>;
 
 export type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
 
-/** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` where the log is unavailable. */
+/** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` if the event log is unavailable. */
+export type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
+
+/** Reports kept: of the receipts that were read last. One takes about 5 kB. */
+const KEPT = 2048;
+
+type Kept = { readonly facts: readonly (string | null)[]; readonly report: VerificationReport };
+
+/**
+ * A report is kept with all that it was computed from: the receipt's bytes, the job's row, the keys and the newest
+ * checkpoint. The job's events up to its completion never change. A report is not kept if a check failed, or if the
+ * receipt is not logged yet: those depend on the time and on rows that are behind.
+ */
+export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
+  const kept = new Map<string, Kept>();
+  const keysText = textOfKeys();
+  return async (receipt, job) => {
+    const keys = await deps.keys.list().catch(failed);
+    const jobText = job === null ? null : JSON.stringify(job);
+    const facts = [receipt.jobId, receipt.jws, jobText, keysText(keys), deps.transparency.latest()];
+    const name = `${receipt.id} ${job === null ? 'alone' : 'with its job'}`;
+    const known = kept.get(name);
+    // The oldest entry of a Map is its first: an entry that is used becomes the newest.
+    kept.delete(name);
+    const isSame = known?.facts.every((fact, at) => fact === facts[at]) === true;
+    const report = isSame ? known.report : await verifyStored(deps, receipt, job);
+    if (report.ok && !isPending(report)) kept.set(name, isSame ? known : { facts, report });
+    for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest);
+    return report;
+  };
+}
+
+/** The same array is returned for several seconds. */
+function textOfKeys(): (keys: readonly KeyRecord[]) => string {
+  let last: { readonly keys: readonly KeyRecord[]; readonly text: string } | null = null;
+  return (keys) => {
+    if (last?.keys !== keys) last = { keys, text: JSON.stringify(keys) };
+    return last.text;
+  };
+}
+
+function isPending({ checks }: VerificationReport): boolean {
+  const details = checks.find(({ name }) => name === 'receipt_logged')?.details;
+  return typeof details === 'object' && details !== null && 'pending' in details && details.pending === true;
+}
+
 export async function verifyStored(
   deps: VerifyDeps,
   receipt: StoredReceipt,

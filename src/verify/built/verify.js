@@ -1486,8 +1486,8 @@ var LIMITS = {
   },
   contractWalletPerMinute: {
     max: 5,
-    unit: "calls a minute",
-    meaning: "Paid calls of one address whose signature only its contract can judge.",
+    unit: "failed calls a minute",
+    meaning: "Failed paid calls of one client address in the name of one contract wallet.",
     whenExceeded: RATE_LIMITED
   },
   mismatchesPerPayment: {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import { retention } from '#projections/retention.ts';
+import { retention } from '#projections/table.ts';
 import { type LogLevel, pinoLogger } from '#src/adapters/logging/pino.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { pgliteHarness } from '#test/support/read-store.ts';
+import { commonLog, pgliteHarness, rowsFor } from '#test/support/read-store.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
 const CANARY = 'cAnArY';
@@ -142,7 +142,7 @@ after(() => harness.end());
 test('log: a failed query is told without its values, by a warning as by an error', {
   timeout: 120_000,
 }, async () => {
-  const db = await (await harness.fresh()).open();
+  const db = await rowsFor(await commonLog(), await harness.fresh());
   const row = { id: CANARY, jobsBefore: `two\nlines of ${CANARY}`, jobsPurged: 1, receiptsPurged: 1 };
   await db.insert(retention).values(row);
   const missing = sql`insert into no_such_table values (${JSON.stringify([{ jws: CANARY, payer: CANARY }])})`;

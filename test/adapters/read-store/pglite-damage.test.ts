@@ -11,10 +11,10 @@ import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
+import { type MemoryLog, memoryLog } from '#test/support/memory-log.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { freshDirectories } from '#test/support/read-pglite-directory.ts';
-import { allRows, runnerOver } from '#test/support/read-store.ts';
+import { allRows, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
@@ -25,11 +25,17 @@ const DAMAGED = 'the embedded read models are damaged: replaying them from the l
 
 const fresh = freshDirectories(place);
 
-async function given(renewalPauseMs?: number) {
+/** `log`: what its rows were projected from before, by another process: nothing of them is in memory. */
+async function given(renewalPauseMs?: number, log?: MemoryLog) {
   const lines: string[] = [];
   const note = (message: string) => void lines.push(message);
   const logger: Logger = { info: note, warn: note, error: note };
   const directory = await fresh();
+  if (log !== undefined) {
+    const before = pgliteReadStore({ directory, logger: silent });
+    await project(log, before);
+    await before.close();
+  }
   const options = { directory, logger, ...(renewalPauseMs === undefined ? {} : { renewalPauseMs }) };
   return { store: pgliteReadStore(options), directory, lines, logger };
 }
@@ -56,28 +62,33 @@ const newest = (models: ReadModels) => models.proof.recent(3);
 const fails = (answer: Promise<unknown>) => assert.rejects(answer);
 
 test('pglite: tables spoilt while events come: the rows are replayed and follow again', slow, async () => {
-  const { store, directory, lines, logger } = await given();
   const log = memoryLog();
+  const head = (await appendAll(log, jobs(0, 9))) ?? '';
+  const { store, directory, lines, logger } = await given(undefined, log);
   const runner = runnerOver(log, store, { logger });
-  const models = readModels(store, systemClock(), runner.ready);
-  assert.ok(await runner.caughtUp((await appendAll(log, jobs(0, 9))) ?? '', PATIENCE_MS));
+  const models = readModels(runner, systemClock(), runner.ready);
+  assert.ok(await runner.caughtUp(head, PATIENCE_MS));
   assert.deepEqual(await store.health(), { ok: true });
   spoilTables(directory);
   assert.ok(await runner.caughtUp((await appendAll(log, jobs(9, 20))) ?? '', PATIENCE_MS));
-  assert.deepEqual(lines, ['the read models stand still', DAMAGED, 'the read models are followed again']);
+  assert.deepEqual(lines, [
+    'the read models cannot be projected now',
+    DAMAGED,
+    'the read models are projected again',
+  ]);
   assert.deepEqual(await store.health(), { ok: true });
   assert.equal((await newest(models)).length, 3);
-  assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+  assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
   await runner.stop();
   await store.close();
 });
 
 test('pglite: damage that only readers meet is mended too, while no event comes', slow, async () => {
-  const { store, directory, lines, logger } = await given();
   const log = memoryLog();
-  const runner = runnerOver(log, store, { logger });
-  const models = readModels(store, systemClock(), runner.ready);
   const head = (await appendAll(log, jobs(0, 9))) ?? '';
+  const { store, directory, lines, logger } = await given(undefined, log);
+  const runner = runnerOver(log, store, { logger });
+  const models = readModels(runner, systemClock(), runner.ready);
   assert.ok(await runner.caughtUp(head, PATIENCE_MS));
   spoilTables(directory);
   for (let n = 0; n < 3; n++) await fails(newest(models));
@@ -96,14 +107,14 @@ test(
   slow,
   async () => {
     const { store, directory, lines } = await given();
-    const first = await store.open();
+    const first = await store.shared();
     assert.deepEqual(await store.health(), { ok: true });
     rmSync(join(directory, 'pglite', 'pg_wal'), { recursive: true });
     await fails(first.execute(sql`select pg_switch_wal()`));
     assert.deepEqual(await store.health(), { ok: false });
-    assert.equal(await store.open(), first, 'two failures are no proof yet');
+    assert.equal(await store.shared(), first, 'two failures are no proof yet');
     assert.deepEqual(await store.health(), { ok: false });
-    const [second, same] = await Promise.all([store.open(), store.open()]);
+    const [second, same] = await Promise.all([store.shared(), store.shared()]);
     assert.notEqual(second, first);
     assert.equal(second, same, 'calls at the same time share one attempt');
     assert.deepEqual(await store.health(), { ok: true });
@@ -115,11 +126,11 @@ test(
 test('pglite: damaged again and again it is made anew ever more rarely', slow, async () => {
   const { store, directory, lines } = await given(3_600_000);
   for (const renewed of [true, false]) {
-    const before = await store.open();
+    const before = await store.shared();
     rmSync(join(directory, 'pglite', 'pg_wal'), { recursive: true });
     await fails(before.execute(sql`select pg_switch_wal()`));
     for (let n = 0; n < 3; n++) await fails(before.execute(sql`select 1`));
-    assert.equal((await store.open()) !== before, renewed);
+    assert.equal((await store.shared()) !== before, renewed);
     assert.deepEqual(await store.health(), { ok: renewed });
   }
   assert.deepEqual(lines, [DAMAGED]);
@@ -128,7 +139,7 @@ test('pglite: damaged again and again it is made anew ever more rarely', slow, a
 
 test('pglite: a value that does not fit says nothing of the files', slow, async () => {
   const { store, lines } = await given();
-  const db = await store.open();
+  const db = await store.shared();
   for (let n = 0; n < 5; n++) {
     await fails(db.execute(sql`select ${'x'}::int`));
     await fails(db.transaction((tx) => tx.execute(sql`select 1 / ${0}::int`)));
@@ -138,7 +149,7 @@ test('pglite: a value that does not fit says nothing of the files', slow, async 
       }),
     );
   }
-  assert.equal(await store.open(), db);
+  assert.equal(await store.shared(), db);
   assert.deepEqual(await store.health(), { ok: true });
   assert.deepEqual(lines, []);
   await store.close();
@@ -150,11 +161,11 @@ test('pglite: files that failed a statement are not believed at the next start',
   const runner = runnerOver(log, store);
   assert.ok(await runner.caughtUp((await appendAll(log, jobs(0, 3))) ?? '', PATIENCE_MS));
   await runner.stop();
-  const db = await store.open();
+  const db = await store.shared();
   await fails(db.transaction((tx) => tx.execute(sql`select * from no_such_table`)));
   await store.close();
   const next = pgliteReadStore({ directory, logger });
-  assert.deepEqual((await allRows(await next.open())).jobs, []);
+  assert.deepEqual((await allRows(await rowsFor(log, next))).jobs, []);
   // Gone altogether: closing says so in a line, and frees the lock.
   rmSync(join(directory, 'pglite'), { recursive: true });
   await next.close();

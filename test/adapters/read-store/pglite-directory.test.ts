@@ -16,7 +16,7 @@ import { startProgram } from '#test/support/event-log-process.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { freshDirectories } from '#test/support/read-pglite-directory.ts';
-import { allRows, runnerOver, silent } from '#test/support/read-store.ts';
+import { allRows, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
@@ -37,7 +37,7 @@ async function assertReplayed(log: EventLog, store: ReadStore<Db>): Promise<void
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
   await runner.stop();
   const events = await log.readAll({ after: null, max: 1_000_000 });
-  assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(events)));
+  assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(events)));
 }
 
 test(
@@ -100,11 +100,11 @@ test(
     const log = await filledLog(join(directory, 'log.sqlite'), 20);
     const first = pgliteReadStore({ directory, logger: silent });
     await assertReplayed(log, first);
-    const before = await allRows(await first.open());
+    const before = await allRows(await rowsFor(log, first));
     await first.close();
 
     const kept = pgliteReadStore({ directory, logger: silent });
-    assert.deepEqual(await allRows(await kept.open()), before, 'nothing was replayed yet');
+    assert.deepEqual(await allRows(await rowsFor(log, kept)), before, 'nothing was replayed yet');
     await kept.close();
 
     const control = join(directory, 'pglite', 'global', 'pg_control');
@@ -113,7 +113,7 @@ test(
     const warnings: string[] = [];
     const logger: Logger = { ...silent, warn: (message) => void warnings.push(message) };
     const damaged = pgliteReadStore({ directory, logger });
-    assert.deepEqual((await allRows(await damaged.open())).jobs, []);
+    assert.deepEqual((await allRows(await rowsFor(log, damaged))).jobs, []);
     assert.equal(warnings.length, 1);
     await assertReplayed(log, damaged);
     await damaged.close();
@@ -122,7 +122,7 @@ test(
     writeFileSync(control, 'not a control file');
     writeFileSync(join(directory, 'pristine', 'global', 'pg_control'), 'not a control file');
     const anew = pgliteReadStore({ directory, logger });
-    assert.deepEqual((await allRows(await anew.open())).jobs, []);
+    assert.deepEqual((await allRows(await rowsFor(log, anew))).jobs, []);
     assert.equal(warnings.length, 3);
     await anew.close();
 
@@ -131,7 +131,7 @@ test(
       'not a database, and longer than the header of one is: '.repeat(9),
     );
     const unmarked = pgliteReadStore({ directory, logger: silent });
-    assert.deepEqual((await allRows(await unmarked.open())).jobs, []);
+    assert.deepEqual((await allRows(await rowsFor(log, unmarked))).jobs, []);
     await unmarked.close();
     await log.close();
   },

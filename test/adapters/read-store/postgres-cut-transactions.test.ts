@@ -39,7 +39,7 @@ async function underLoad(store: PostgresStore, use: (counts: Counts) => Promise<
   let working = WORKERS;
   const counts = { done: 0, failed: 0 };
   async function transact(): Promise<void> {
-    const db = await store.open();
+    const db = await store.shared();
     await db.transaction(async (tx) => {
       for (let n = 0; n < 5; n++) {
         await tx.execute(sql`select pg_sleep(0.002)`);
@@ -118,7 +118,7 @@ test(
     const { power } = server;
     if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
     const store = postgresReadStore({ url });
-    const db = await store.open();
+    const db = await store.shared();
     const under = Array.from({ length: WORKERS }, () => {
       const begun = Promise.withResolvers<void>();
       const end = Promise.withResolvers<void>();

@@ -37,7 +37,7 @@ for (const [when, said] of [
     const taken = await endsAll(said, async (url) => {
       await assert.rejects(migrateOnce(url), ended);
       const store = postgresReadStore({ url });
-      await assert.rejects(store.open(), ended);
+      await assert.rejects(store.shared(), ended);
       assert.deepEqual(await store.health(), { ok: false });
       await store.close();
       const rebuild = postgresRebuildStore({ url });

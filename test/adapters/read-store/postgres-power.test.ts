@@ -6,26 +6,29 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { projectBatch } from '#projections/batch.ts';
-import { modelSet, readCheckpoint, tryProjectorLock } from '#projections/checkpoint.ts';
+import { judgeEvents, Projector, readHead } from '#projections/projection.ts';
+import { purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
-import { rowsOf, tableShapes } from '#projections/rows.ts';
+import { rowsOf } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { MIGRATIONS_FOLDER } from '#src/adapters/read-store/migrations.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { startProgram } from '#test/support/event-log-process.ts';
-import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from '#test/support/job-histories.ts';
+import {
+  appendAll,
+  jobAppends,
+  jobIdOf,
+  judgeBySignature,
+  PLAN,
+  recorded,
+} from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { allRows, runnerOver } from '#test/support/read-store.ts';
-
-const SET = modelSet(READ_MODELS);
-const NOTHING_TOLD = new Map<string, string>();
+import { allRows, modelsOver, project, rowsFor, runnerOver } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 30_000;
 const needs = { ...needsPostgres(), timeout: 120_000 };
@@ -52,9 +55,9 @@ test(
     const { power, newDatabase } = await server();
     if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
     const store = postgresReadStore({ url: await newDatabase() });
-    const models = readModels(store, systemClock(), async () => true);
     const log = memoryLog();
     const runner = runnerOver(log, store, { batchSize: 3 });
+    const models = readModels(runner, systemClock(), async () => true);
     const first = await appendAll(log, jobAppends({ ...PLAN, seed: 1 }));
     assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
     assert.deepEqual(await store.health(), { ok: true });
@@ -70,7 +73,7 @@ test(
     await power.start();
     assert.ok(await runner.caughtUp(second ?? '', PATIENCE_MS));
     assert.equal((await models.job.find(jobIdOf(4)))?.status, 'succeeded');
-    assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+    assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
     await runner.stop();
     await store.close();
   },
@@ -85,7 +88,7 @@ test('postgres: away at the start, it is found when it comes', needs, async (t) 
   const log = memoryLog();
   const last = await appendAll(log, jobAppends(PLAN));
   const runner = runnerOver(log, store);
-  await assert.rejects(readModels(store, systemClock(), runner.ready).proof.recent(1), unavailable);
+  await assert.rejects(readModels(runner, systemClock(), runner.ready).proof.recent(1), unavailable);
   await power.start();
   assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
   await runner.stop();
@@ -113,17 +116,14 @@ test(
       startProgram(projectorScript, [file, url]),
     ];
     const store = postgresReadStore({ url, connections: 3 });
-    const db = await store.open();
-    await until('some rows', async () => (await readCheckpoint(db, SET)) !== null);
+    const db = await rowsFor(log, store);
+    await until('some rows', async () => (await readHead(db)).position !== null);
     const filling = fill(150, 220);
     processes[0]?.child.kill('SIGKILL');
     await processes[0]?.ended;
     await filling;
     const head = await log.head();
-    await until(
-      'the other process to reach the head',
-      async () => (await readCheckpoint(db, SET))?.position === head,
-    );
+    await until('the other process to reach the head', async () => (await readHead(db)).position === head);
     const events = await log.readAll({ after: null, max: 1_000_000 });
     assert.deepEqual(await allRows(db), asStored(await rowsAfter(events)));
     processes[1]?.child.kill('SIGKILL');
@@ -149,79 +149,65 @@ test(
     assert.deepEqual(reached, [true, true, true]);
     const [store] = stores;
     assert.ok(store);
-    assert.deepEqual(await allRows(await store.open()), asStored(await rowsAfter(recorded(log))));
+    assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
     for (const runner of runners) await runner.stop();
     for (const one of stores) await one.close();
   },
 );
 
-test(
-  'postgres: a projector that slept writes nothing: neither under the lock of another nor behind its checkpoint',
-  needs,
-  async () => {
-    const url = await (await server()).newDatabase();
-    const store = postgresReadStore({ url, connections: 3 });
-    const db = await store.open();
-    const projector = { db, models: READ_MODELS, set: SET, shapes: tableShapes(READ_MODELS) };
-    const at = (position: string) => ({ position, origin: 'first', event: null });
-    const held = await db.transaction(async (other) => {
-      assert.equal(await tryProjectorLock(other), true);
-      return projectBatch(projector, NOTHING_TOLD, [], null, at('1'));
-    });
-    assert.deepEqual(held, { outcome: 'busy' });
-    assert.deepEqual(await projectBatch(projector, NOTHING_TOLD, [], null, at('1')), {
-      outcome: 'projected',
-    });
-    assert.deepEqual(await projectBatch(projector, NOTHING_TOLD, [], at('1'), at('5')), {
-      outcome: 'projected',
-    });
-    const [started] = jobAppends(PLAN);
-    const event = started?.events[0];
-    assert.ok(event);
-    const late = [{ position: '2', event, facts: { receiptVerified: false, leaf: null } }];
-    for (const from of [null, at('1'), { position: '5', origin: 'another log', event: null }]) {
-      const outcome = await projectBatch(projector, NOTHING_TOLD, late, from, {
-        position: '2',
-        origin: from?.origin ?? 'first',
-        event: null,
-      });
-      assert.deepEqual(outcome, { outcome: 'elsewhere', checkpoint: at('5') });
-    }
-    assert.deepEqual((await allRows(db)).jobs, []);
-    await store.close();
-  },
-);
+test('postgres: a projector that was overtaken while it slept writes nothing', needs, async () => {
+  const url = await (await server()).newDatabase();
+  const store = postgresReadStore({ url, connections: 3 });
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const events = recorded(log);
+  const [first, second] = [events.slice(0, 1), events.slice(1)];
+  const db = await rowsFor(log, store);
+  const head = await readHead(db);
+  const [slow, quick] = [1, 2].map(() => new Projector(head, { models: READ_MODELS }));
+  const by = async (projector: Projector | undefined, events: readonly RecordedEvent[]) => {
+    const last = events.at(-1);
+    assert.ok(projector !== undefined && last !== undefined);
+    return projector.project(db, await judgeEvents(events, judgeBySignature), last);
+  };
+  assert.equal(await by(quick, first), true);
+  assert.equal(await by(quick, second), true);
+  const before = await allRows(db);
+  assert.equal(await by(slow, first), false);
+  assert.deepEqual(await allRows(db), before);
+  assert.equal((await readHead(db)).position, await log.head());
+  // A purge counts as a write: what it deleted is not written again.
+  const purging = new Projector(await readHead(db), { models: READ_MODELS });
+  assert.deepEqual(await purgeOnce(db, { jobs: '2027', receipts: null }), { gone: 2, more: false });
+  await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+  assert.equal(await by(purging, recorded(log)), false);
+  await store.close();
+});
 
 test('postgres: processes that start at once bring the schema to this version once', needs, async () => {
   const url = await (await server()).newDatabase();
   const stores = [1, 2, 3, 4].map(() => postgresReadStore({ url, connections: 1 }));
-  const handles = await Promise.all(stores.map((store) => store.open()));
+  const handles = await Promise.all(stores.map((store) => store.shared()));
   const [db] = handles;
   assert.ok(db);
-  const [migrated] = await rowsOf<{ count: string }>(
-    db,
-    sql`select count(*) from drizzle.__drizzle_migrations`,
-  );
-  const released = readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
-  assert.equal(Number(migrated?.count), released.length);
+  const [migrated] = await rowsOf<{ count: string }>(db, sql`select count(*) from drizzle.__webhook_relay`);
+  assert.equal(Number(migrated?.count), 1);
   for (const store of stores) await store.close();
 });
 
 test('postgres: statements are prepared, and read by index from the first row on', needs, async () => {
   const url = await (await server()).newDatabase();
   const store = postgresReadStore({ url, connections: 1 });
-  const models = readModels(store, systemClock(), async () => true);
+  // One row on one page, and the planner knows it: reading the whole table would be cheaper, today.
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const db = await project(log, store);
+  const models = modelsOver(db);
   await models.job.find('job_none');
   await models.proof.recent(10);
-  const db = await store.open();
   const prepared = await rowsOf<{ statement: string }>(db, sql`select statement from pg_prepared_statements`);
   const named = prepared.filter(({ statement }) => /from "(jobs|proofs)"/.test(statement));
   assert.equal(named.length, 2);
-  // One row on one page, and the planner knows it: reading the whole table would be cheaper, today.
-  const log = memoryLog();
-  const runner = runnerOver(log, store);
-  assert.ok(await runner.caughtUp((await appendAll(log, jobAppends(PLAN))) ?? '', PATIENCE_MS));
-  await runner.stop();
   await db.execute(sql.raw('analyze jobs'));
   const plan = await rowsOf<Record<string, string>>(db, sql.raw(`explain select * from jobs where id = 'x'`));
   assert.match(JSON.stringify(plan), /Index|Bitmap/);
@@ -234,12 +220,14 @@ test(
   async () => {
     const url = await (await server()).newDatabase();
     const [store, other] = [postgresReadStore({ url }), postgresReadStore({ url })];
-    const [before, killer] = [await store.open(), await other.open()];
+    const [before, killer] = [await store.open('any'), await other.shared()];
     const [row] = await rowsOf<{ pid: number }>(before, sql`select pg_backend_pid() as pid`);
-    assert.equal(await store.open(), before, 'the same handle while nothing is lost');
+    assert.equal(await store.open('any'), before, 'the same handle while nothing is lost');
     await killer.execute(sql`select pg_terminate_backend(${row?.pid})`);
-    await until('a fresh handle', async () => (await store.open()) !== before);
-    const answers = Array.from({ length: 20 }, async () => rowsOf(await store.open(), sql`select 1 as one`));
+    await until('a fresh handle', async () => (await store.open('any')) !== before);
+    const answers = Array.from({ length: 20 }, async () =>
+      rowsOf(await store.open('any'), sql`select 1 as one`),
+    );
     assert.equal((await Promise.all(answers)).length, 20);
     await store.close();
     await other.close();

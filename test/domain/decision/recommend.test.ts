@@ -123,7 +123,7 @@ test('no trust score is no warning, however much is asked, and a reason says so 
 test('without the read models trust is unknown: a warning says so, and nothing is said of recent failures', () => {
   const unmeasured = { measured: false, trustScore: null, recentFailureRate: 0, recentFinishedJobs: 0 };
   const { recommendation, warnings, reasons } = recommended({ facts: unmeasured });
-  assert.deepEqual([recommendation, codes(warnings)], ['manual_review', ['trust_unknown']]);
+  assert.deepEqual([recommendation, codes(warnings)], ['manual_review', ['trust_unavailable']]);
   assert.ok(!codes(reasons).some((code) => /^(?:recent|trust_score)_/.test(code)));
 });
 

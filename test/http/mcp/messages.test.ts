@@ -1,7 +1,9 @@
 // The envelope of the MCP server's messages: what is read, what is refused before any tool, and how that is said.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js';
 import { LIMITS } from '#src/domain/limits.ts';
+import { MCP_VERSIONS } from '#src/http/mcp/messages.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
@@ -31,6 +33,10 @@ test('a request is answered by its id, a notification with 202 and nothing', asy
   }
   const { id: _, ...notification } = { ...PING, method: 'notifications/initialized' };
   assert.equal((await sendMessage(http, notification)).status, 202);
+});
+
+test('the manifest names the protocol versions of the SDK', () => {
+  assert.deepEqual([...MCP_VERSIONS], SUPPORTED_PROTOCOL_VERSIONS);
 });
 
 test('initialize agrees on a version, with no session; an unknown version in the header is refused', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refused } from '#src/domain/refusal.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { fakeProtocol, UNREADABLE } from '#test/support/fakes-protocol.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { decided, fakeWorld, guided, JOB, paidExecution } from '#test/support/http-deps.ts';

@@ -217,8 +217,6 @@ test('the arguments reach the use case as over HTTP, whatever their names and de
     '{"__proto__":{"a":1},"constructor":2,"größe":"12,50 €","n":[-0,1e3,0.1]}',
     nested(LIMITS.jsonDepth.max - 1),
     JSON.stringify('x'.repeat(LIMITS.requestBodyBytes.max - 60)),
-    // Written out they are longer than a body may be.
-    `[${'1e20,'.repeat(20_000)}0]`,
   ];
   for (const body of bodies) {
     const text = `{"url":"https://a.example/","body":${body}}`;
@@ -234,8 +232,6 @@ test('the arguments reach the use case as over HTTP, whatever their names and de
     [`{"url":"https://a.example/","body":${nested(LIMITS.jsonDepth.max)}}`, 'invalid_request'],
     ['{"url":"https://a.example/","__proto__":1}', 'invalid_request'],
     [JSON.stringify({ ...REQUEST, body: 'x'.repeat(LIMITS.requestBodyBytes.max) }), 'body_too_large'],
-    [`{"url":"https://a.example/"${' '.repeat(LIMITS.requestBodyBytes.max)}}`, 'body_too_large'],
-    [`{"url":"https://a.example/","body":[${'1.000,'.repeat(22_000)}0]}`, 'body_too_large'],
   ] as const) {
     const over = await http.post('/api/execute/webhook', args);
     assert.equal(codeOf((await over.json()) as Record<string, unknown>), code);

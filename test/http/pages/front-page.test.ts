@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pricing } from '#src/discovery/documents/pricing.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { AppDeps } from '#src/http/app.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { type Client, clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, proofRecord } from '#test/support/http-deps.ts';
 
-const shown = (world: HttpDeps = fakeWorld()) => shownBy(clientOf(world));
+const shown = (world: AppDeps = fakeWorld()) => shownBy(clientOf(world));
 
 const shownBy = async (client: Client) => {
   const { status, headers, body } = await client.get('/');
   return { status, headers, text: String(body) };
 };
 
-const withProofs = (recent: HttpDeps['reads']['proof']['recent']) =>
+const withProofs = (recent: AppDeps['reads']['proof']['recent']) =>
   fakeWorld({ reads: { proof: { recent, recentFailures: async () => [] } } });
 
 test('the front page is small, kept only shortly and has no script', async () => {

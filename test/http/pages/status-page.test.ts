@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
+import type { AppDeps } from '#src/http/app.ts';
 import { duration, percent } from '#src/http/pages/status-plots.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, noDurations, proofRecord, stats } from '#test/support/http-deps.ts';
@@ -11,7 +11,7 @@ import { fakeWorld, JOB, noDurations, proofRecord, stats } from '#test/support/h
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const DAY = 86_400_000;
 
-type Monitoring = HttpDeps['reads']['monitoring'];
+type Monitoring = AppDeps['reads']['monitoring'];
 
 const zero = { ...stats, total: 0, succeeded: 0, failed: 0, running: 0, lastUpdatedAt: null };
 const NOTHING: Monitoring = {
@@ -30,7 +30,7 @@ function world(changes: Parameters<typeof fakeWorld>[0] = {}) {
   return fakeWorld({ clock: { ...systemClock(), now: () => NOW }, ...changes });
 }
 
-async function asked(deps: HttpDeps, query = '') {
+async function asked(deps: AppDeps, query = '') {
   const { status, headers, body } = await clientOf(deps).get(`/status${query}`);
   return { status, headers, text: String(body) };
 }

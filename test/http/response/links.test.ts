@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import type { AppDeps } from '#src/http/app.ts';
 import { createApp } from '#src/http/app.ts';
-import type { HttpDeps } from '#src/http/deps.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { linksOf, type Named, namedInHtml, namedInJson, namedInText } from '#test/support/addresses.ts';
 import { BASE, DECISION, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
@@ -37,7 +37,7 @@ type Crawled = {
   readonly outside: readonly string[];
 };
 
-async function crawl(deps: HttpDeps): Promise<Crawled> {
+async function crawl(deps: AppDeps): Promise<Crawled> {
   const app = createApp(deps);
   const answered = (path: string, init?: RequestInit) =>
     app.fetch(new Request(`http://localhost${path}`, init), { clientAddress: '127.0.0.1' });
@@ -114,7 +114,7 @@ const starts = Object.values<RouteFacts>(ROUTES)
   .filter(({ method }) => method === 'GET')
   .map(({ path }) => pathTemplate(path));
 
-async function loggedWorld(changes: Parameters<typeof fakeWorld>[0] = {}): Promise<HttpDeps> {
+async function loggedWorld(changes: Parameters<typeof fakeWorld>[0] = {}): Promise<AppDeps> {
   const log = await publicLog(1);
   await log.add(RECEIPT, JWS);
   await log.signAt(2);

@@ -1,9 +1,8 @@
 // GET /metrics: for this machine alone unless the operator says otherwise; and what a request is counted as.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HttpDeps } from '#src/http/deps.ts';
-import { observed } from '#src/http/instrumentation.ts';
-import { processMetrics } from '#src/http/process-metrics.ts';
+import type { AppDeps } from '#src/http/app.ts';
+import { instrumentRequests, processMeter } from '#src/http/instrumentation.ts';
 import type { AnsweredRequest } from '#src/ports/telemetry.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB } from '#test/support/http-deps.ts';
@@ -14,7 +13,7 @@ const LOOPBACK = '127.0.0.1';
 async function isShown(
   headers: Record<string, string>,
   peer: string,
-  settings: Partial<HttpDeps['settings']> = {},
+  settings: Partial<AppDeps['settings']> = {},
 ): Promise<boolean> {
   const client = clientOf(fakeWorld({ settings }));
   const [response, nothing] = await Promise.all([
@@ -122,7 +121,7 @@ test('metrics: never rate limited, HEAD is GET, and the interface description le
 });
 
 /** What is told of each request, to figures, traces and the log. */
-function watched(changes: Partial<HttpDeps> = {}) {
+function watched(changes: Partial<AppDeps> = {}) {
   const answered: AnsweredRequest[] = [];
   const lines: unknown[] = [];
   const spans: unknown[][] = [];
@@ -218,10 +217,9 @@ test('requests are told by the pattern of their route, and never by their path',
 
 test('a method that a caller invented has one name, whatever it is', async () => {
   const { world, answered, spans } = watched();
-  const fetch = observed(world, processMetrics(world.clock), async () => new Response(null, { status: 204 }));
-  // Not every runtime lets a Request be made with it.
-  const request = Object.defineProperty(new Request('http://localhost/'), 'method', { value: 'CANARY' });
-  await fetch(request, { clientAddress: '::1' });
+  const context = { id: 'id', client: '::1', headers: new Map<string, string>(), route: null };
+  const instrumented = instrumentRequests(world, processMeter(world.clock));
+  await instrumented('CANARY', context, async () => new Response(null, { status: 204 }));
   assert.deepEqual(
     answered.map(({ method, status }) => [method, status]),
     [['_OTHER', 204]],

@@ -1,10 +1,11 @@
-// The series of the monitoring summary: how a window is cut into buckets.
+// The series of the monitoring summary: how a window is cut, and what this process remembers of its last hour.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { processMeter } from '#src/http/instrumentation.ts';
 import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, stats } from '#test/support/http-deps.ts';
@@ -91,6 +92,19 @@ test('series: each bucket with its time, its counts and its durations, empty one
   assert.deepEqual(second, { at: '2026-01-02T02:05:00.000Z', succeeded: 0, failed: 0, durationMs: null });
   assert.deepEqual([series.length, series.at(-1)?.at], [61, '2026-01-02T03:04:00.000Z']);
   assert.deepEqual(durations, { p50Ms: 120, p95Ms: 480 });
+});
+
+test('process: all requests are counted, and the percentiles are of the last answers', () => {
+  const time = { monotonic: 0 };
+  const meter = processMeter({ monotonic: () => time.monotonic });
+  assert.deepEqual(meter.read(), { uptimeMs: 0, requests: 0, inFlight: 0, p50Ms: 0, p99Ms: 0 });
+  for (let i = 0; i < 3000; i++) {
+    meter.begin();
+    meter.answered(i < 1500 ? 5000 : 10);
+  }
+  meter.begin();
+  time.monotonic = 1234.5;
+  assert.deepEqual(meter.read(), { uptimeMs: 1234, requests: 3001, inFlight: 1, p50Ms: 10, p99Ms: 10 });
 });
 
 test('windows that are asked for at once share one query, on the page and the endpoint; other windows have theirs', async () => {

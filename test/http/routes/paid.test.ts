@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { presentedPayment } from '#test/support/fakes-payments.ts';
 import { fakeProtocol, GARBAGE, PAID, UNREADABLE } from '#test/support/fakes-protocol.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';

@@ -121,6 +121,29 @@ test('what the wait for the head brought is found', async () => {
   }
 });
 
+test('a job that its row shows as running is answered only at the head, as it is there', async () => {
+  const running = { ...job(), status: 'running' as const, receiptId: null, responseOk: false };
+  for (const [reached, finished, expected] of [
+    [true, true, [200, 'succeeded']],
+    [true, false, [200, 'running']],
+    [false, false, [503, undefined]],
+  ] as const) {
+    let asked = false;
+    const world = fakeWorld({
+      reads: { job: { find: async () => (asked && finished ? job() : running) } },
+      progress: {
+        async reachedHead() {
+          asked = true;
+          return reached;
+        },
+      },
+    });
+    const response = await clientOf(world).call(`/api/jobs/${JOB}`);
+    const { status } = (await response.json()) as { status?: string };
+    assert.deepEqual([response.status, status], expected);
+  }
+});
+
 test('what is found at once waits for nothing', async () => {
   const world = fakeWorld({ progress: { reachedHead: () => Promise.reject(new Error('asked')) } });
   const client = clientOf(world);

@@ -186,17 +186,38 @@ test('too_many_in_flight: our own look-ups being full says nothing of the action
   assert.deepEqual(it.log.events, []);
 });
 
-test('read_models_unavailable: without facts nothing is decided, not even of an unsafe target', async () => {
+test('trust_unavailable: without read models it is decided with trust unknown, which is recorded and warned of', async () => {
   const it = world();
   const market = async () => {
     throw new Fault('read_models_unavailable', 'The read models are unavailable.');
   };
-  for (const url of ['https://target.example/hook', 'https://10.0.0.1/']) {
-    await assert.rejects(
-      decide(it, { action: plainAction({ url }), deps: { market } }),
-      (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable',
+  for (const [url, recommendation] of [
+    ['https://target.example/hook', 'manual_review'],
+    ['https://10.0.0.1/', 'do_not_pay'],
+  ] as const) {
+    const { decision } = await decided(it, { action: plainAction({ url }), deps: { market } });
+    assert.equal(decision.recommendation, recommendation);
+    assert.deepEqual(
+      decision.warnings.map(({ code }) => code),
+      ['trust_unavailable'],
+    );
+    const { trustScore, recentFailureRate, recentFinishedJobs } = decision.facts;
+    assert.deepEqual([trustScore, recentFailureRate, recentFinishedJobs], [null, 0, 0]);
+    assert.equal(
+      decision.reasons.some(({ code }) => code === 'recent_jobs_few'),
+      false,
+      'unknown is not few',
     );
   }
+  assert.equal(it.log.events.length, 2);
+});
+
+test('a failure that is no unavailable read model is not taken for one', async () => {
+  const it = world();
+  const market = async () => {
+    throw new Error('a bug');
+  };
+  await assert.rejects(decide(it, { deps: { market } }), /a bug/);
   assert.deepEqual(it.log.events, []);
 });
 

@@ -225,3 +225,23 @@ test('two payments and two keys in any mixture: each payment moves its money onc
   );
   assert.ok(both > 20, 'some stories move both');
 });
+
+test('one key and a new payment on every repeat, with a chain: one charge, one job; a payer that persists is served', async () => {
+  let served = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), storyOf(caller([0, 1], ['k1'])), fc.nat(1), async (s, story, last) => {
+      const it = await play(s, { ...story, chain: true });
+      const payment = last === 0 ? 0 : 1;
+      const outcome = await persist(s, it, { process: 0, payment, key: 'k1' });
+      // The money of a payment that was answered 402 never moved; every other one is served in the end.
+      assert.ok(['ran', 'replayed', 'payment_required', 'payment_unconfirmed'].includes(outcome), outcome);
+      const started = it.log.events.filter(({ type }) => type === 'JobStarted').length;
+      assert.deepEqual([it.payments.ledger.size, started], [started, started]);
+      assert.ok(started <= 1, 'one job for one key');
+      if (['ran', 'replayed'].includes(outcome)) served++;
+      assertOneJobEach(it, it.them);
+    }),
+    { numRuns: 400, seed: 15 },
+  );
+  assert.ok(served > 100, `the stories are about calls that are served: ${served}`);
+});

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadClaim, loadPayment } from '#src/usecases/event-streams.ts';
-import { collectPayment } from '#src/usecases/execution/collect-payment.ts';
+import { releasePayment } from '#src/usecases/execution/payment-steps.ts';
+import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { execute, FINGERPRINT, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
+import { DEMO, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given-call.ts';
 import {
   at,
   hex,
@@ -31,6 +31,9 @@ import {
   SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
+
+const { claimStream, fingerprint: DEMO_PRINT } = lookupOf(DEMO);
+const DEMO_KEY = claimStream ?? '';
 
 /** The job that the log speaks of first. */
 const firstJob = ({ log }: Pick<World, 'log'>) => String(log.events[0]?.data.jobId);
@@ -239,20 +242,18 @@ test('a reservation that never held its key is released when it comes back, and 
   assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
 });
 
-const FIRST_ROUND = {
-  account: presentedPayment().payer,
-  reservedHere: false,
-  patiently: <T>(append: Promise<T>) => append,
-};
-
-test('a key lost in demo: look again, and nothing is collected', async () => {
+test('a key lost in demo: read again, and the call goes on with the job of its holder', async () => {
   const it = world();
-  await given(it, KEY_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }));
-  const claim = await loadClaim(it.log, KEY_STREAM);
-  const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: null, presented: null };
-  const streams = { payment: null, claim, release: null };
-  const answer = await collectPayment(it.deps, { ...asked, jobId: JOB_ID, streams, ...FIRST_ROUND });
-  assert.deepEqual(answer, { kind: 'again' });
+  it.log.onNext(
+    'IdempotencyKeyClaimed',
+    afterOthers(() =>
+      given(it, DEMO_KEY, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null, fingerprint: DEMO_PRINT })),
+    ),
+  );
+  const answer = await execute(it, DEMO);
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.id, OTHER_JOB_ID);
+  assert.deepEqual(await typesIn(it, DEMO_KEY), ['IdempotencyKeyClaimed']);
 });
 
 for (const [why, payment] of [
@@ -264,22 +265,11 @@ for (const [why, payment] of [
 ] as const) {
   test(`a payment ${why} is never released for a lost key`, async () => {
     const it = world();
-    await given(it, KEY_STREAM, keyClaimed({ jobId: 'job_holder' }));
     await given(it, PAYMENT_STREAM, ...payment);
-    const claim = await loadClaim(it.log, KEY_STREAM);
-    const streams = { payment: await loadPayment(it.log, PAYMENT_STREAM), claim, release: null };
-    const asked = { fingerprint: FINGERPRINT, claimStream: KEY_STREAM, paymentStream: PAYMENT_STREAM };
-    const presented = why === 'that has ended' ? null : presentedPayment();
-    const answer = await collectPayment(it.deps, {
-      ...asked,
-      presented,
-      jobId: JOB_ID,
-      streams,
-      ...FIRST_ROUND,
-    });
-    assert.deepEqual(answer, { kind: 'again' });
-    assert.equal((await paymentTypes(it)).includes('PaymentReleased'), false);
-    assert.equal(it.payments.calls.settle, 0);
+    const before = await paymentTypes(it);
+    const deadline = startResponseDeadline(it.clock);
+    await releasePayment(it.deps, { lookup: lookupOf(), deadline }, JOB_ID, 'job_holder');
+    assert.deepEqual(await paymentTypes(it), before);
   });
 }
 

@@ -17,7 +17,7 @@ const opened = ({ text }: { readonly text: string }) => JSON.parse(Buffer.from(t
 const sha256 = (text: string) => createHash('sha256').update(text);
 
 test('a request opens to its fixed names: url, origin, sorted header names, body hash, key', async () => {
-  const { disclosures } = await discloseRequest(deps, JOB_ID, request, target, Buffer.from('{"a":1}'));
+  const { disclosures } = discloseRequest(deps, JOB_ID, request, target, Buffer.from('{"a":1}'));
   assert.deepEqual(
     disclosures.map((disclosure) => opened(disclosure).slice(1)),
     [
@@ -31,7 +31,7 @@ test('a request opens to its fixed names: url, origin, sorted header names, body
 });
 
 test('the commitments are the digests of the disclosures; without a key there is none', async () => {
-  const { commitments, disclosures } = await discloseRequest(
+  const { commitments, disclosures } = discloseRequest(
     deps,
     JOB_ID,
     { ...request, idempotencyKey: null },
@@ -44,16 +44,16 @@ test('the commitments are the digests of the disclosures; without a key there is
 });
 
 test('each salt is 128 bits of the keyed hash of job and name: a replay opens the same, nobody can guess it', async () => {
-  const { disclosures } = await discloseRequest(deps, JOB_ID, request, target, null);
+  const { disclosures } = discloseRequest(deps, JOB_ID, request, target, null);
   for (const disclosure of disclosures) {
     const [salt, name] = opened(disclosure);
     const mac = createHmac('sha256', 's').update(`commitment-salt\0${JOB_ID}\0${name}`).digest();
     assert.equal(salt, mac.subarray(0, 16).toString('base64url'));
   }
-  assert.deepEqual((await discloseRequest(deps, JOB_ID, request, target, null)).disclosures, disclosures);
+  assert.deepEqual(discloseRequest(deps, JOB_ID, request, target, null).disclosures, disclosures);
   const others = [
-    await discloseRequest({ ...deps, keyedHash: hashWith('t') }, JOB_ID, request, target, null),
-    await discloseRequest(deps, 'job_other', request, target, null),
+    discloseRequest({ ...deps, keyedHash: hashWith('t') }, JOB_ID, request, target, null),
+    discloseRequest(deps, 'job_other', request, target, null),
   ];
   const all = [disclosures, ...others.map((other) => other.disclosures)]
     .flat()
@@ -63,7 +63,7 @@ test('each salt is 128 bits of the keyed hash of job and name: a replay opens th
 
 test('an attempt and a response open to what was seen, and to nothing that was not', async () => {
   const report = succeeding();
-  const seen = await discloseAttempt(deps, JOB_ID, 2, report);
+  const seen = discloseAttempt(deps, JOB_ID, 2, report);
   assert.deepEqual(
     seen.disclosures.map((disclosure) => opened(disclosure).slice(1)),
     [
@@ -75,22 +75,18 @@ test('an attempt and a response open to what was seen, and to nothing that was n
     Object.values(seen.commitments),
     seen.disclosures.map(({ commitment }) => commitment),
   );
-  const blind = await discloseAttempt(deps, JOB_ID, 1, succeeding({ leafSha256: null, address: null }));
+  const blind = discloseAttempt(deps, JOB_ID, 1, succeeding({ leafSha256: null, address: null }));
   assert.deepEqual(blind, {
     commitments: { leafCommitment: null, addressCommitment: null },
     disclosures: [],
   });
-  const response = await discloseResponse(deps, JOB_ID, report);
+  const response = discloseResponse(deps, JOB_ID, report);
   assert.deepEqual(
     response.disclosures.map((disclosure) => opened(disclosure).slice(1)),
     [['response_body_sha256', report.responseBodySha256]],
   );
   assert.equal(response.facts.responseCommitment, response.disclosures[0]?.commitment);
-  const none = await discloseResponse(
-    deps,
-    JOB_ID,
-    succeeding({ responseBytes: null, responseBodySha256: null }),
-  );
+  const none = discloseResponse(deps, JOB_ID, succeeding({ responseBytes: null, responseBodySha256: null }));
   assert.deepEqual(none, {
     facts: { responseBytes: null, truncated: false, responseCommitment: null },
     disclosures: [],

@@ -1,4 +1,4 @@
-// Contract wallets: who signed is not known before the facilitator has said so, and nobody's word is taken for it.
+// Contract wallets: who signed is unknown until the facilitator has verified it, and no claim of a caller replaces that.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
@@ -49,12 +49,12 @@ test('payment_reused: a known payment with another signed payload, completed or 
   await assert.rejects(execute(it, own), isUnconfirmed);
   assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
   assert.equal(outcomeOf(await execute(it, own)), 'ran');
-  const { mismatches } = it.deps;
+  const { guesses } = it.deps;
   for (let i = 0; i < 12; i++) {
-    const sharing = world(it.common, { mismatches });
+    const sharing = world(it.common, { guesses });
     assert.equal(outcomeOf(await execute(sharing, forged)), 'payment_reused');
   }
-  assert.equal(outcomeOf(await execute(world(it.common, { mismatches }), own)), 'replayed');
+  assert.equal(outcomeOf(await execute(world(it.common, { guesses }), own)), 'replayed');
   assert.equal(it.outbound.sent.length, 1);
 });
 
@@ -148,12 +148,17 @@ test('invalid, and the key became known meanwhile: still a 402, since only the p
 
 // ── how often ───────────────────────────────────────────────────────────────────────────────────────────
 
-test('rate_limited: 5 calls a minute name one wallet, whatever payment they name, and the sixth costs one look at its stream', async () => {
+const CLIENT = '198.51.100.1';
+const elsewhere = (call: CallChanges): CallChanges => ({ ...call, client: '198.51.100.2' });
+
+test('rate_limited: 5 failed calls a minute of one client name one wallet, and the sixth costs one look at its stream', async () => {
   const it = world();
   const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
   assert.equal(outcomeOf(await execute(it, own)), 'ran');
   it.payments.scriptVerify(...Array(4).fill(invalid));
-  for (const digit of ['4', '5', '6']) await execute(it, spoofed(digit));
+  for (const digit of ['3', '4', '5', '6']) {
+    assert.equal(outcomeOf(await execute(it, spoofed(digit))), 'payment_required');
+  }
   assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
   it.common.steps.length = 0;
   const reads: string[] = [];
@@ -170,46 +175,62 @@ test('rate_limited: 5 calls a minute name one wallet, whatever payment they name
     assert.deepEqual([sixth.refusal.refused, sixth.refusal.retryAfterSeconds], ['rate_limited', 60]);
   }
   assert.deepEqual(reads, [lookupOf(spoofed('7')).paymentStream, lookupOf(forged).paymentStream]);
-  assert.deepEqual(it.steps, ['take contract-wallet', 'take contract-wallet']);
+  assert.deepEqual(new Set(it.steps), new Set(['look contract-wallet', 'look contract-wallet-all']));
   assert.equal(outcomeOf(await execute(it)), 'replayed', 'the same address by its own key is another matter');
   const { payer } = presentedPayment();
-  const [first] = it.quota.calls;
-  assert.deepEqual(
-    [first?.rule, first?.key],
-    [{ name: 'contract-wallet', windowMs: 60_000, maxRequests: 5 }, payer],
-  );
+  const failures = it.quota.calls.filter(({ how, rule }) => how === 'take' && /wallet/.test(rule.name));
+  const [perClient, overall] = failures.map(({ rule, key }) => [rule.name, rule.maxRequests, key]);
+  assert.deepEqual(perClient, ['contract-wallet', 5, `${CLIENT} ${payer}`]);
+  assert.deepEqual(overall, ['contract-wallet-all', 500, payer]);
 });
 
-test('a wallet’s own payment is served, however many calls name the wallet: no pace and no slot of theirs is its own', async () => {
+test('no third party can shut a wallet out: forged payments of one client leave the owner’s new payments alone', async () => {
+  const it = world();
+  it.payments.scriptVerify(...Array(5).fill(invalid));
+  for (const digit of ['3', '4', '5', '6', '7']) await execute(it, spoofed(digit));
+  assert.equal(outcomeOf(await execute(it, spoofed('8'))), 'rate_limited');
+  assert.equal(outcomeOf(await execute(it, elsewhere(own))), 'ran');
+});
+
+test('calls that succeed are no failed attempts: a wallet is served as often as any other payer', async () => {
+  const it = world();
+  for (let i = 0; i < 8; i++) {
+    const call = paidWith({ ...otherPayment(String(i)), ...contract }, { key: null });
+    assert.equal(outcomeOf(await execute(it, call)), 'ran');
+  }
+});
+
+test('a wallet’s own payment is served, however many calls name the wallet: no rate and no slot of theirs is its own', async () => {
   const common = shared();
   common.payments.scriptSettle((payment) => {
     common.payments.move(payment);
     return unknown;
   });
   await assert.rejects(execute(world(common), own), isUnconfirmed);
-  // A process that knows of no open payment, so that those calls take all the slots there are for the name.
+  // A process that knows of no open payment, so that those calls take all the slots there are for the client.
   const it = world(common);
   const { frozen, open } = gate();
   it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
   const naming = Array.from({ length: 5 }, (_, i) => execute(it, spoofed(String(i), { key: null })));
   await quiet();
   assert.equal(it.slots.inFlight(), 4);
-  assert.equal(outcomeOf(await execute(it, spoofed('7'))), 'rate_limited');
+  const another = paidWith({ ...otherPayment('7'), ...contract }, { key: null });
+  assert.equal(outcomeOf(await execute(it, elsewhere(another))), 'ran', 'a new payment of another client');
   assert.equal(outcomeOf(await execute(it, own)), 'ran');
   open();
   await Promise.all(naming);
   for (let i = 0; i < 10; i++) assert.equal(outcomeOf(await execute(it, own)), 'replayed');
-  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [2, 2]);
 });
 
-test('a wallet’s payment that was rejected is anybody’s word again: the next try is paced', async () => {
+test('a wallet’s payment that was rejected proves nothing any more: the next tries are counted', async () => {
   const it = world();
   it.payments.scriptSettle(...Array(5).fill(rejected));
   for (let i = 0; i < 5; i++) assert.equal(outcomeOf(await execute(it, own)), 'payment_required');
   assert.equal(outcomeOf(await execute(it, own)), 'rate_limited');
 });
 
-test('whoever only names a wallet takes no slot and no pace from who signs with that address’s own key', async () => {
+test('a call that only names a wallet takes no slot and no rate from who signs with that address’s own key', async () => {
   const it = world();
   const { frozen, open } = gate();
   it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
@@ -220,6 +241,6 @@ test('whoever only names a wallet takes no slot and no pace from who signs with 
   open();
   for (const answer of await Promise.all(naming)) assert.equal(outcomeOf(answer), 'payment_required');
   const { payer } = presentedPayment();
-  const paces = it.quota.calls.filter(({ rule }) => rule.name === 'payer').map(({ key }) => key);
-  assert.deepEqual(paces, [...Array(4).fill(`contract ${payer}`), payer]);
+  const rates = it.quota.calls.filter(({ rule }) => rule.name === 'payer').map(({ key }) => key);
+  assert.deepEqual(rates, [...Array(4).fill(`contract ${payer} ${CLIENT}`), payer]);
 });

@@ -166,3 +166,40 @@ test('JobStarted of unknown fate: the caller knows within 2 s that nothing was s
   assert.equal(it.outbound.sent.length, 1);
   assert.equal((await audited(it, jobId)).ok, true);
 });
+
+test('without key and payment: a call that was answered 503 is not sent when the log returns; it is closed not_executed', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.log.onNext('JobStarted', frozen);
+  const fault = await faultOf(it, execute(it, { ...DEMO, key: null }));
+  assert.match(fault.message, /nothing was sent, and nothing will be: repeat the call/);
+  assert.equal(fault.details, undefined);
+  open();
+  await pass(it, 1);
+  assert.equal(it.outbound.sent.length, 0);
+  const jobId = String(it.log.events[0]?.data.jobId);
+  const [, attempt, completed] = await it.log.readStream(`job-${jobId}`);
+  assert.deepEqual(
+    [attempt?.data.sent, completed?.data.errorCategory, completed?.data.closedBy],
+    ['no', 'not_executed', 'owner'],
+  );
+  assert.equal((await audited(it, jobId)).ok, true);
+  assert.equal(it.slots.inFlight(), 0);
+  assert.equal((await execute(it, { ...DEMO, key: null })).kind, 'ran');
+  assert.equal(it.outbound.sent.length, 1);
+});
+
+test('without key and payment, away for long: nothing is sent, however late JobStarted is stored', async () => {
+  const it = world();
+  it.log.onNext('JobStarted', async (store) => {
+    it.log.setAway(true);
+    return store();
+  });
+  await faultOf(it, execute(it, { ...DEMO, key: null }));
+  await pass(it, 600);
+  it.log.setAway(false);
+  await pass(it, 3);
+  assert.equal(it.outbound.sent.length, 0);
+  assert.deepEqual(it.log.stored, ['JobStarted', 'AttemptMade+JobCompleted+ReceiptSigned']);
+  assert.equal(it.slots.inFlight(), 0);
+});

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import type { Execution } from '#src/usecases/execution/execution.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { given, shared, targetRules, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, DEMO, execute, lookupOf } from '#test/support/given-call.ts';
 import {

@@ -1,7 +1,7 @@
 // Whoever holds a payment header that others can rebuild from the chain must not find out, guess by guess, what it paid for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mismatchGuard } from '#src/usecases/execution/guess-limit.ts';
+import { guessLimit } from '#src/usecases/execution/admission.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { type World, world } from '#test/support/fakes-world.ts';
@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 
 test('the tenth closes for an hour on the monotonic clock; then it starts anew', () => {
   const clock = manualClock();
-  const guard = mismatchGuard(clock);
+  const guard = guessLimit(clock);
   const guess = (times: number) => {
     for (let i = 0; i < times; i++) guard.count('s');
   };
@@ -34,7 +34,7 @@ test('the tenth closes for an hour on the monotonic clock; then it starts anew',
 });
 
 test('memory is bounded: the payment without a wrong guess for the longest time is forgotten', () => {
-  const guard = mismatchGuard(manualClock(), 2);
+  const guard = guessLimit(manualClock(), 2);
   const guess = (stream: string, times: number) => {
     for (let i = 0; i < times; i++) guard.count(stream);
   };

@@ -14,6 +14,7 @@ import {
   keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentRefunded,
   paymentRejected,
   paymentReleased,
   paymentReserved,
@@ -45,6 +46,8 @@ function essence(known: Known) {
       return [known.refusal.refused, known.refusal.details ?? null];
     case 'resume':
       return ['resume', known.jobId];
+    case 'held':
+      return ['held', known.jobId, known.holder.state.status];
     case 'new':
       return ['new', known.streams.release];
     default:
@@ -202,12 +205,12 @@ for (const [status, events] of [
   ['unknown', [settlementUnknown()]],
   ['settled', [paymentSettled()]],
 ] as const) {
-  test(`a new payment with a key whose own payment is ${status}: 409, never charged a second time, whatever its age`, async () => {
+  test(`a new payment with a key whose own payment is ${status} and whose job never started: that payment is reconciled first, whatever its age`, async () => {
     const it = world();
     await given(it, CLAIM_STREAM, keyClaimed());
     await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
     it.clock.skew(10 * WEEK);
-    await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
+    await knows(it, otherPayment, ['held', JOB_ID, status]);
     await knows(it, { ...otherPayment, ...otherRequest }, ['idempotency_conflict', null]);
   });
 }
@@ -225,6 +228,14 @@ for (const [status, event, reason] of [
     await knows(it, whole, ['new', reason]);
   });
 }
+
+test('a key whose own payment was refunded before its job started may be taken; the refunded payment buys nothing', async () => {
+  const it = world();
+  await given(it, CLAIM_STREAM, keyClaimed());
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), paymentRefunded());
+  await knows(it, otherPayment, ['new', 'payment_released']);
+  await knows(it, whole, ['payment_reused', null]);
+});
 
 test("a key whose payment was reserved anew for another job: the claim's own reservation has ended", async () => {
   const it = world();
@@ -249,7 +260,7 @@ test("a key ends only with its own payment: another payment's end frees nothing"
     paymentReserved({ jobId: OTHER_JOB_ID }),
     paymentRejected({ jobId: OTHER_JOB_ID }),
   );
-  await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
+  await knows(it, otherPayment, ['held', JOB_ID, 'reserved']);
 });
 
 test("a key whose job has started is not freed by its payment's end: that job stands", async () => {
@@ -296,7 +307,7 @@ for (const [status, events] of [
 
   test(`${status}, and the key is another job's by now: idempotency_in_progress by that job until it is completed`, async () => {
     const it = await lost();
-    await knows(it, whole, ['idempotency_in_progress', { jobId: OTHER_JOB_ID }]);
+    await knows(it, whole, ['idempotency_in_progress', null]);
     await theirJob(it, ...running);
     await knows(it, whole, ['idempotency_in_progress', { jobId: OTHER_JOB_ID }]);
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { streamWatch } from '#src/usecases/execution/lease-observer.ts';
+import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { manualClock } from '#test/support/fakes.ts';
 
 function watched(limit?: number) {

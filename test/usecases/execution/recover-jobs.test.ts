@@ -4,13 +4,13 @@ import { leaseMs } from '#src/domain/job/commands.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { runJob } from '#src/usecases/execution/run-job.ts';
 import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
 import {
   audited,
   given,
   jobPlan,
+  runJob,
   type Shared,
   shared,
   typesIn,

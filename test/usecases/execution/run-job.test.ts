@@ -4,10 +4,9 @@ import { test } from 'node:test';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { runJob } from '#src/usecases/execution/run-job.ts';
 import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
 import { afterOthers, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { audited, given, jobPlan, type World, world } from '#test/support/fakes-world.ts';
+import { audited, given, jobPlan, runJob, type World, world } from '#test/support/fakes-world.ts';
 import { JOB_ID, jobStarted } from '#test/support/given-events.ts';
 
 const STREAM = `job-${JOB_ID}`;

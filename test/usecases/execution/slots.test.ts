@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
-import { inFlightSlots, type Slot } from '#src/usecases/execution/slots.ts';
+import { inFlightSlots, type Release } from '#src/usecases/execution/admission.ts';
 
 type Taken = ReturnType<ReturnType<typeof inFlightSlots>['take']>;
 
-function given(slot: Taken): Slot {
+function given(slot: Taken): Release {
   assert.ok(typeof slot === 'function');
   return slot;
 }

@@ -1,7 +1,7 @@
 // Payments that nobody could confirm yet: counted as calls in flight of who made them, until their streams say more.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openUnknowns } from '#src/usecases/execution/unconfirmed-payments.ts';
+import { unconfirmedPayments } from '#src/usecases/execution/admission.ts';
 import { quiet, succeeding } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -19,7 +19,7 @@ import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given
 // ── the registry ────────────────────────────────────────────────────────────────────────────────────────
 
 test('an account’s open payments, oldest first, without the call’s own; one that is dropped is gone', () => {
-  const open = openUnknowns();
+  const open = unconfirmedPayments();
   for (const stream of ['s1', 's2', 's3', 's1']) open.add('a', stream);
   open.add('b', 's4');
   open.add('b', 's1');
@@ -32,7 +32,7 @@ test('an account’s open payments, oldest first, without the call’s own; one 
 });
 
 test('one that a call with its own slot works on does not count twice, until the last of them is done', () => {
-  const open = openUnknowns();
+  const open = unconfirmedPayments();
   open.add('a', 's1');
   const [first, second] = [open.begin('s1'), open.begin('s1')];
   first();
@@ -43,7 +43,7 @@ test('one that a call with its own slot works on does not count twice, until the
 });
 
 test('memory is bounded: beyond its limit the oldest are forgotten', () => {
-  const open = openUnknowns(2);
+  const open = unconfirmedPayments(2);
   for (const stream of ['s1', 's2', 's3']) open.add('a', stream);
   assert.deepEqual(open.waiting('a', 'none'), ['s2', 's3']);
 });
@@ -110,7 +110,7 @@ test('whoever repeats an open payment is not refused for the others’ sake, and
   const elsewhere = world(it.common);
   for (const stream of [streamOf(1), streamOf(3), streamOf(4), 'payment-x', 'payment-y']) {
     if (/[xy]$/.test(stream)) await given(it, stream, paymentReserved(), settlementUnknown());
-    elsewhere.unknowns.add(otherPayment().payer, stream);
+    elsewhere.unconfirmed.add(otherPayment().payer, stream);
   }
   assert.equal(
     outcomeOf(await execute(elsewhere, call(1))),
@@ -165,10 +165,10 @@ test('found unused after its expiry, or rejected by the first call: open no more
   await unconfirmed(it, 1, 2, 3, 4);
   it.payments.scriptLookUp({ outcome: 'cancelled' });
   assert.equal(outcomeOf(await execute(it, call(1))), 'payment_required');
-  assert.deepEqual(it.unknowns.waiting(otherPayment().payer, 'none'), [2, 3, 4].map(streamOf));
+  assert.deepEqual(it.unconfirmed.waiting(otherPayment().payer, 'none'), [2, 3, 4].map(streamOf));
   it.payments.scriptSettle(rejected);
   assert.equal(outcomeOf(await execute(it, call(5))), 'payment_required');
-  assert.equal(it.unknowns.waiting(otherPayment().payer, 'none').length, 3);
+  assert.equal(it.unconfirmed.waiting(otherPayment().payer, 'none').length, 3);
 });
 
 test('an open payment of another process counts here from the first time it is met', async () => {
@@ -179,5 +179,5 @@ test('an open payment of another process counts here from the first time it is m
     throw new Error('a bug');
   });
   await assert.rejects(execute(other, call(1)), /a bug/);
-  assert.deepEqual(other.unknowns.waiting(otherPayment().payer, 'none'), [streamOf(1)]);
+  assert.deepEqual(other.unconfirmed.waiting(otherPayment().payer, 'none'), [streamOf(1)]);
 });

@@ -97,7 +97,7 @@ test('--not-settled frees the key of the payment’s job', async () => {
     payloadHash: null,
   };
   const before = await findKnown(it.deps, lookup);
-  assert.equal(before.kind, 'refused');
+  assert.equal(before.kind, 'held');
   await resolvePayment(it.deps, PAYMENT_STREAM, NOT_SETTLED);
   const known = await findKnown(it.deps, lookup);
   assert.deepEqual([known.kind, known.kind === 'new' && known.streams.release], ['new', 'payment_rejected']);

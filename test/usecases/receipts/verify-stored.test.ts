@@ -7,6 +7,7 @@ import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import {
   type StoredJob,
+  storedReceiptVerifier,
   upToCompletion,
   type VerifyDeps,
   verifyStored,
@@ -174,6 +175,7 @@ const COVERS_NONE = await smallLogHead(0);
 function logThatSays(it: World, ...answers: Awaited<ReturnType<Transparency['prove']>>[]) {
   const asked: string[] = [];
   const transparency: VerifyDeps['transparency'] = {
+    latest: () => COVERS_SOME,
     checkpoint: async () => COVERS_SOME,
     async prove(receiptId) {
       asked.push(receiptId);
@@ -316,4 +318,74 @@ test('a late one while the log has signed over no leaf yet: it has just begun, a
   const begun = { ...transparency, checkpoint: async () => COVERS_NONE };
   const report = await verifyStored({ ...deps, transparency: begun }, receipt, null);
   assert.deepEqual([report.ok, logCheckOf(report)], [true, undefined]);
+});
+
+/** Counts signature checks and reads of streams. */
+function counted(deps: VerifyDeps) {
+  const counts = { signatures: 0, streams: 0 };
+  const { log, primitives } = deps;
+  return {
+    counts,
+    deps: {
+      ...deps,
+      log: {
+        ...log,
+        readStream(...given: Parameters<typeof log.readStream>) {
+          counts.streams += given[0].startsWith('job-') ? 1 : 0;
+          return log.readStream(...given);
+        },
+      },
+      primitives: {
+        ...primitives,
+        ed25519Verify(...given: Parameters<typeof primitives.ed25519Verify>) {
+          counts.signatures += 1;
+          return primitives.ed25519Verify(...given);
+        },
+      },
+    },
+  };
+}
+
+test('what cannot change is verified once: the second report costs no signature check and no read of the stream', async () => {
+  const found = await stored();
+  const { deps, counts } = counted(found.deps);
+  const verify = storedReceiptVerifier(deps);
+  const first = await verify(found.receipt, found.job);
+  const alone = await verify(found.receipt, null);
+  assert.deepEqual(counts, { signatures: 2, streams: 1 });
+  assert.deepEqual(await verify(found.receipt, found.job), first);
+  assert.deepEqual(await verify(found.receipt, null), alone);
+  assert.deepEqual(counts, { signatures: 2, streams: 1 });
+});
+
+test('other bytes, another row, other keys and a newer checkpoint are verified anew', async () => {
+  const { it, receipt, job, deps: whole } = await stored();
+  const { deps, counts } = counted(whole);
+  let latest: string | null = null;
+  const verify = storedReceiptVerifier({
+    ...deps,
+    transparency: { ...noTransparency, latest: () => latest },
+  });
+  assert.ok((await verify(receipt, job)).ok);
+  const other = await verify({ ...receipt, jws: `${receipt.jws.slice(0, -4)}AAAA` }, job);
+  assert.ok(!other.ok && failed(other).includes('signature_valid'));
+  assert.deepEqual(failed(await verify(receipt, { ...job, attempts: job.attempts + 1 })), ['attempts_match']);
+  assert.ok((await verify(receipt, job)).ok);
+  const before = counts.signatures;
+  latest = 'a newer checkpoint';
+  assert.ok((await verify(receipt, job)).ok);
+  assert.equal(counts.signatures, before + 1);
+  await given(it, 'keys-relay', keyActivated());
+  await deps.keys.refresh();
+  assert.ok((await verify(receipt, job)).ok);
+  assert.equal(counts.signatures, before + 2);
+});
+
+test('a receipt that is not logged yet is judged again at each read: it becomes late', async () => {
+  const { it, receipt, deps } = await stored();
+  const { transparency, later } = logThatSays(it, notReady);
+  const verify = storedReceiptVerifier({ ...deps, transparency });
+  assert.deepEqual(failed(await verify(receipt, null)), []);
+  later(PROMISE.mmdSeconds + 60);
+  assert.deepEqual(failed(await verify(receipt, null)), ['receipt_logged']);
 });

@@ -193,6 +193,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     let cursor = after;
     let caughtUp = false;
     let dropped: unknown = null;
+    let followed = false;
     for (let failures = 0; !signal.aborted; failures++) {
       assertOpen();
       if (failures > 0) await sleep(growingPause(failures - 1), signal, closing.signal);
@@ -209,6 +210,8 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
         continue;
       }
       if (dropped !== null) logDrop(dropped);
+      if (followed) yield { kind: 'resumed' };
+      followed = true;
       const live = follow(cursor, signal);
       try {
         for (;;) {

@@ -1,0 +1,48 @@
+// A batch of a rebuild: new rows by COPY if the store has it, changed ones by the projector's own statement.
+import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
+import type { Rows, StoredRow } from './fold.ts';
+import type { WriteBatch } from './projection.ts';
+import { type Db, type TableShape, writeRows } from './rows.ts';
+
+/** In the transaction of `tx`, whose search path names the generation. */
+export function copyBatch({ db, copy }: RebuildTransaction<Db>, shapes: readonly TableShape[]): WriteBatch {
+  return async (dirty, version, to, existed) => {
+    if (copy === null) return writeRows(db, shapes, dirty, version, to);
+    const changed: Rows = new Map();
+    for (const shape of shapes) {
+      const lines: string[] = [];
+      const rest = new Map<string, StoredRow | null>();
+      for (const [key, stored] of dirty.get(shape.name) ?? []) {
+        if (existed(shape.name, key)) rest.set(key, stored);
+        else if (stored !== null) lines.push(copyLine(shape, stored));
+      }
+      const columns = shape.columns.map(({ name }) => name);
+      if (lines.length > 0) await copy(shape.name, columns, lines.join(''));
+      if (rest.size > 0) changed.set(shape.name, rest);
+    }
+    return writeRows(db, shapes, changed, version, to);
+  };
+}
+
+function copyLine({ columns }: TableShape, { row, position }: StoredRow): string {
+  let line = '';
+  for (const { property, name, json } of columns) {
+    if (name !== 'position') line += `${copyCell(row[property], json)}\t`;
+  }
+  return `${line}${escaped(position)}\n`;
+}
+
+function copyCell(value: unknown, json: boolean): string {
+  if (value === null || value === undefined) return '\\N';
+  // Arrays of numbers: https://www.postgresql.org/docs/current/arrays.html#ARRAYS-INPUT
+  if (!json && Array.isArray(value)) return `{${value.map(Number).join(',')}}`;
+  if (json || typeof value === 'object') return escaped(JSON.stringify(value));
+  return typeof value === 'string' ? escaped(value) : String(value);
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+/** PostgreSQL's text format of COPY: https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-TEXT-FORMAT */
+function escaped(text: string): string {
+  return /[\\\n\r\t]/.test(text) ? text.replace(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : text;
+}

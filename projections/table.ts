@@ -1,0 +1,39 @@
+// The tables of a generation beside those of its models: the projection position and the retention horizon.
+import { type SQL, sql } from 'drizzle-orm';
+import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
+
+/** One row, `all`. */
+export const projection = pgTable('projection', {
+  id: text().primaryKey(),
+  /** Incremented by every write to the rows: whoever writes expects the version it has read. */
+  version: bigint({ mode: 'number' }).notNull(),
+  /** Position of the last event in the rows, whether it changed a row or not; null: none. */
+  position: text(),
+  /** `eventMark` of that event. */
+  event: text(),
+});
+
+/** One row, `live`; none before the first purge. Written by the purge, in the transaction of its deletes. */
+export const retention = pgTable('retention', {
+  id: text().primaryKey(),
+  /** Jobs (their job and proof rows) that ended before this are purged: RFC 3339, UTC. */
+  jobsBefore: text('jobs_before'),
+  /** Receipts signed, and decisions recorded, before this are purged. */
+  receiptsBefore: text('receipts_before'),
+  /** Rows purged so far: the number of stored rows is a subtraction, not a scan. */
+  jobsPurged: bigint('jobs_purged', { mode: 'number' }).notNull(),
+  receiptsPurged: bigint('receipts_purged', { mode: 'number' }).notNull(),
+});
+
+/** The rows that a horizon covers, by a time in their own columns that no later event changes. */
+export const RETAINED = [
+  { table: 'jobs', time: 'updated_at', ended: sql`"status" <> 'running'`, horizon: 'jobs' },
+  { table: 'proofs', time: 'updated_at', ended: sql`"status" <> 'running'`, horizon: 'jobs' },
+  { table: 'receipts', time: 'signed_at', ended: sql`true`, horizon: 'receipts' },
+  { table: 'decisions', time: 'created_at', ended: sql`true`, horizon: 'receipts' },
+] as const satisfies readonly {
+  readonly table: string;
+  readonly time: string;
+  readonly ended: SQL;
+  readonly horizon: 'jobs' | 'receipts';
+}[];

@@ -1,0 +1,329 @@
+// What the paid execution does with a payment: verify, reserve, release, settle. Settling is the one step that moves
+// money: a payment that is reserved, and whose idempotency key is held, is settled once; if its fate is unknown it is
+// reconciled. A settlement fact is never dropped.
+import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import { releaseKey } from '#src/domain/payment/claim.ts';
+import {
+  type BoundPayment,
+  type ChainFinding,
+  isBound,
+  type Payment,
+  reconcile,
+  recordSettleAnswer,
+  recordSpentNonce,
+  type SettleFact,
+  surelyOverAt,
+} from '#src/domain/payment/state.ts';
+import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
+import type { Quota } from '#src/ports/quota.ts';
+import {
+  appendPayment,
+  envelope,
+  type JournalDeps,
+  loadClaim,
+  loadPayment,
+  type View,
+} from '#src/usecases/event-streams.ts';
+import {
+  checkWalletFailures,
+  countWalletFailure,
+  type GuessLimit,
+  type Slots,
+  type UnconfirmedPayments,
+} from './admission.ts';
+import { type Call, type Execution, isContract } from './execution-call.ts';
+import { findKnown, inProgress, isCopy } from './idempotency.ts';
+import type { StreamWatch } from './recover-jobs.ts';
+
+export type PaymentDeps = JournalDeps & {
+  readonly payments: Payments;
+  readonly owner: string;
+  /** A lock proves that no other process is running: what another owner began is not under way any more. */
+  readonly exclusive: boolean;
+  /** Payment streams found in the middle of another's settlement. */
+  readonly watch: StreamWatch;
+  readonly unconfirmed: UnconfirmedPayments;
+  readonly guesses: GuessLimit;
+  readonly slots: Pick<Slots, 'takeVerify'>;
+  readonly quota: Quota;
+};
+
+/** Runs the call, and counts it if it failed in the name of a contract wallet; see `checkWalletFailures`. */
+export async function limitWalletFailures(
+  deps: PaymentDeps,
+  call: Call,
+  run: () => Promise<Execution | Refused>,
+): Promise<Execution | Refused> {
+  const { paymentStream } = call.lookup;
+  if (!isContract(call) || paymentStream === null) return run();
+  // A copy of a payment that was accepted before is the wallet's own: no third party can keep it from what it paid for.
+  const { state } = await loadPayment(deps.log, paymentStream);
+  if (!isBound(state) || !isCopy(call.lookup, state.reserved)) {
+    const tooMany = await checkWalletFailures(deps.quota, call);
+    if (tooMany !== null) return tooMany;
+  }
+  const answer = await run();
+  const failed =
+    isRefused(answer) && (answer.refused === 'payment_required' || answer.refused === 'payment_reused');
+  if (failed) await countWalletFailure(deps.quota, call);
+  return answer;
+}
+
+/** `verified` false: the payment is known by now, so that its stream is the answer. */
+export async function verifyPayment(
+  deps: PaymentDeps,
+  call: Call,
+): Promise<{ readonly verified: boolean } | Refused> {
+  if (call.presented === null) return { verified: true };
+  const slot = deps.slots.takeVerify();
+  if (typeof slot !== 'function') return slot;
+  const answer = await deps.payments.verify(call.presented).finally(slot);
+  if (answer.outcome === 'valid') return { verified: true };
+  if (answer.outcome === 'unavailable') {
+    throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
+      retryAfterSeconds: 5,
+    });
+  }
+  // A later copy fails because the first one has settled: then its stream contains it, and this is no 402.
+  const known = await findKnown(deps, call.lookup);
+  if (known.kind !== 'new' && (!isContract(call) || known.by === 'payment')) return { verified: false };
+  const { reason } = answer;
+  return refused('payment_required', 'The payment is not valid.', { details: { reason } });
+}
+
+/** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
+export async function reservePayment(
+  deps: PaymentDeps,
+  { presented, lookup, deadline }: Call,
+  view: View<Payment> | null,
+  jobId: string,
+): Promise<View<Payment> | null> {
+  if (presented === null || view === null) return null;
+  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
+    presented;
+  const facts = {
+    scheme,
+    network,
+    asset,
+    amount,
+    payTo,
+    payer,
+    nonce,
+    validBefore,
+    payloadHash,
+    x402Version,
+  };
+  const { fingerprint } = lookup;
+  const data = { v: 1 as const, jobId, fingerprint, ...facts, owner: deps.owner, reservedAt: now(deps) };
+  return deadline.forAppend(appendPayment(deps, view, { type: 'PaymentReserved', data }));
+}
+
+/**
+ * Only what is still reserved: the key is held before the settle call, so nothing was settled under a key that this job
+ * never had. Beyond that, money may have moved.
+ */
+export async function releasePayment(
+  deps: PaymentDeps,
+  { lookup, deadline }: Pick<Call, 'lookup' | 'deadline'>,
+  jobId: string,
+  lostKeyTo: string,
+): Promise<void> {
+  if (lookup.paymentStream === null) return;
+  const view = await loadPayment(deps.log, lookup.paymentStream);
+  if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
+  const data = { v: 1 as const, jobId, lostKeyTo, releasedAt: now(deps) };
+  await deadline.forAppend(appendPayment(deps, view, { type: 'PaymentReleased', data }));
+}
+
+// ── settle ──────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Settling = {
+  readonly jobId: string;
+  readonly claimStream: string | null;
+  /** As last read or written by this call; null: it has to be read. */
+  readonly payment: View<Payment> | null;
+  readonly paymentStream: string;
+  /**
+   * What the settle call needs. null: the payment is the key holder's, whose header this call does not have, so that
+   * it is only looked up.
+   */
+  readonly presented: PresentedPayment | null;
+  /** This call made the reservation, so that its settle call is the first. */
+  readonly first: boolean;
+  /** Whose unconfirmed payments this one counts among. */
+  readonly account: string;
+  readonly deadline: Call['deadline'];
+};
+
+export type Settled =
+  /** The money is in: the job may start. */
+  | { readonly kind: 'settled'; readonly payment: PaymentFacts }
+  /** Another call has this payment now, or the key is free again: the streams have to be read again. */
+  | { readonly kind: 'look_up' };
+
+/** A settlement younger than this, by our own watch, may still be under way. */
+const SETTLEMENT_WATCH_MS = 45_000;
+
+const LOOK_UP = { kind: 'look_up' } as const;
+
+const now = (deps: Pick<PaymentDeps, 'clock'>) => new Date(deps.clock.now()).toISOString();
+
+/** Throws `WrongExpectedVersion` if another call acted first. */
+export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Settled | Refused> {
+  const { jobId, presented } = it;
+  const view = it.payment ?? (await loadPayment(deps.log, it.paymentStream));
+  const payment = view.state;
+  if (!isOf(payment, jobId)) return LOOK_UP;
+  if (payment.status === 'settled') return { kind: 'settled', payment: paymentFacts(payment) };
+  // A call that was frozen after its reservation may find that another took the settlement over.
+  const first = it.first && payment.status === 'reserved';
+  let retried = view;
+  if (!first || presented === null) {
+    if (mayBeUnderWay(deps, view, payment)) return presented === null ? holderSettling() : inProgress(null);
+    const finding = await deps.payments.lookUp(payment.reserved);
+    const found = reconcile(finding, payment, now(deps));
+    if (found !== null) return record(deps, it, view, () => found);
+    if (presented === null) return holderUnconfirmed(payment, finding, deps.clock.now());
+    const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
+    const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
+    retried = await it.deadline.forAppend(claiming);
+  }
+  const answer = await deps.payments.settle(presented);
+  const finding = answer.outcome === 'nonce_used' ? await deps.payments.lookUp(payment.reserved) : null;
+  const at = now(deps);
+  return record(deps, it, retried, (onlyCall) => {
+    const call = { first: first && onlyCall, jobId, at };
+    return finding === null ? recordSettleAnswer(answer, call) : recordSpentNonce(finding, payment, call);
+  });
+}
+
+const isOf = (payment: Payment, jobId: string): payment is BoundPayment =>
+  isBound(payment) && payment.reserved.jobId === jobId;
+
+/** Some process may be waiting for the answer of a settle call right now. */
+function mayBeUnderWay(
+  deps: PaymentDeps,
+  { stream, expected }: View<Payment>,
+  payment: Exclude<BoundPayment, { status: 'settled' }>,
+): boolean {
+  if (payment.status === 'unknown') return false;
+  if (deps.exclusive && payment.owner !== deps.owner) return false;
+  return deps.watch.unchangedFor(stream, String(expected)) < SETTLEMENT_WATCH_MS;
+}
+
+// ── what the first call's payment means for a repeat that brings another one ────────────────────────────
+
+const holderRefused = (
+  paymentState: 'reserved' | 'unconfirmed',
+  message: string,
+  retryAfterSeconds: number,
+) => refused('idempotency_in_progress', message, { retryAfterSeconds, details: { paymentState } });
+
+const holderSettling = () =>
+  holderRefused(
+    'reserved',
+    'The payment of the first call with this idempotencyKey is being settled. Nothing was charged for this call.',
+    2,
+  );
+
+function holderUnconfirmed(payment: BoundPayment, finding: ChainFinding, nowMs: number): Refused {
+  const overMs = surelyOverAt(payment.reserved) * 1000;
+  const first =
+    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged';
+  const message =
+    finding.outcome === 'no_chain'
+      ? `${first} for this call: repeat with the payment header of the first call. This relay cannot look payments up on chain, so a new payment is not taken for this key before its operator has resolved the first one.`
+      : `${first} for this call: repeat with the payment header of the first call, or with any payment after ${new Date(overMs).toISOString()}.`;
+  return holderRefused('unconfirmed', message, Math.max(5, Math.ceil((overMs - nowMs) / 1000)));
+}
+
+// ── what is recorded ────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * Appends the fact at the revision in hand. On a conflict the stream is read again and the fact appended unless Settled
+ * is stored. If another call retried meanwhile, ours was not the only one, and a terminal error no longer counts. If the
+ * reservation has ended or is another job's by then, only "the money is in" is still a fact, and the payment's owner
+ * continues with it.
+ */
+async function record(
+  deps: PaymentDeps,
+  it: Settling,
+  inHand: View<Payment>,
+  factOf: (onlyCall: boolean) => SettleFact,
+): Promise<Settled | Refused> {
+  const { jobId, paymentStream } = it;
+  for (let view = inHand; ; view = await loadSurely(deps, paymentStream)) {
+    const payment = view.state;
+    const ours = isOf(payment, jobId);
+    if (payment.status === 'settled') {
+      deps.unconfirmed.drop(paymentStream);
+      return ours ? { kind: 'settled', payment: paymentFacts(payment) } : LOOK_UP;
+    }
+    if (payment.status === 'refunded') return LOOK_UP;
+    const fact = factOf(ours && payment.status === 'reserved');
+    if (!ours && fact.type !== 'PaymentSettled') return LOOK_UP;
+    try {
+      await appendPayment(deps, view, fact);
+    } catch (error) {
+      if (error instanceof WrongExpectedVersion) continue;
+      throw error;
+    }
+    return conclude(deps, it, ours ? payment : null, fact);
+  }
+}
+
+/** The log may be unavailable just when the money has moved: the fact in hand waits for it. */
+async function loadSurely(deps: PaymentDeps, stream: string): Promise<View<Payment>> {
+  for (;;) {
+    try {
+      return await loadPayment(deps.log, stream);
+    } catch (error) {
+      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
+      await deps.clock.sleep(500, deps.ending);
+    }
+  }
+}
+
+/** `payment` null: it is not this job's any more. */
+async function conclude(
+  deps: PaymentDeps,
+  it: Settling,
+  payment: BoundPayment | null,
+  fact: SettleFact,
+): Promise<Settled | Refused> {
+  if (fact.type === 'SettlementUnknown') {
+    deps.unconfirmed.add(it.account, it.paymentStream);
+    const message = 'The payment is not confirmed yet: repeat with the same payment header.';
+    throw new Fault('payment_unconfirmed', message, { retryAfterSeconds: 5 });
+  }
+  deps.unconfirmed.drop(it.paymentStream);
+  if (fact.type === 'PaymentRejected') {
+    await freeKey(deps, it);
+    if (it.presented === null) return LOOK_UP;
+    const { reason } = fact.data;
+    return refused('payment_required', 'The payment was not accepted.', { details: { reason } });
+  }
+  if (payment === null) return LOOK_UP;
+  const { reserved } = payment;
+  return { kind: 'settled', payment: paymentFacts({ status: 'settled', reserved, settled: fact.data }) };
+}
+
+/** Best effort: a later call reads from the payment's stream that the key may be taken. */
+async function freeKey(deps: PaymentDeps, { claimStream, jobId }: Settling): Promise<void> {
+  if (claimStream === null) return;
+  try {
+    const { state, expected } = await loadClaim(deps.log, claimStream);
+    if (state.status !== 'held' || state.claimed.jobId !== jobId) return;
+    const events = envelope(deps, [releaseKey(jobId, 'payment_rejected', now(deps))], jobId);
+    await deps.log.append(claimStream, expected, events);
+  } catch (cause) {
+    deps.logger.warn('an idempotency key of a rejected payment was not released yet', { jobId, cause });
+  }
+}
+
+function paymentFacts({ reserved, settled }: Extract<BoundPayment, { status: 'settled' }>): PaymentFacts {
+  const { scheme, network, asset, amount, payTo, payer, payloadHash } = reserved;
+  return { scheme, network, asset, amount, payTo, payer, transaction: settled.transaction, payloadHash };
+}

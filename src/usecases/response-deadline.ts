@@ -1,0 +1,93 @@
+// The longest that a caller waits for its answer. Work that must not be abandoned continues behind the answer.
+import { TIMES } from '#src/domain/limits.ts';
+import { Fault } from '#src/domain/refusal.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+
+/** The longest that a caller waits for one append before anything was sent or settled. */
+const APPEND_LIMIT_MS = 2000;
+
+export type ResponseDeadline = {
+  /** Rejects with `EventLogUnavailable`, once, when the deadline has passed. */
+  readonly passed: Promise<never>;
+  hasPassed(): boolean;
+  /**
+   * Waits for an append before anything was sent or settled. If it takes longer than 2 s the caller is answered; when
+   * the append is acknowledged at last, this throws `EventLogUnavailable`: a repeat of the call continues from there.
+   */
+  forAppend<T>(append: Promise<T>): Promise<T>;
+  /** Starts the same limit for a step that continues whenever it is acknowledged. Returns what ends the limit. */
+  limitAppend(): () => void;
+  /** Frees all timers. */
+  end(): void;
+};
+
+/** The deadline passes after TIMES.responseDeadlineMs, or when one append takes longer than 2 s. */
+export function startResponseDeadline(clock: Clock): ResponseDeadline {
+  const timers = new Set<AbortController>();
+  const outcome = Promise.withResolvers<never>();
+  outcome.promise.catch(() => undefined);
+  let over = false;
+  const passAfter = (ms: number, why: string) => {
+    const timer = new AbortController();
+    timers.add(timer);
+    void clock.sleep(ms, timer.signal).then(() => {
+      timers.delete(timer);
+      if (timer.signal.aborted) return;
+      over = true;
+      outcome.reject(new EventLogUnavailable({ cause: new Error(why) }));
+    });
+    return () => timer.abort();
+  };
+  const limitAppend = () => passAfter(APPEND_LIMIT_MS, 'an append takes too long');
+  passAfter(TIMES.responseDeadlineMs, 'the response deadline has passed');
+  return {
+    passed: outcome.promise,
+    hasPassed: () => over,
+    limitAppend,
+    async forAppend(append) {
+      const acknowledged = limitAppend();
+      try {
+        const stored = await append;
+        if (over) throw new EventLogUnavailable({ cause: new Error('the caller was answered before') });
+        return stored;
+      } finally {
+        acknowledged();
+      }
+    },
+    end() {
+      for (const timer of timers) timer.abort();
+    },
+  };
+}
+
+/**
+ * Runs `work` within the limit of one append. Unlike an execution's appends it does not continue behind the answer:
+ * `work` gets a clock whose sleeps throw once the limit has passed. Throws `Fault` with `message` if the event log is
+ * unavailable.
+ */
+export async function withinDeadline<T>(
+  clock: Clock,
+  message: string,
+  work: (clock: Clock) => Promise<T>,
+): Promise<T> {
+  const deadline = startResponseDeadline(clock);
+  const ended = new AbortController();
+  const limited: Clock = {
+    ...clock,
+    async sleep(ms) {
+      await clock.sleep(ms, ended.signal);
+      if (ended.signal.aborted) throw new EventLogUnavailable();
+    },
+  };
+  deadline.limitAppend();
+  try {
+    return await Promise.race([work(limited), deadline.passed]);
+  } catch (cause) {
+    if (!(cause instanceof EventLogUnavailable)) throw cause;
+    throw new Fault('event_log_unavailable', message, { cause, retryAfterSeconds: 5 });
+  } finally {
+    ended.abort();
+    deadline.end();
+  }
+}

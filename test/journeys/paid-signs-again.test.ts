@@ -1,0 +1,296 @@
+// Stock clients sign a new authorization on every repeat. After a settlement of unknown fate such a repeat, with the same
+// idempotency key, gets the call that was paid for first; or, if the first payment can never be paid, the call it pays for
+// itself; or a 409 that says what is known. No call is made twice and no payer is charged twice.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { parsePaymentRequired } from '@x402/core/schemas';
+import type { PaymentRequired } from '@x402/core/types';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment as wrapV2, x402Client } from '@x402/fetch';
+import { wrapFetchWithPayment as wrapV1 } from 'x402-fetch';
+import type { Fault } from '#test/support/fault-proxy.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import { connectMcp } from '#test/support/mcp-client.ts';
+import {
+  assertDelivered,
+  assertSaid,
+  EXECUTE,
+  each,
+  type Sent,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { cancellation, challenge, makePayment } from '#test/support/payer.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import type { Service } from '#test/support/service.ts';
+
+const anvil = needsAnvil();
+const postgres = needsPostgres();
+const VERSIONS = [2, 1] as const;
+type Version = (typeof VERSIONS)[number];
+
+/** A stock client of a payer. `nonces`: of the authorizations that it has signed and sent. */
+function stockClient(version: Version, { payer, request }: Sample) {
+  const nonces: string[] = [];
+  const watched = async (input: string | URL | Request, init?: RequestInit) => {
+    const sent = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
+    const header = sent.headers.get('payment-signature') ?? sent.headers.get('x-payment');
+    if (header !== null) {
+      nonces.push(JSON.parse(Buffer.from(header, 'base64').toString()).payload.authorization.nonce);
+    }
+    return fetch(sent);
+  };
+  const client = registerExactEvmScheme(new x402Client(), { signer: payer });
+  const paying =
+    version === 2 ? wrapV2(watched as typeof fetch, client) : wrapV1(watched as typeof fetch, payer);
+  return {
+    nonces,
+    async call(service: Service): Promise<Sent> {
+      for (;;) {
+        const response = await paying(`${service.url}${EXECUTE}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(request),
+        });
+        const { status, headers } = response;
+        const body = (await response.json()) as Sent['body'];
+        if (status === 429 && body.error.code === 'too_many_in_flight') continue;
+        const told = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
+        const paid = told === null ? null : JSON.parse(Buffer.from(told, 'base64').toString());
+        return { status, headers, body, paid } as Sent;
+      }
+    },
+  };
+}
+
+const keyed = (n: number) => ({ idempotencyKey: `key ${n}` });
+
+/** The first settle call of each of these payers fails so; every other call passes. */
+function failFirstSettle({ proxy }: PaidWorld, fault: Fault): void {
+  proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? fault : 'pass'));
+}
+
+function assertUnconfirmed(sent: Sent, retryAfter: RegExp): void {
+  assertSaid(sent, 409, 'idempotency_in_progress');
+  const { message, details } = sent.body.error;
+  assert.match(message, /payment of the first call.* is unconfirmed/);
+  assert.deepEqual(details, { paymentState: 'unconfirmed' });
+  assert.match(sent.headers.get('retry-after') ?? '', retryAfter);
+}
+
+/** How often an authorization was verified and settled. */
+const asked = ({ proxy }: PaidWorld, nonce: string | undefined) =>
+  (['verify', 'settle'] as const).map((kind) => proxy.callsOf(kind, nonce ?? '').length);
+
+describe('a client that signs on every repeat', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (anvil.skip) return;
+    paid = await makePaidWorld({ rpc: true });
+    service = await paid.start();
+  });
+  after(() => paid?.end());
+
+  for (const version of VERSIONS) {
+    test(
+      `paid, version ${version}: the repeat gets the first payment’s call; the new authorization is not touched`,
+      anvil,
+      async () => {
+        const samples = await paid.samples(service, `paid-${version}`, { more: keyed });
+        failFirstSettle(paid, 'cut');
+        await each(samples, async (sample) => {
+          const client = stockClient(version, sample);
+          assertSaid(await client.call(service), 503, 'payment_unconfirmed');
+          const first = assertDelivered(await client.call(service), sample, { version });
+          const again = assertDelivered(await client.call(service), sample, { version, replay: true });
+          assert.deepEqual([again.job, again.payment], [first.job, first.payment]);
+          const [original, ...later] = client.nonces;
+          assert.equal(new Set(client.nonces).size, 3, 'each repeat is signed anew');
+          assert.deepEqual(asked(paid, original), [1, 1]);
+          for (const nonce of later) assert.deepEqual(asked(paid, nonce), [0, 0]);
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+
+    test(
+      `cancelled on chain, version ${version}: the key is released and the new payment buys the call`,
+      anvil,
+      async () => {
+        const samples = await paid.samples(service, `cancelled-${version}`, { more: keyed });
+        failFirstSettle(paid, 'http_500');
+        await each(samples, async (sample) => {
+          assertSaid(await sendPatiently(service, sample, { version }), 503, 'payment_unconfirmed');
+          const { payer, nonce } = sample.payment;
+          await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
+        });
+        paid.proxy.rule(() => 'pass');
+        await each(samples, async (sample) => {
+          const client = stockClient(version, sample);
+          assertDelivered(await client.call(service), sample, { version });
+          assert.deepEqual(asked(paid, client.nonces[0]), [1, 1]);
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  test('over MCP: the second payment’s result is the first payment’s call', anvil, async () => {
+    const [sample = assert.fail()] = await paid.samples(service, 'mcp', { count: 1, more: keyed });
+    const mcp = await connectMcp(`${service.url}/mcp`);
+    const signer = sample.payer;
+    const call = async () => {
+      const { structured } = await mcp.call('execute_webhook', sample.request);
+      const required = parsePaymentRequired(structured);
+      assert.ok(required.success);
+      const payment = await registerExactEvmScheme(new x402Client(), { signer }).createPaymentPayload(
+        structured as PaymentRequired,
+      );
+      return mcp.call('execute_webhook', sample.request, payment);
+    };
+    failFirstSettle(paid, 'cut');
+    const lost = await call();
+    assert.equal(lost.isError, true);
+    assert.match(lost.text, /^payment_unconfirmed/);
+    const { isError, structured, settlement } = await call();
+    assert.equal(isError, false, JSON.stringify(structured));
+    const body = structured as unknown as Sent['body'];
+    assertDelivered({ status: 200, headers: new Headers(), body, paid: settlement }, sample);
+    await mcp.sdk.close();
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
+
+  test(
+    '20 repeats at once, each with an authorization of its own: one call, charged once',
+    anvil,
+    async () => {
+      const samples = await paid.samples(service, 'at-once', { count: 3, more: keyed });
+      failFirstSettle(paid, 'cut');
+      for (const sample of samples) {
+        assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+        const offer = await challenge(`${service.url}${EXECUTE}`);
+        const payments = await Promise.all(
+          Array.from({ length: 20 }, () => makePayment(sample.payer, offer)),
+        );
+        const sent = await Promise.all(payments.map((payment) => send(service, sample, { payment })));
+        assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
+        for (const answer of sent) {
+          if (answer.status === 200) {
+            assertDelivered(answer, sample, { replay: answer.body.idempotentReplay });
+          } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+          else assertSaid(answer, 429, 'too_many_in_flight');
+        }
+        for (const { nonce } of payments) assert.deepEqual(asked(paid, nonce), [0, 0]);
+      }
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  // Last: it moves the chain's time.
+  test(
+    'not settled: 409 until the chain proves it unused past its end, then the new payment buys the call',
+    anvil,
+    async () => {
+      const terms = { maxTimeoutSeconds: 20 };
+      const samples = await paid.samples(service, 'expired', { more: keyed, terms });
+      failFirstSettle(paid, 'http_500');
+      await each(samples, async (sample) => {
+        assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+        const client = stockClient(2, sample);
+        assertUnconfirmed(await client.call(service), /^\d\d?$/);
+        assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+      });
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      await paid.chain.advance(90);
+      paid.proxy.rule(() => 'pass');
+      await each(samples, async (sample) => {
+        assertDelivered(await stockClient(2, sample).call(service), sample);
+        // The first authorization can never be settled any more: its header is answered by the key.
+        assertDelivered(await send(service, sample), sample, { replay: true });
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+});
+
+describe('a client that signs on every repeat, and no way to the chain', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (anvil.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+  });
+  after(() => paid?.end());
+
+  for (const [title, fault, charges] of [
+    ['settled', 'cut', 1],
+    ['not settled', 'http_500', 0],
+  ] as const) {
+    test(
+      `${title}: an honest 409, nothing charged for the repeat; the first header still gets its call`,
+      anvil,
+      async () => {
+        const samples = await paid.samples(service, fault, { more: keyed });
+        failFirstSettle(paid, fault);
+        await each(samples, async (sample) => {
+          assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+          for (const version of VERSIONS) {
+            const client = stockClient(version, sample);
+            assertUnconfirmed(await client.call(service), /^1\d\d$/);
+            assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+          }
+        });
+        await paid.assertBooks(samples, { calls: 0, charges });
+        await each(samples, async (sample) => {
+          const transaction = charges === 0;
+          assertDelivered(await sendPatiently(service, sample), sample, { transaction });
+          assertDelivered(await stockClient(2, sample).call(service), sample, { transaction, replay: true });
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+});
+
+describe('a client that signs on every repeat, on two processes', () => {
+  const needs = { skip: anvil.skip || postgres.skip };
+  let server: PostgresServer;
+  let paid: PaidWorld;
+  let pair: readonly [Service, Service];
+  before(async () => {
+    if (needs.skip) return;
+    server = await postgresServer();
+    paid = await makePaidWorld({ rpc: true });
+    const DATABASE_URL = await server.newDatabase();
+    // One after the other: the first makes the key file.
+    const left = await paid.start({ DATABASE_URL });
+    pair = [left, await paid.start({ DATABASE_URL })];
+  });
+  after(async () => {
+    await paid?.end();
+    await server?.remove();
+  });
+
+  for (const version of VERSIONS) {
+    test(
+      `paid at one, version ${version}: the repeat at the other gets the first payment’s call`,
+      needs,
+      async () => {
+        const samples = await paid.samples(pair[0], `paid-${version}`, { more: keyed });
+        failFirstSettle(paid, 'cut');
+        await each(samples, async (sample, n) => {
+          const [here, there] = n % 2 === 0 ? pair : [pair[1], pair[0]];
+          const client = stockClient(version, sample);
+          assertSaid(await client.call(here), 503, 'payment_unconfirmed');
+          assertDelivered(await client.call(there), sample, { version });
+          assertDelivered(await client.call(here), sample, { version, replay: true });
+          for (const nonce of client.nonces.slice(1)) assert.deepEqual(asked(paid, nonce), [0, 0]);
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+});

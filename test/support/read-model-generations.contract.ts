@@ -1,0 +1,271 @@
+// Part of the suite over every read store: generations. No row of another log, or of a history that the log no longer has,
+// is ever shown; another release has read models of its own.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'drizzle-orm';
+import { markUsed, pruneGenerations } from '#projections/generations.ts';
+import { readModels } from '#projections/read-models.ts';
+import { READ_MODELS, type ReadModel, type Row } from '#projections/registry.ts';
+import { type Db, rowsOf } from '#projections/rows.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { Fault } from '#src/domain/refusal.ts';
+import { checkpointSigned } from './given-events.ts';
+import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from './job-histories.ts';
+import { memoryLog } from './memory-log.ts';
+import { asStored, rowsAfter } from './read-model-rows.ts';
+import { allRows, project, type ReadStoreHarness, rowsFor, runnerOver, schemaOf } from './read-store.ts';
+import { waitFor } from './service.ts';
+
+/** Only a hanging test meets it. */
+const PATIENCE_MS = 20_000;
+const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
+
+const job = (seed: number) => jobAppends({ ...PLAN, seed });
+
+/** The models of another release: its job rows have another mode. */
+const OTHER_RELEASE: readonly ReadModel[] = READ_MODELS.map((model) => {
+  if (model.name !== 'job') return model;
+  const marked = (row: Row | null) => row && { ...row, mode: 'of the other release' };
+  const change: ReadModel['project'] = (...given) =>
+    model.project(...given).map((one) => ({ ...one, apply: (row) => marked(one.apply(row)) }));
+  return { ...model, version: model.version + 1, project: change };
+});
+
+const modesOf = async (db: Db) =>
+  new Set(((await allRows(db)).jobs ?? []).map((row) => (row as { mode: string }).mode));
+
+const unavailable = (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable';
+
+export function generationContract(harness: ReadStoreHarness): void {
+  const { name } = harness;
+
+  test(`${name}: jobs of another log are never shown`, options(harness), async () => {
+    const store = await harness.fresh();
+    const first = memoryLog();
+    await appendAll(first, job(1));
+    await project(first, store);
+    const second = memoryLog();
+    await appendAll(second, [...job(8), ...job(9)]);
+    const runner = runnerOver(second, store);
+    const models = readModels(runner, systemClock(), runner.ready);
+    // From the first moment on, not only once the rows have caught up.
+    assert.equal(await models.job.find(jobIdOf(1)), null);
+    assert.equal(await runner.reachedHead(), true);
+    assert.equal(await models.job.find(jobIdOf(1)), null);
+    assert.equal((await models.job.find(jobIdOf(8)))?.status, 'succeeded');
+    assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
+    await runner.stop();
+    assert.deepEqual(
+      await allRows(await rowsFor(second, store)),
+      asStored(await rowsAfter(recorded(second))),
+    );
+    // A shared store serves both; an embedded one builds again what it serves.
+    assert.equal((await schemaOf(first, store)) !== null, !store.disposable);
+    assert.deepEqual(await allRows(await project(first, store)), asStored(await rowsAfter(recorded(first))));
+  });
+
+  for (const [what, later] of [
+    ['went on differently', [5, 6, 7]],
+    ['has not gone on', []],
+  ] as const)
+    test(
+      `${name}: a log was restored from a backup and ${what}: no job of the lost history is shown at the next start`,
+      options(harness),
+      async () => {
+        const store = await harness.fresh();
+        const log = memoryLog();
+        await appendAll(log, job(1));
+        const backup = log.events.length;
+        await appendAll(log, [...job(2), { stream: 'keys-relay', events: [checkpointSigned()] }]);
+        await project(log, store);
+        log.restore(backup);
+        for (const seed of later) await appendAll(log, job(seed));
+        const runner = runnerOver(log, store);
+        const models = readModels(runner, systemClock(), runner.ready);
+        const seen: unknown[] = [];
+        const find = () =>
+          models.job.find(jobIdOf(2)).then(
+            (found) => void seen.push(found),
+            (error) => assert.ok(unavailable(error)),
+          );
+        for (; !(await runner.reachedHead()); await systemClock().sleep(10)) await find();
+        await find();
+        assert.deepEqual(new Set(seen), new Set([null]));
+        assert.equal((await models.job.find(jobIdOf(1)))?.status, 'succeeded');
+        assert.deepEqual(await models.store.counts(), { jobs: 1 + later.length, receipts: 1 + later.length });
+        const expected = asStored(await rowsAfter(recorded(log)));
+        assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+        // The checkpoint that was signed over the lost history is not forgotten with its rows.
+        assert.deepEqual(runner.checkpointsElsewhere(), [checkpointSigned().data.note]);
+        await runner.stop();
+      },
+    );
+
+  test(
+    `${name}: a log that is restored while the process runs: nothing of the lost history is shown once it is back`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const backup = log.events.length;
+      const runner = runnerOver(log, store);
+      const models = readModels(runner, systemClock(), runner.ready);
+      await appendAll(log, job(2));
+      assert.equal(await runner.reachedHead(), true);
+      assert.equal((await models.job.find(jobIdOf(2)))?.status, 'succeeded');
+      // Recorded, and not yet projected, as the log fails: no batch mixes two histories.
+      await appendAll(log, job(3));
+      log.setAway(true);
+      log.restore(backup);
+      await appendAll(log.again(), [...job(4), ...job(5), ...job(6)]);
+      log.setAway(false);
+      await waitFor(
+        'the interruption is noticed',
+        () => runner.role() === null || runner.position() === null,
+      );
+      for (let reached = false; !reached; reached = await runner.reachedHead()) {
+        const found = await models.job.find(jobIdOf(2)).catch((error) => {
+          assert.ok(unavailable(error));
+          return null;
+        });
+        assert.equal(found, null);
+      }
+      assert.deepEqual(await models.store.counts(), { jobs: 4, receipts: 4 });
+      await runner.stop();
+      const expected = asStored(await rowsAfter(recorded(log)));
+      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    },
+  );
+
+  test(
+    `${name}: a restored log whose interruption nobody noticed: no event of it is projected over the lost history`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const backup = log.events.length;
+      await appendAll(log, job(2));
+      const runner = runnerOver(log, store);
+      assert.equal(await runner.reachedHead(), true);
+      await systemClock().sleep(300);
+      log.restore(backup);
+      for (const seed of [4, 5, 6]) await appendAll(log, job(seed));
+      await waitFor('the head', async () => runner.reachedHead());
+      await runner.stop();
+      const expected = asStored(await rowsAfter(recorded(log)));
+      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    },
+  );
+
+  test(
+    `${name}: an interruption of the log alone keeps the rows, and the events after it`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const runner = runnerOver(log, store);
+      assert.equal(await runner.reachedHead(), true);
+      const schema = await schemaOf(log, store);
+      log.setAway(true);
+      assert.equal(await runner.reachedHead(), false);
+      await appendAll(log.again(), job(2));
+      log.setAway(false);
+      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      await runner.stop();
+      assert.equal(await schemaOf(log, store), schema);
+      const expected = asStored(await rowsAfter(recorded(log)));
+      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    },
+  );
+
+  // An embedded store serves one process, which drops what is not its own.
+  if (name === 'pglite') return;
+
+  test(
+    `${name}: another release projects into a generation of its own while this one serves`,
+    options(harness),
+    async () => {
+      const [store, other] = [await harness.fresh(), await harness.again()];
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const ours = runnerOver(log, store);
+      const theirs = runnerOver(log, other, { models: OTHER_RELEASE });
+      for (const seed of [2, 3, 4]) {
+        await appendAll(log, job(seed));
+        assert.equal(await ours.reachedHead(), true);
+        assert.equal(await theirs.reachedHead(), true);
+      }
+      assert.deepEqual(await modesOf(await ours.open()), new Set(['demo']));
+      assert.deepEqual(await modesOf(await theirs.open()), new Set(['of the other release']));
+      await Promise.all([ours.stop(), theirs.stop()]);
+    },
+  );
+
+  test(`${name}: processes that start at once share one generation`, options(harness), async () => {
+    const stores = [await harness.fresh(), await harness.again(), await harness.again()];
+    const log = memoryLog();
+    await appendAll(log, [...job(1), ...job(2)]);
+    const runners = stores.map((store) => runnerOver(log, store, { batchSize: 3 }));
+    for (const runner of runners) assert.equal(await runner.reachedHead(), true);
+    for (const runner of runners) await runner.stop();
+    const [store] = stores;
+    assert.ok(store);
+    const made = await rowsOf(await store.shared(), sql`select 1 from read_model_generations`);
+    assert.equal(made.length, 1);
+    assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
+  });
+
+  test(
+    `${name}: a reader on a process that does not project gets what was just recorded at once`,
+    options(harness),
+    async () => {
+      const [store, other] = [await harness.fresh(), await harness.again()];
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const projecting = runnerOver(log, store);
+      assert.equal(await projecting.reachedHead(), true);
+      const following = runnerOver(log, other);
+      assert.equal(await following.reachedHead(), true);
+      for (let seed = 2; seed < 12; seed++) {
+        await appendAll(log, job(seed));
+        const begun = performance.now();
+        assert.equal(await following.reachedHead(), true);
+        const { store: counts } = readModels(following, systemClock(), following.ready);
+        assert.equal((await counts.counts()).jobs, seed);
+        assert.ok(performance.now() - begun < 900);
+      }
+      await Promise.all([projecting.stop(), following.stop()]);
+    },
+  );
+
+  test(
+    `${name}: pruning drops what no process uses, and nothing that is used`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const shared = await store.shared();
+      const logs = [memoryLog(), memoryLog(), memoryLog()];
+      const schemas: string[] = [];
+      for (const log of logs) {
+        await appendAll(log, job(1));
+        await project(log, store);
+        schemas.push((await schemaOf(log, store)) ?? '');
+      }
+      const [own = '', used = '', unused = ''] = schemas;
+      await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
+      await markUsed(shared, used);
+      assert.deepEqual(await shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000)), [unused]);
+      const left = await rowsOf<{ name: string }>(
+        shared,
+        sql`select nspname as name from pg_namespace where nspname like 'relay\\_%' order by 1`,
+      );
+      assert.deepEqual(
+        left.map((row) => row.name),
+        [own, used].sort(),
+      );
+    },
+  );
+}

@@ -1,0 +1,251 @@
+// Stock clients sign again on every repeat. A repeat with the idempotency key of an unserved payment first reconciles that
+// payment: it is served, or the new payment is taken, or the caller gets a 409 that is true.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { quiet } from '#test/support/fakes.ts';
+import { dies, gate } from '#test/support/fakes-log.ts';
+import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
+import { audited, shared, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
+import { hex, PAYMENT_STREAM, T0 } from '#test/support/given-events.ts';
+import {
+  assertOneRan,
+  isUnconfirmed,
+  outcomeOf,
+  paymentTypes,
+  SETTLEMENT_WATCH,
+  unknown,
+} from '#test/support/given-payment.ts';
+
+const NEW_STREAM = `payment-${otherPayment().hash}`;
+const again = (more: CallChanges = {}) => paidWith(otherPayment(), more);
+const firstJob = ({ log }: Pick<World, 'log'>) => String(log.events[0]?.data.jobId);
+const paid: ChainFinding = { outcome: 'paid', transaction: '0xfirst' };
+/** Seconds from T0 to the first at which the sample payment can never be used. */
+const OVER = Number(presentedPayment().validBefore) + 61 - T0 / 1000;
+
+/** A first call whose settlement has no conclusive answer. `moved`: the money moved all the same. */
+async function lostSettlement(moved: boolean) {
+  const it = world();
+  it.payments.scriptSettle((payment) => {
+    if (moved) it.payments.move(payment);
+    return unknown;
+  });
+  await assert.rejects(execute(it), isUnconfirmed);
+  return it;
+}
+
+for (const [where, process] of [
+  ['the same process', (it: World) => it],
+  ['another process', (it: World) => world(it.common)],
+] as const) {
+  test(`paid, on ${where}: the first payment’s job runs; the new one is neither verified nor settled, and replays from then on`, async () => {
+    const first = await lostSettlement(true);
+    const it = process(first);
+    it.payments.scriptLookUp(paid);
+    const answer = await execute(it, again());
+    assert.ok(answer.kind === 'ran');
+    const { job, payment } = answer.execution;
+    assert.deepEqual([job.id, payment?.transaction], [firstJob(it), '0xfirst']);
+    assert.equal(payment?.payloadHash, presentedPayment().payloadHash);
+    assert.deepEqual(await it.log.readStream(NEW_STREAM), []);
+    assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
+    const { verify, settle, lookUp } = it.payments.calls;
+    assert.deepEqual([verify, settle, lookUp, it.payments.ledger.size], [1, 1, 1, 1]);
+    assert.equal((await audited(it, job.id)).ok, true);
+    for (const call of [again(), paidWith(otherPayment('5')), {}]) {
+      assert.equal(outcomeOf(await execute(it, call)), 'replayed');
+    }
+    assert.equal(first.outbound.sent.length + (it === first ? 0 : it.outbound.sent.length), 1);
+    assert.equal(it.slots.inFlight(), 0);
+  });
+}
+
+test('paid, whatever has become of policy, quota, time window and facilitator: it was accepted once', async () => {
+  const { common } = await lostSettlement(true);
+  const it = world(common, {
+    rules: { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] },
+  });
+  it.payments.scriptVerify({ outcome: 'unavailable' });
+  it.payments.scriptLookUp(paid);
+  assert.equal(outcomeOf(await execute(it, again())), 'ran');
+  assert.deepEqual([it.payments.calls.judge, it.resolver.asked], [1, []]);
+});
+
+test('settled, and the process died before JobStarted: the new header executes it, and no one is asked', async () => {
+  const dying = world();
+  dying.log.onNext('JobStarted', dies('before'));
+  await assert.rejects(execute(dying));
+  const it = world(dying.common);
+  const answer = await execute(it, again());
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.id, firstJob(it));
+  assert.deepEqual([it.payments.calls.lookUp, it.payments.calls.verify, it.payments.ledger.size], [0, 1, 1]);
+});
+
+for (const [why, finding] of [
+  ['cancelled', { outcome: 'cancelled' }],
+  ['spent elsewhere', { outcome: 'spent_elsewhere' }],
+  ['unused past its end', { outcome: 'unused', chainTimeSeconds: T0 / 1000 + OVER }],
+] as const) {
+  test(`never payable (${why}): the key is released, and the new payment buys a job of its own`, async () => {
+    const it = await lostSettlement(false);
+    it.payments.scriptLookUp(finding);
+    const answer = await execute(it, again());
+    assert.ok(answer.kind === 'ran');
+    assert.notEqual(answer.execution.job.id, firstJob(it));
+    assert.equal((await paymentTypes(it)).at(-1), 'PaymentRejected');
+    assert.deepEqual(await typesIn(it, NEW_STREAM), ['PaymentReserved', 'PaymentSettled']);
+    assert.deepEqual(await typesIn(it, KEY_STREAM), [
+      'IdempotencyKeyClaimed',
+      'IdempotencyKeyReleased',
+      'IdempotencyKeyClaimed',
+    ]);
+    assert.equal(it.payments.ledger.size, 1);
+    assert.equal(it.slots.inFlight(), 0);
+  });
+}
+
+for (const [why, finding, says] of [
+  ['no chain to ask', { outcome: 'no_chain' }, /cannot look payments up on chain/],
+  ['the chain does not answer', { outcome: 'unavailable' }, /or with any payment after 2026-/],
+  [
+    'unused, and still valid',
+    { outcome: 'unused', chainTimeSeconds: T0 / 1000 + OVER - 1 },
+    /or with any payment after/,
+  ],
+] as const) {
+  test(`idempotency_in_progress: not provable yet (${why}): nothing is charged, verified or written, and no job is named`, async () => {
+    const it = await lostSettlement(false);
+    const before = it.log.events.length;
+    it.payments.scriptLookUp(finding);
+    const answer = await execute(it, again());
+    assert.ok(answer.kind === 'refused');
+    const { refused, message, details, retryAfterSeconds } = answer.refusal;
+    assert.equal(refused, 'idempotency_in_progress');
+    assert.match(
+      message,
+      /unconfirmed, and nothing was charged for this call: repeat with the payment header/,
+    );
+    assert.match(message, says);
+    assert.deepEqual(details, { paymentState: 'unconfirmed' });
+    assert.equal(retryAfterSeconds, OVER);
+    assert.deepEqual([it.log.events.length, it.payments.calls.verify], [before, 1]);
+    assert.equal(outcomeOf(await execute(it)), 'ran', 'its own header still settles it');
+  });
+}
+
+test('idempotency_in_progress: a settlement that may be under way is left alone for 45 s, then it is looked up', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.payments.scriptSettle((payment) => frozen(async () => it.payments.move(payment)));
+  const first = execute(it);
+  await quiet();
+  const other = world(it.common);
+  for (const wait of [0, SETTLEMENT_WATCH - 1]) {
+    other.clock.advance(wait);
+    const answer = await execute(other, again());
+    assert.ok(answer.kind === 'refused');
+    assert.deepEqual(
+      [answer.refusal.refused, answer.refusal.details, answer.refusal.retryAfterSeconds],
+      ['idempotency_in_progress', { paymentState: 'reserved' }, 2],
+    );
+  }
+  assert.equal(it.payments.calls.lookUp, 0);
+  other.clock.advance(1);
+  other.payments.scriptLookUp(paid);
+  assert.equal(outcomeOf(await execute(other, again())), 'ran');
+  open();
+  assert.equal(outcomeOf(await first), 'replayed');
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length + other.outbound.sent.length], [1, 1]);
+});
+
+test('idempotency_conflict: another request with the key looks nothing up', async () => {
+  const it = await lostSettlement(true);
+  assert.equal(outcomeOf(await execute(it, again({ request: { body: 'other' } }))), 'idempotency_conflict');
+  assert.equal(it.payments.calls.lookUp, 0);
+});
+
+test('payment_required: a contract wallet’s repeat is verified before anything is looked up for it', async () => {
+  const it = await lostSettlement(true);
+  it.payments.scriptVerify({ outcome: 'invalid', reason: 'invalid_signature' });
+  const forged = paidWith({ ...otherPayment(), signer: 'contract', payloadHash: hex('0') });
+  assert.equal(outcomeOf(await execute(it, forged)), 'payment_required');
+  assert.deepEqual([it.payments.calls.lookUp, (await paymentTypes(it)).at(-1)], [0, 'SettlementUnknown']);
+});
+
+test('20 repeats at once, each with a new payment, on 4 processes: the first payment’s job runs once, none of theirs is charged', async () => {
+  const { common } = await lostSettlement(true);
+  common.payments.scriptLookUp(...Array.from({ length: 20 }, () => paid));
+  const them = Array.from({ length: 4 }, () => world(common));
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => execute(them[i % 4] as World, paidWith(otherPayment(`a${i}`)))),
+  );
+  assertOneRan(answers);
+  assert.deepEqual(
+    [common.payments.ledger.size, them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0)],
+    [1, 1],
+  );
+  assert.equal(
+    (await common.log.readStream(PAYMENT_STREAM)).filter(({ type }) => type === 'PaymentSettled').length,
+    1,
+  );
+});
+
+test('the first header and a new one at once: one call, charged once', async () => {
+  const { common } = await lostSettlement(true);
+  common.payments.scriptLookUp(paid, paid);
+  const them = [world(common), world(common)] as const;
+  assertOneRan(await Promise.all([execute(them[0]), execute(them[1], again())]));
+  assert.equal(them[0].outbound.sent.length + them[1].outbound.sent.length, 1);
+});
+
+test('a holder’s payment that is being reconciled counts once among its payer’s unconfirmed ones', async () => {
+  const it = await lostSettlement(false);
+  it.payments.scriptLookUp({ outcome: 'no_chain' });
+  assert.equal(outcomeOf(await execute(it, again())), 'idempotency_in_progress');
+  assert.deepEqual(it.unconfirmed.waiting(presentedPayment().payer, 'none'), [PAYMENT_STREAM]);
+  it.payments.scriptLookUp(paid);
+  assert.equal(outcomeOf(await execute(it, again())), 'ran');
+  assert.deepEqual(it.unconfirmed.waiting(presentedPayment().payer, 'none'), []);
+});
+
+// ── one unit of quota for all that race for one key ─────────────────────────────────────────────────────
+
+const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
+
+for (const processes of [1, 2]) {
+  test(`60 calls race for one key on ${processes} process(es): at most one unit of quota a process, one verify a process, one call`, async () => {
+    const common = shared();
+    const them = Array.from({ length: processes }, () => world(common, { rules: counting }));
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        execute(them[i % processes] as World, { presented: null, payer: 'demo' }),
+      ),
+    );
+    assertOneRan(answers);
+    for (const { quota } of them) assert.ok(quota.taken('target') <= 1, `${quota.taken('target')} units`);
+    assert.equal(
+      them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
+      1,
+    );
+    for (const { slots, clock } of them) {
+      assert.equal(slots.inFlight(), 0);
+      assert.equal(clock.advanceToNext(), false, 'no timer is left');
+    }
+  });
+}
+
+test('of calls that race for one key with payments of their own, one is verified; the next goes on if that one is refused', async () => {
+  const it = world();
+  it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
+  const answers = await Promise.all(
+    Array.from({ length: 4 }, (_, i) => execute(it, paidWith(otherPayment(String(i))))),
+  );
+  const outcomes = answers.map(outcomeOf);
+  const count = (outcome: string) => outcomes.filter((one) => one === outcome).length;
+  assert.deepEqual([count('payment_required'), count('ran')], [1, 1]);
+  assert.equal(count('idempotency_in_progress') + count('replayed'), 2);
+  assert.deepEqual([it.payments.calls.verify, it.payments.ledger.size], [2, 1]);
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
+import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
+import { letPass, quiet } from '#test/support/fakes.ts';
+import { gate } from '#test/support/fakes-log.ts';
+import { type World, world } from '#test/support/fakes-world.ts';
+import { JOB_ID, jobStarted } from '#test/support/given-events.ts';
+
+const STREAM = `job-${JOB_ID}`;
+const append = (it: World) =>
+  appendUntilKnown(it.deps, STREAM, 'no_stream', envelope(it.deps, [jobStarted()], JOB_ID));
+
+test('before anything moved the caller learns within two seconds; the append is repeated until known, then the call stops', async () => {
+  const it = world();
+  it.log.setAway(true);
+  const deadline = startResponseDeadline(it.clock);
+  const before = it.clock.monotonic();
+  const appended = deadline.forAppend(append(it));
+  await assert.rejects(letPass(it.clock, deadline.passed), EventLogUnavailable);
+  assert.equal(it.clock.monotonic() - before, 2000);
+  it.log.setAway(false);
+  await assert.rejects(letPass(it.clock, appended), EventLogUnavailable);
+  assert.equal((await it.log.readStream(STREAM)).length, 1);
+});
+
+test('a log that hangs is as good as away', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.log.onNext('JobStarted', frozen);
+  const deadline = startResponseDeadline(it.clock);
+  const appended = deadline.forAppend(append(it));
+  await assert.rejects(letPass(it.clock, deadline.passed), EventLogUnavailable);
+  open();
+  await assert.rejects(appended, EventLogUnavailable);
+  assert.equal((await it.log.readStream(STREAM)).length, 1);
+});
+
+test('an append that is known in time answers and conflicts as the log does', async () => {
+  const it = world();
+  const deadline = startResponseDeadline(it.clock);
+  assert.equal((await deadline.forAppend(append(it))).nextRevision, 0n);
+  await assert.rejects(deadline.forAppend(append(it)), WrongExpectedVersion);
+  it.clock.advance(100_000);
+  await quiet();
+  deadline.end();
+  await quiet();
+  assert.equal(it.clock.advanceToNext(), false, 'nobody sleeps any more');
+});
+
+test('whatever a call waits for, its caller is answered within 110 s', async () => {
+  const it = world();
+  const deadline = startResponseDeadline(it.clock);
+  const before = it.clock.monotonic();
+  await assert.rejects(letPass(it.clock, deadline.passed), EventLogUnavailable);
+  assert.equal(it.clock.monotonic() - before, 110_000);
+});
