@@ -3,7 +3,7 @@ import { holdAlone, updateKeyFile } from '#src/adapters/signing/key-file.ts';
 
 const [path = '', what = ''] = process.argv.slice(2);
 if (what === 'hold') {
-  holdAlone(path, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }, () => {
+  withKeyFileLock(path, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }, () => {
     console.log('held');
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   });

@@ -5,7 +5,7 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
-import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
+import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import {
   openCheckpoints,
@@ -60,15 +60,15 @@ export type Options = {
   readonly keys?: readonly TestKey[];
   /** The log as this process reaches it. */
   readonly log?: EventLog;
-  readonly checkpointKeep?: CheckpointKeep | null;
+  readonly checkpointKeep?: CheckpointStore | null;
 };
 
-export type MemoryKeep = CheckpointKeep & { note: string | null; writes: number; broken: boolean };
+export type MemoryKeep = CheckpointStore & { note: string | null; writes: number; broken: boolean };
 
 /** The file of one machine. */
 export function keepOf(note: string | null = null): MemoryKeep {
   return {
-    place: 'the place',
+    location: 'the place',
     note,
     writes: 0,
     broken: false,
