@@ -127,7 +127,7 @@ export async function* eventsOfExport(
         found('export_end_mismatch', message, { position: counted.head });
     } else {
       const { event } = line;
-      if (ended) found('export_line_wrong', `Line ${number} follows the end line.`, placeOf(event));
+      if (ended) found('export_line_wrong', `Line ${number} follows the end line.`, locationOf(event));
       counted = withEvent(counted, event);
       origin ??= originIn(event);
       yield event;

@@ -84,7 +84,7 @@ for (const tier of TIERS) {
         assert.ok(load.slowestMs() < ANSWERED_WITHIN_MS, `${load.slowestMs()} ms`);
         for (const [n, service] of services.entries()) {
           await waitFor('quotas are counted together again', () =>
-            /count quotas together/.test(service.stdout().slice(told[n])),
+            /count quotas together/.test(service.stdout().slice(logged[n])),
           );
         }
       },

@@ -1,5 +1,5 @@
 // Run as a process by key-file-update.test.ts: adds keys to a file, one by one, or holds the file's lock until it is killed.
-import { holdAlone, updateKeyFile } from '#src/adapters/signing/key-file.ts';
+import { updateKeyFile, withKeyFileLock } from '#src/adapters/signing/key-file.ts';
 
 const [path = '', what = ''] = process.argv.slice(2);
 if (what === 'hold') {
