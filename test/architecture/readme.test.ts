@@ -7,8 +7,6 @@ import { Command } from 'commander';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
-import { longestRunMs } from '#src/domain/job/retry.ts';
-import { LIMITS, METHODS } from '#src/domain/limits.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
@@ -39,7 +37,7 @@ const { scripts, devDependencies } = JSON.parse(readFileSync(`${rootPath}/packag
 const unknownIn = (guides: typeof GUIDES, names: (code: string) => readonly string[]) =>
   guides.flatMap(({ file, code }) => code.flatMap(names).map((name) => `${file}: ${name}`));
 
-test('readme: the test line stands there once, with the version of Bun that the tests run under', () => {
+test('readme: the test line is there once, with the version of Bun that the tests run under', () => {
   const lines = README.split('\n').filter((line) => /^npx .*\brun test$/.test(line));
   const bun = `npx -y bun@${devDependencies.bun}`;
   assert.deepEqual(lines, [`${bun} install --frozen-lockfile && ${bun} run test`]);
@@ -144,27 +142,6 @@ test('guides: every command of relay and every option that they name exists', as
   });
   assert.deepEqual(unknown, []);
   assert.ok(named >= 20, `${named} commands named`);
-});
-
-test('readme: the limits in it are those that are enforced', () => {
-  const { urlLength, retryAttempts, retryBackoffMs, timeoutMs, idempotencyKeyLength, jsonDepth } = LIMITS;
-  const { requestBodyBytes, targetHeaders, targetHeaderBytes, inFlightPerPayer, perMinutePerPayer } = LIMITS;
-  const { decisionsPerMinute, decisionsPerDay, decideBodyBytes, answerWaitMs, policyDnsMs } = LIMITS;
-  const callMs = policyDnsMs.max + longestRunMs(retryAttempts.max, timeoutMs.max) + answerWaitMs.max;
-  const missing = [
-    `URL of at most ${urlLength.max} characters; ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1)};`,
-    `${retryAttempts.min} to ${retryAttempts.max} (default ${retryAttempts.default})`,
-    `backoff of ${retryBackoffMs.min} to ${retryBackoffMs.max} ms (default ${retryBackoffMs.default})`,
-    `${timeoutMs.min} to ${timeoutMs.max} ms (default ${timeoutMs.default})`,
-    `${requestBodyBytes.max / 1024} kB, JSON at most ${jsonDepth.max} deep`,
-    `${targetHeaders.max} headers of ${targetHeaderBytes.max / 1024} kB in all`,
-    `\`idempotencyKey\` of ${idempotencyKeyLength.min} to ${idempotencyKeyLength.max} characters`,
-    `${inFlightPerPayer.max} calls in flight, ${perMinutePerPayer.max} a minute`,
-    `${decisionsPerMinute.max} decisions (${decisionsPerDay.max} a day; ${decideBodyBytes.max / 1024} kB each)`,
-  ].filter((words) => !README.includes(words));
-  assert.deepEqual(missing, []);
-  const told = Number(/a call may take (\d+) s/.exec(README)?.[1]);
-  assert.ok(told * 1000 <= callMs && callMs <= (told + 5) * 1000, `${told} s and ${callMs} ms`);
 });
 
 test('operating: its table of variables is generated', () => {
