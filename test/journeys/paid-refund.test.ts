@@ -72,8 +72,8 @@ describe('refunds', () => {
     const elsewhere = await transfer(samples[1], 3000n);
     const unknown = `0x${'7'.repeat(64)}`;
     for (const [hash, message] of [
-      [small, /moved less than/],
-      [elsewhere, /moved less than/],
+      [small, /transferred less than/],
+      [elsewhere, /transferred less than/],
       [unknown, /has no transaction/],
     ] as const) {
       const { code, stdout, stderr } = await payments('refund', idOf(0), '--tx', hash);
