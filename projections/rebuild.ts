@@ -260,7 +260,7 @@ async function readPage(
 
 /** Makes the schema current. Its rows reach the position of the current rows first, under a lock that stops their projector. */
 async function flipped(build: Build, generation: Generation): Promise<RebuildResult> {
-  const { deps, schema, projector } = build;
+  const { deps, schema } = build;
   await applyHorizon(build, generation);
   await foldTo(build, (await deps.log.head()) ?? '');
   await deps.store.transaction(async (tx) => {
