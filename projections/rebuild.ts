@@ -69,8 +69,6 @@ const CACHED_ROWS = 100_000;
 const PARALLEL = 16;
 /** A rebuild that was killed may hold its lock until the server has noticed. */
 const LOCK = { tries: 20, pauseMs: 100 };
-/** So often the flip is tried while the current generation's projector is ahead by a batch. */
-const FLIP_TRIES = 200;
 /** Generations that no process has used for this long are dropped by `--prune`; a running service marks its own each minute. */
 const UNUSED_MS = 600_000;
 
@@ -233,6 +231,16 @@ async function foldPage(
   throw new Error(`the schema ${schema} was changed by another process`);
 }
 
+/** Every event up to `until` (inclusive), in one transaction of the schema. */
+async function foldIn(build: Build, tx: RebuildTransaction<Db>, until: string): Promise<void> {
+  for (;;) {
+    const page = await readPage(build, build.projector.head.position, until);
+    if (page === null) return;
+    await foldPage(build, tx, page.judged, page.last);
+    build.counted.events += page.read;
+  }
+}
+
 /** null: there is no event up to `until`. */
 async function readPage(
   { deps: { log, judgeReceipt }, options }: Build,
@@ -250,39 +258,38 @@ async function readPage(
   return { judged, last, read: recorded.length };
 }
 
-/** Under a lock on the current rows, which the projector waits for; the rows beside are then at least as far. */
+/** Makes the schema current. Its rows reach the position of the current rows first, under a lock that stops their projector. */
 async function flipped(build: Build, generation: Generation): Promise<RebuildResult> {
-  const { deps, schema, models, projector } = build;
-  for (let left = FLIP_TRIES; left > 0; left--) {
-    await applyHorizon(build, generation);
-    await foldTo(build, (await deps.log.head()) ?? '');
-    const done = await deps.store.transaction(async ({ db }) => {
-      await db.execute(sql`set local synchronous_commit = on`);
-      const current = await currentSchema(db, generation);
-      if (current !== null) {
-        const held = sql`${sql.identifier(current)}.projection`;
-        const [row] = await rowsOf<{ position: string | null }>(
-          db,
-          sql`select position from ${held} for update`,
-        );
-        if ((row?.position ?? '') > (projector.head.position ?? '')) return false;
-        await horizonFrom(db, build, current);
-        // Who projects into the rows that are replaced finds another version, and then another generation.
-        await db.execute(sql`update ${held} set version = version + 1`);
-        await db.execute(
-          sql`update ${generations} set "state" = 'replaced', "used_at" = now() where "schema" = ${current}`,
-        );
-      }
-      await db.execute(
-        sql`update ${generations} set "state" = 'current', "used_at" = now() where "schema" = ${schema}`,
+  const { deps, schema } = build;
+  await applyHorizon(build, generation);
+  await foldTo(build, (await deps.log.head()) ?? '');
+  await deps.store.transaction(async (tx) => {
+    const { db } = tx;
+    await db.execute(sql`set local synchronous_commit = on`);
+    const current = await currentSchema(db, generation);
+    let until = '';
+    if (current !== null) {
+      const held = sql`${sql.identifier(current)}.projection`;
+      const [row] = await rowsOf<{ position: string | null }>(
+        db,
+        sql`select position from ${held} for update`,
       );
-      return true;
-    });
-    if (done)
-      return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
-    await deps.clock.sleep(10);
-  }
-  throw new CannotRebuild(`the current rows of ${models.length} models are always ahead: run it again`);
+      until = row?.position ?? '';
+      // Who projects into the rows that are replaced finds another version, and then another generation.
+      await db.execute(sql`update ${held} set version = version + 1`);
+      await db.execute(
+        sql`update ${generations} set "state" = 'replaced', "used_at" = now() where "schema" = ${current}`,
+      );
+    }
+    await db.execute(
+      sql`update ${generations} set "state" = 'current', "used_at" = now() where "schema" = ${schema}`,
+    );
+    if (current === null) return;
+    await useSchema(db, schema);
+    await foldIn(build, tx, until);
+    await horizonFrom(db, build, current);
+  });
+  return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
 }
 
 /** The horizon of the current rows, or of those that another release has of this log. */
@@ -356,14 +363,7 @@ async function compared(build: Build, current: string): Promise<RebuildResult> {
         sql`select position from ${sql.identifier(current)}.projection`,
       );
       const until = row?.position ?? '';
-      for (
-        let page = await readPage(build, projector.head.position, until);
-        page !== null;
-        page = await readPage(build, projector.head.position, until)
-      ) {
-        await foldPage(build, tx, page.judged, page.last);
-        counted.events += page.read;
-      }
+      await foldIn(build, tx, until);
       const horizon = await readHorizon(tx.db, current);
       const found: TableComparison[] = [];
       for (const shape of projector.shapes)

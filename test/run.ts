@@ -13,7 +13,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CaseResult, readJunit } from './junit.ts';
 import { SHARED_POSTGRES, sharedPostgres } from './support/postgres.ts';
-import { makePristine, PRISTINE } from './support/pristine.ts';
 import type { SkipNote } from './support/requirements.ts';
 
 type Runtime = 'bun' | 'deno';
@@ -61,8 +60,6 @@ async function main(args: readonly string[]): Promise<number> {
   const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
   const fast = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
   const deno = selected.filter((file) => parts.length > 0 || DENO_SET.test(file));
-  shared[PRISTINE] = join(scratch, 'pristine');
-  await makePristine(shared[PRISTINE]);
   const postgres = await sharedPostgres();
   if (postgres !== null) shared[SHARED_POSTGRES] = postgres.url;
   if (set === '--full') shared.RELAY_TEST_LONG = '1';

@@ -113,8 +113,9 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     await recovering;
   });
 
-  // Embedded rows open within a second or two; a shared database may be unavailable for as long as it likes.
-  if (exclusive) await readStore.shared();
+  // Embedded rows open within a second, beside the steps below; a shared database may be unavailable for any time.
+  const opened = exclusive ? readStore.shared() : null;
+  opened?.catch(() => undefined);
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
@@ -130,7 +131,9 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   try {
     await checkpoints.begin(new URL(baseUrl).host);
     const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
-    app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
+    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running });
+    await opened;
+    app.resolve(wired);
   } catch (error) {
     app.reject(error);
     throw error;

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { runCli, startCli } from '#test/support/cli.ts';
-import { givePristine } from '#test/support/pristine.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-demo-test-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -125,7 +124,6 @@ describe('relay demo', () => {
 
   test('--data-dir keeps the data, and a second demo on it works', async () => {
     const data = join(folder, 'kept');
-    givePristine(data);
     for (const round of [1, 2]) {
       const { code, stdout } = await runCli(['demo', '--once', '--json', '--data-dir', data]);
       assert.equal(code, 0, `round ${round}: ${stdout}`);
@@ -161,7 +159,6 @@ describe('relay demo', () => {
     assert.deepEqual(leftBehind(env), []);
     await new Promise<void>((resolve) => holder.close(() => resolve()));
     const data = join(folder, 'free-port');
-    givePristine(data);
     const asked = ['--json', '--port', String(port), '--data-dir', data];
     const free = await runCli(['demo', '--once', ...asked], { env });
     assert.equal(JSON.parse(free.stdout).service, `http://127.0.0.1:${port}`);

@@ -23,7 +23,6 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import { judgeBySignature, newEvent } from './job-histories.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
-import { givePristine } from './pristine.ts';
 
 export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -38,10 +37,9 @@ export type ReadStoreHarness = {
   end(): Promise<void>;
 };
 
-/** One embedded store, emptied for each test: to make one takes seconds. */
+/** One embedded store, emptied for each test: opening one takes half a second. */
 export function pgliteHarness(): ReadStoreHarness {
   const dataDir = mkdtempSync(join(tmpdir(), 'relay-pglite-'));
-  givePristine(dataDir);
   let store: ReadStore<Db> | null = null;
   return {
     name: 'pglite',

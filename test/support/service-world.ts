@@ -4,7 +4,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
-import { givePristine } from './pristine.ts';
 import { type Environment, type Service, startService } from './service.ts';
 import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from './tls-target.ts';
 
@@ -45,8 +44,6 @@ export async function makeWorld(options: TlsTargetOptions = {}): Promise<World> 
     dataDir,
     env,
     async start(more = {}) {
-      const { DATABASE_URL, DATA_DIR } = { DATABASE_URL: '', ...env, ...more };
-      if (DATABASE_URL === '') givePristine(DATA_DIR);
       const service = await startService({ ...env, ...more });
       services.push(service);
       return service;

@@ -10,7 +10,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
@@ -25,17 +24,11 @@ export type PgliteDirectory = {
   markOpen(): void;
   /** Syncs every file, then durably says that they are whole. Call it after PGlite has closed. */
   markIntact(): void;
-  /**
-   * Fresh files without any row, copied from a pristine directory that is kept beside them; `make` makes that one where
-   * there is none yet. `anew`: makes it again, because the one there is does not do.
-   */
-  renew(make: (files: string) => Promise<void>, anew: boolean): Promise<void>;
+  /** Replaces the files with new ones without any row, which `make` writes. */
+  renew(make: (files: string) => Promise<void>): Promise<void>;
   /** Frees the directory for another process. */
   release(): void;
 };
-
-/** The pristine files hold no schema of ours: they serve every version of it. */
-const PRISTINE = 'none';
 
 /**
  * Takes the directory for this process or throws `ReadStoreInUse`. The lock is SQLite's exclusive one on a small file:
@@ -51,7 +44,6 @@ export function takePgliteDirectory(directory: string, schema: string): PgliteDi
   const found = state.prepare('SELECT schema FROM whole WHERE part = ?');
   const mark = state.prepare('INSERT OR REPLACE INTO whole (part, schema) VALUES (?, ?)');
   const unmark = state.prepare('DELETE FROM whole WHERE part = ?');
-  const pristine = join(directory, 'pristine');
   return {
     files,
     intact: () => found.get('files')?.schema === schema,
@@ -60,16 +52,9 @@ export function takePgliteDirectory(directory: string, schema: string): PgliteDi
       syncTree(files);
       mark.run('files', schema);
     },
-    async renew(make, anew) {
-      if (anew || found.get('pristine')?.schema !== PRISTINE) {
-        unmark.run('pristine');
-        rmSync(pristine, { recursive: true, force: true });
-        await make(pristine);
-        syncTree(pristine);
-        mark.run('pristine', PRISTINE);
-      }
+    async renew(make) {
       rmSync(files, { recursive: true, force: true });
-      await cp(pristine, files, { recursive: true });
+      await make(files);
     },
     release: () => state.close(),
   };

@@ -9,7 +9,7 @@ import { answersWithin } from './answers.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
-import { makePgliteDirectory, PGLITE_SETTINGS } from './pglite-new-directory.ts';
+import { PGLITE_SETTINGS, unpackPgliteImage } from './pglite-image.ts';
 
 export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
@@ -119,7 +119,7 @@ async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Op
       logger.warn('the embedded read models cannot be opened: replaying them from the log', { cause: error });
     }
   }
-  return openNewFiles(taken, logger);
+  return openNewFiles(taken);
 }
 
 /** The files are marked open since they were opened: whatever happens here, they are not believed again. */
@@ -127,18 +127,12 @@ async function renewBroken(taken: PgliteDirectory, broken: Opened, logger: Logge
   const cause = broken.damage.cause();
   logger.warn('the embedded read models are damaged: replaying them from the log', { cause });
   await broken.pg.close().catch(() => undefined);
-  return openNewFiles(taken, logger);
+  return openNewFiles(taken);
 }
 
-async function openNewFiles(taken: PgliteDirectory, logger: Logger): Promise<Opened> {
-  try {
-    await taken.renew(makePgliteDirectory, false);
-    return await openFiles(taken.files);
-  } catch (error) {
-    logger.warn('the embedded read models are made anew', { cause: error });
-    await taken.renew(makePgliteDirectory, true);
-    return openFiles(taken.files);
-  }
+async function openNewFiles(taken: PgliteDirectory): Promise<Opened> {
+  await taken.renew(unpackPgliteImage);
+  return openFiles(taken.files);
 }
 
 async function openFiles(files: string): Promise<Opened> {

@@ -13,7 +13,6 @@ import type { Logger } from '#src/ports/logger.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from '#test/support/job-histories.ts';
 import { type MemoryLog, memoryLog } from '#test/support/memory-log.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { freshDirectories } from '#test/support/read-pglite-directory.ts';
 import { allRows, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 60_000;
@@ -23,14 +22,14 @@ after(() => rmSync(place, { recursive: true, force: true }));
 
 const DAMAGED = 'the embedded read models are damaged: replaying them from the log';
 
-const fresh = freshDirectories(place);
+const fresh = () => mkdtempSync(join(place, 'case-'));
 
 /** `log`: what its rows were projected from before, by another process: nothing of them is in memory. */
 async function given(renewalPauseMs?: number, log?: MemoryLog) {
   const lines: string[] = [];
   const note = (message: string) => void lines.push(message);
   const logger: Logger = { info: note, warn: note, error: note };
-  const directory = await fresh();
+  const directory = fresh();
   if (log !== undefined) {
     const before = pgliteReadStore({ directory, logger: silent });
     await project(log, before);
