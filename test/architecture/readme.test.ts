@@ -39,7 +39,7 @@ const { scripts, devDependencies } = JSON.parse(readFileSync(`${rootPath}/packag
 const unknownIn = (guides: typeof GUIDES, names: (code: string) => readonly string[]) =>
   guides.flatMap(({ file, code }) => code.flatMap(names).map((name) => `${file}: ${name}`));
 
-test('readme: the test line stands there once, with the version of Bun that the tests run under', () => {
+test('readme: it contains the test line once, with the version of Bun that the tests run under', () => {
   const lines = README.split('\n').filter((line) => /^npx .*\brun test$/.test(line));
   const bun = `npx -y bun@${devDependencies.bun}`;
   assert.deepEqual(lines, [`${bun} install --frozen-lockfile && ${bun} run test`]);
@@ -163,8 +163,8 @@ test('readme: the limits in it are those that are enforced', () => {
     `${decisionsPerMinute.max} decisions (${decisionsPerDay.max} a day; ${decideBodyBytes.max / 1024} kB each)`,
   ].filter((words) => !README.includes(words));
   assert.deepEqual(missing, []);
-  const told = Number(/a call may take (\d+) s/.exec(README)?.[1]);
-  assert.ok(told * 1000 <= callMs && callMs <= (told + 5) * 1000, `${told} s and ${callMs} ms`);
+  const stated = Number(/a call may take (\d+) s/.exec(README)?.[1]);
+  assert.ok(stated * 1000 <= callMs && callMs <= (stated + 5) * 1000, `${stated} s and ${callMs} ms`);
 });
 
 test('operating: its table of variables is generated', () => {
