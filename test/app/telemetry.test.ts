@@ -64,7 +64,7 @@ test('counted: what was not stored counts for nothing', async () => {
   assert.deepEqual(await read(), { jobs: 1, appends: [1, 1, 0, 1] });
 });
 
-test('looked at: parts that are away, that throw and that hang are down, and the scrape goes on', async () => {
+test('parts that are unavailable, that throw and that hang are reported as down, and the scrape continues', async () => {
   const clock = manualClock();
   const look = (eventLog: () => Promise<{ ok: boolean }>, readModels = eventLog) =>
     letPass(clock, stateReader({ clock, eventLog, readModels, rest })());

@@ -4,7 +4,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
-import { assertVerifiesOffline, payloadOf, sendsTold, UNTOLD } from '#test/support/service-receipts.ts';
+import {
+  assertVerifiesOffline,
+  payloadOf,
+  sendsRecorded,
+  UNKNOWN_SENDS,
+} from '#test/support/service-receipts.ts';
 import { assertStands } from '#test/support/service-stands.ts';
 import {
   type Answered,
@@ -155,7 +160,7 @@ describe('kill -9', () => {
     for (const { path } of requests) times.set(path, (times.get(path) ?? 0) + 1);
     for (const { n, answer } of calls) {
       const sent = times.get(`/${n}`) ?? 0;
-      const { least, most } = answer === null ? UNTOLD : sendsTold(answer.body.receipt.jws);
+      const { least, most } = answer === null ? UNKNOWN_SENDS : sendsRecorded(answer.body.receipt.jws);
       assert.ok(
         least <= sent && sent <= most,
         `call ${n} was sent ${sent} times, expected ${least} to ${most}`,

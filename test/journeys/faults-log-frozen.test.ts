@@ -50,7 +50,7 @@ describe('the log frozen before anything was sent', () => {
   let claimed: { readonly answer: Answer; readonly tookMs: number };
   let paidAway: Sent;
   /** Its start was sent to the log before. */
-  let toldAt: number;
+  let answeredAt: number;
   let tooLate: Answer;
 
   before(async () => {
@@ -83,7 +83,7 @@ describe('the log frozen before anything was sent', () => {
     claimed = { answer: await call, tookMs: performance.now() - begun };
     paidAway = await paying;
     tooLate = await starting;
-    toldAt = performance.now();
+    answeredAt = performance.now();
   });
   after(async () => {
     await paid?.end();
@@ -141,7 +141,7 @@ describe('the log frozen before anything was sent', () => {
       assertAway(tooLate, 'event_log_unavailable');
       assert.match(tooLate.body.error.message, /nothing was sent so far/);
       const id = jobNamed(free, tooLate);
-      await waitFor('its lease is over', () => performance.now() - toldAt > LEASE_MS);
+      await waitFor('its lease is over', () => performance.now() - answeredAt > LEASE_MS);
       await eventStore.faults.thaw();
       const job = await waitFor('the job is closed', async () => {
         const { status, body } = await jobOf(free, id);

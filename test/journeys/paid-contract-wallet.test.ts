@@ -112,7 +112,7 @@ describe('contract wallets', () => {
         for (const version of [2, 1] as const) {
           const sent = await send(service, sample, { payment: copy, version });
           assertSaid(sent, 409, 'payment_reused');
-          assertTellsNothing(sent, first);
+          assertDisclosesNothing(sent, first);
         }
         assert.equal(
           assertDelivered(await send(service, sample), sample, { replay: true }).job.id,
@@ -137,12 +137,12 @@ describe('contract wallets', () => {
           const forged = await makePayment(signingAs(address, newPayer()), asked);
           const sent = await sendPatiently(service, sample, { payment: forged, version });
           assertAskedToPay(sent);
-          assertTellsNothing(sent, first);
+          assertDisclosesNothing(sent, first);
           assert.deepEqual([calls('verify', forged), calls('settle', forged)], [1, 0]);
         }
         // 65 bytes are an ordinary signature: the facilitator is not called.
         const byKey = await makePayment(signingAs(address, newPayer(), ''), asked);
-        assertTellsNothing(await send(service, sample, { payment: byKey }), first);
+        assertDisclosesNothing(await send(service, sample, { payment: byKey }), first);
         assertAskedToPay(await send(service, sample, { payment: byKey }));
         assert.equal(calls('verify', byKey), 0);
         // The wallet, with another payment, gets the reason.
@@ -232,7 +232,7 @@ describe('contract wallets', () => {
     },
   );
 
-  function assertTellsNothing(sent: Sent, { job, receipt }: Pick<Sent['body'], 'job' | 'receipt'>): void {
+  function assertDisclosesNothing(sent: Sent, { job, receipt }: Pick<Sent['body'], 'job' | 'receipt'>): void {
     const text = JSON.stringify([[...sent.headers], sent.body]);
     for (const secret of [job.id, receipt.id, receipt.jws]) assert.ok(!text.includes(secret), text);
   }

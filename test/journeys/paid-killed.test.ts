@@ -88,7 +88,7 @@ describe('kill -9 of a paid call', () => {
   type Row = { readonly state: string; readonly payer: string; readonly jobId: string };
 
   /** Of these payers, as in `relay payments`; the payments of the others are not listed. */
-  async function toldBy(flag: '--unserved' | '--unknown', samples: readonly Sample[]): Promise<Row[]> {
+  async function listedBy(flag: '--unserved' | '--unknown', samples: readonly Sample[]): Promise<Row[]> {
     const { code, stdout, stderr } = await runCli(['payments', flag, '--json'], { env: paid.env });
     assert.equal(code, 0, stderr);
     const rows: Row[] = JSON.parse(stdout);
@@ -135,7 +135,7 @@ describe('kill -9 of a paid call', () => {
       const samples = await killAt(row.replaceAll(' ', '-'), boundary);
       await paid.assertBooks(samples, { calls: 0, charges: charged });
       // A settlement that another process may still be at is nothing to look after yet.
-      const open = await toldBy('--unserved', samples);
+      const open = await listedBy('--unserved', samples);
       assert.deepEqual(
         open.map(({ state }) => state),
         samples.flatMap(() => listed),
@@ -153,7 +153,7 @@ describe('kill -9 of a paid call', () => {
       });
       await paid.assertBooks(samples, { calls: 1, charges: 1 });
       assert.deepEqual(
-        [...(await toldBy('--unserved', samples)), ...(await toldBy('--unknown', samples))],
+        [...(await listedBy('--unserved', samples)), ...(await listedBy('--unknown', samples))],
         [],
       );
     });
@@ -201,7 +201,7 @@ describe('kill -9 of a paid call', () => {
         return job.id;
       });
       await paid.assertBooks(samples, { calls, charges: 1 });
-      const open = await toldBy('--unserved', samples);
+      const open = await listedBy('--unserved', samples);
       assert.deepEqual(
         open.map(({ state }) => state),
         samples.map(() => 'refundable'),

@@ -56,8 +56,8 @@ function stockClient(version: Version, { payer, request }: Sample) {
         const { status, headers } = response;
         const body = (await response.json()) as Sent['body'];
         if (status === 429 && body.error.code === 'too_many_in_flight') continue;
-        const told = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
-        const paid = told === null ? null : JSON.parse(Buffer.from(told, 'base64').toString());
+        const settlement = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
+        const paid = settlement === null ? null : JSON.parse(Buffer.from(settlement, 'base64').toString());
         return { status, headers, body, paid } as Sent;
       }
     },
@@ -107,7 +107,7 @@ describe('a client that signs on every repeat', () => {
           const again = assertDelivered(await client.call(service), sample, { version, replay: true });
           assert.deepEqual([again.job, again.payment], [first.job, first.payment]);
           const [original, ...later] = client.nonces;
-          assert.equal(new Set(client.nonces).size, 3, 'each repeat is signed anew');
+          assert.equal(new Set(client.nonces).size, 3, 'each repeat is signed again');
           assert.deepEqual(asked(paid, original), [1, 1]);
           for (const nonce of later) assert.deepEqual(asked(paid, nonce), [0, 0]);
         });

@@ -58,13 +58,13 @@ describe('limits over two processes', () => {
     pair.map(({ stdout }) =>
       logLines(stdout()).flatMap(({ msg }) => (msg === AWAY || msg === BACK ? [String(msg)] : [])),
     );
-  const allTell = (what: string) =>
+  const allLog = (what: string) =>
     waitFor(what, () => switches().every((lines) => (lines.at(-1) ?? BACK) === what));
 
   /** Repeats if a process lost PostgreSQL meanwhile, as on an overloaded machine. */
   async function together(work: () => Promise<Record<string, number>>): Promise<Record<string, number>> {
     for (let tries = 0; tries < 5; tries++) {
-      await allTell(BACK);
+      await allLog(BACK);
       const before = JSON.stringify(switches());
       const outcomes = await work();
       if (JSON.stringify(switches()) === before) return outcomes;
@@ -97,13 +97,13 @@ describe('limits over two processes', () => {
         200: 2 * PER_CLIENT,
         '429 rate_limited': 2 * PER_CLIENT,
       });
-      await allTell(AWAY);
+      await allLog(AWAY);
     },
   );
 
   test('PostgreSQL back: one limit over both again', needs, async () => {
     await cluster.postgres.power?.start();
-    await allTell(BACK);
+    await allLog(BACK);
     assert.deepEqual(await together(fromOneClient), { 200: PER_CLIENT, '429 rate_limited': PER_CLIENT });
   });
 

@@ -34,7 +34,7 @@ function nameIn({ url }: SsrfCase): string | null {
   return host === '' || host.startsWith('[') || isIP(host) !== 0 ? null : host;
 }
 
-function tellDns(ssrfCase: SsrfCase): void {
+function scriptDns(ssrfCase: SsrfCase): void {
   const name = nameIn(ssrfCase);
   if (name === null) return;
   // Without an answer in the case, a blocked name resolves to loopback: the worst possible DNS answer.
@@ -113,7 +113,7 @@ describe('targets that must not be reached', () => {
       for (const ssrfCase of blocked.filter((candidate) => candidate.group === group)) {
         const { url, why } = ssrfCase;
         const asked = world.dns.questions.length;
-        tellDns(ssrfCase);
+        scriptDns(ssrfCase);
         const checked = await check(url);
         const executed = await execute(service, { url });
         const title = `${JSON.stringify(url).slice(0, 90)} ${why}`;
@@ -135,7 +135,7 @@ describe('targets that must not be reached', () => {
   test('allowed: the policy accepts all of them', async () => {
     const closed: string[] = [];
     for (const ssrfCase of allowed) {
-      tellDns(ssrfCase);
+      scriptDns(ssrfCase);
       const { status, body } = await check(ssrfCase.url);
       if (runtimeName === 'deno' && isBeyondDeno(ssrfCase)) {
         assert.deepEqual([status, body.error?.code], [200, 'target_unresolvable']);

@@ -7,7 +7,7 @@ export type Named = { readonly address: string; readonly method: 'GET' | 'POST' 
 export const linksOf = (header: string | null): Named[] =>
   [...(header ?? '').matchAll(/<([^>]+)>/g)].map(([, address = '']) => ({ address, method: 'GET' }));
 
-/** `href` and `src` promise an answer to GET; what stands in the text is read as text. */
+/** `href` and `src` are addresses that answer GET; addresses in the text are read as text. */
 export function namedInHtml(html: string): Named[] {
   const attributes = [...html.matchAll(/\s(?:href|src)="([^"]*)"/g)].map(
     ([, address = '']) => ({ address: unescaped(address), method: 'GET' }) as const,

@@ -1,4 +1,4 @@
-// What every calendar must do, whoever knows the zones. The changes of clocks in it are history, or near enough to stay.
+// What every calendar must do, whatever its source of zones. Its clock changes are history, or near enough to stay.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';

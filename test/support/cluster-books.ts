@@ -1,11 +1,11 @@
 // What target and log say in the end of the calls that went to a cluster: nothing was sent twice, nothing is left
-// running, and nobody ended what another was doing.
+// running, and no process ended the job of another.
 import assert from 'node:assert/strict';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { Member } from './cluster.ts';
 import type { Call } from './cluster-load.ts';
 import { jobTypes } from './service-log.ts';
-import { assertVerifiesOffline, sendsTold, UNTOLD } from './service-receipts.ts';
+import { assertVerifiesOffline, sendsRecorded, UNKNOWN_SENDS } from './service-receipts.ts';
 import type { RecordedRequest } from './tls-target.ts';
 
 /** A call whose process was killed. `finished`: what a living one answered to it at once; null: 409, it ran. */
@@ -14,7 +14,7 @@ export type CutCall = Call & { readonly finished: Call['answer'] };
 /** timeoutMs of the calls and 15 s: the lease; 30 s of grace. */
 const WATCHED_MS = 1000 + 15_000 + 30_000;
 
-/** No job twice, no call twice, and what a receipt tells of it is so. */
+/** No job twice, no call twice, as the receipts state. */
 export function assertSentOnce(
   requests: readonly RecordedRequest[],
   calls: readonly Call[],
@@ -30,10 +30,10 @@ export function assertSentOnce(
     const sent = times.get(path) ?? 0;
     const last = answer ?? finished.get(path) ?? null;
     // A busy machine can let a call time out before it is sent.
-    const { least, most } = last === null ? UNTOLD : sendsTold(last.body.receipt.jws);
+    const { least, most } = last === null ? UNKNOWN_SENDS : sendsRecorded(last.body.receipt.jws);
     assert.ok(
       most <= 1 && least <= sent && sent <= most,
-      `${path} was sent ${sent} times, told ${least} to ${most}`,
+      `${path} was sent ${sent} times, recorded ${least} to ${most}`,
     );
     certain += least;
   }

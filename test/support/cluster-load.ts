@@ -51,7 +51,7 @@ export function startLoad(
     while (!over) {
       const n = calls.length;
       const at = living[n % living.length];
-      if (at === undefined) throw new Error('nobody lives');
+      if (at === undefined) throw new Error('no process is alive');
       await call(at, `/load/${name}/${n}`);
     }
   }

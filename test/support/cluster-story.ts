@@ -1,5 +1,5 @@
-// What three processes of one deployment owe their callers, told once for both upper tiers: they answer as one, whoever
-// of them dies, is frozen or is replaced, under load.
+// What three processes of one deployment owe their callers, stated once for both upper tiers: they answer as one while any
+// one of them dies, is frozen or is replaced, under load.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
@@ -17,10 +17,10 @@ const KILLS = 4;
 const hang = () => new Promise<undefined>(() => undefined);
 type Totals = { readonly total: number; readonly running: number };
 
-/** `tell`: gets the figures that decide no test. */
-export type StoryOptions = ClusterOptions & { readonly tell?: (figure: string) => void };
+/** `report`: gets the figures that decide no test. */
+export type StoryOptions = ClusterOptions & { readonly report?: (figure: string) => void };
 
-export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryOptions = {}): void {
+export function clusterStory(tier: Tier, { report = () => {}, ...options }: StoryOptions = {}): void {
   const needs = needsPostgres();
 
   describe(`three processes over ${tier}`, () => {
@@ -81,7 +81,7 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
       await Promise.all(members.map(answered));
       await load.stop();
       calls.push(...load.calls);
-      tell(`${calls.length} calls, ${calls.filter((call) => call.cut).length} cut`);
+      report(`${calls.length} calls, ${calls.filter((call) => call.cut).length} cut`);
       const finished = [...calls.map(({ answer }) => answer), ...cut.map((call) => call.finished)];
       await each(finished, async (answer) => {
         if (answer === null) return;
@@ -104,8 +104,8 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
       const begun = performance.now();
       await victim.kill();
       await watch.nextBy(namesOf(members));
-      tell(
-        `${projecting ? 'projecting' : 'other'} killed: rows go on after ${Math.round(performance.now() - begun)} ms`,
+      report(
+        `${projecting ? 'projecting' : 'other'} killed: projection continues after ${Math.round(performance.now() - begun)} ms`,
       );
       await waitFor('its calls are cut', () => load.open(victim) === 0);
       const open = load.calls.filter((call) => call.at === victim && call.cut);
@@ -181,7 +181,7 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
       const frozen = named(held.by);
       const [here, there] = others(frozen);
       assert.ok(here && there);
-      // Whoever is frozen with calls of its own in hand may hold the embedded log's lock as well.
+      // A process that is frozen with calls of its own in hand may hold the embedded log's lock as well.
       load.over([here, there]);
       await waitFor('it has no call in hand', () => load.open(frozen) === 0);
       frozen.signal('SIGSTOP');
@@ -191,12 +191,12 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
         await held.free();
         const path = '/load/while-frozen';
         const { body } = await execute(here, { url: targetOf().url(path), idempotencyKey: path });
-        // The rows may stand still: then nobody says that there is no such job.
+        // The projection may have stopped: then no process answers that there is no such job.
         const shown = () => get<ErrorBody>(at(there, body.links.job));
         const first = await shown();
         assert.ok([200, 503].includes(first.status), `${first.status}`);
         await next;
-        tell(`frozen in a batch: rows go on after ${Math.round(performance.now() - begun)} ms`);
+        report(`frozen in a batch: projection continues after ${Math.round(performance.now() - begun)} ms`);
         await waitFor('the job is shown', async () => (await shown()).status === 200);
         await assertStands(there, body);
       } finally {
@@ -218,7 +218,7 @@ export function clusterStory(tier: Tier, { tell = () => {}, ...options }: StoryO
       timeout: 150_000,
     }, async () => {
       assert.ok(orphans().length >= KILLS, 'each kill has cut a call that ran');
-      tell(`${orphans().length} jobs were left running by the killed`);
+      report(`${orphans().length} jobs were left running by the killed`);
       await each(orphans(), async (orphan) => {
         const answers: Executed[] = [];
         for (const member of members) {

@@ -1,4 +1,4 @@
-// What stands between a call and its job, as a test drives it: DNS, quotas and slots that answer as told and say so.
+// The admission of a call, as a test drives it: DNS, quotas and slots that answer as scripted and record it.
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
 import { inFlightSlots, type Slots } from '#src/usecases/execution/admission.ts';
@@ -10,7 +10,7 @@ export type ScriptedResolver = Resolver & {
   answer(resolution: Resolution): void;
 };
 
-/** One public address for every name, until told otherwise. `steps`: gets `dns`. */
+/** One public address for every name, unless scripted otherwise. `steps`: gets `dns`. */
 export function scriptedResolver(steps: Trace = []): ScriptedResolver {
   const asked: [string, number][] = [];
   let now: Resolution = { outcome: 'addresses', addresses: ['203.0.114.7'] };

@@ -31,7 +31,7 @@ export function presentedPayment(changes: Partial<PresentedPayment> = {}): Prese
   };
 }
 
-/** Another authorization of the same payer; `digit` tells it from the others. */
+/** Another authorization of the same payer; `digit` distinguishes it from the others. */
 export function otherPayment(digit = '4', changes: Partial<PresentedPayment> = {}): PresentedPayment {
   const facts = { nonce: `0x${digit}`, ...changes };
   return presentedPayment({ hash: hashOf({ ...paymentReserved().data, ...facts }), ...facts });

@@ -1,4 +1,5 @@
-// The ports as a test drives them: time moves when told, chance is seeded, and the world answers as scripted.
+// The ports as a test drives them: time moves only when the test advances it, randomness is seeded, and the world answers
+// as scripted.
 import { setImmediate } from 'node:timers/promises';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
@@ -14,7 +15,7 @@ export type ManualClock = Clock & {
   advance(ms: number): void;
   /** Moves the wall clock alone: skew, or somebody set it. */
   skew(ms: number): void;
-  /** Moves to the earliest sleeper's time; false where nobody sleeps. */
+  /** Moves to the earliest sleeper's time; false if no one sleeps. */
   advanceToNext(): boolean;
   /** Lengths of all sleeps ever asked for. */
   readonly slept: readonly number[];

@@ -1,4 +1,4 @@
-// Callers that go on through every fault, each with keys of its own: whatever is answered but a result is answered by
+// Callers that continue through every fault, each with keys of its own: whatever is answered but a result is answered by
 // the same again. It keeps what was acknowledged, and knows what the target must have seen.
 import assert from 'node:assert/strict';
 import { assertReplays, hitsOf } from './fault-words.ts';

@@ -42,7 +42,7 @@ export function jobNamed(service: Service, { body }: Answered<ErrorBody>): strin
   return jobId;
 }
 
-/** `away`: the parts that are not ok; the status is 503 where the log is one of them. Liveness asks nobody. */
+/** `away`: the parts that are not ok; the status is 503 where the log is one of them. Liveness depends on no part. */
 export async function assertHealth(service: Service, ...away: readonly Part[]): Promise<void> {
   const { status, body } = await get<Health>(`${service.url}/health`);
   const { eventLog, readModels, projections } = body.checks;

@@ -34,9 +34,9 @@ const models: readonly ReadModel[] = READ_MODELS.map((model) => ({
 
 const store = postgresReadStore({ url, connections: 2 });
 const runner = runnerOver(await sqliteEventLog({ file }), store, { models, batchSize: 5 });
-let told: string | null = null;
+let reported: string | null = null;
 setInterval(() => {
   const position = runner.position();
-  if (position !== told) say(`at ${position}`);
-  told = position;
+  if (position !== reported) say(`at ${position}`);
+  reported = position;
 }, 1);

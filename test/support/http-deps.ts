@@ -1,4 +1,4 @@
-// The HTTP room with a world behind it that answers as told: use cases and read models are fakes, the room is real.
+// The HTTP room with a world behind it that answers as scripted: use cases and read models are fakes, the room is real.
 import type { DecisionRecord } from '#projections/decision/query.ts';
 import type { JobRecord } from '#projections/job/query.ts';
 import type { ProofRecord } from '#projections/proof/query.ts';
@@ -286,7 +286,7 @@ export type FakeWorld = AppDeps & {
   readonly log: CollectingLogger;
 };
 
-/** Nobody looks. */
+/** No one looks. */
 const unseen: AppDeps['operators'] = {
   figures: { requestBegun: () => () => undefined },
   tracer: null,

@@ -1,4 +1,4 @@
-// An HTTP/1.1 client on a bare socket: sends what it is told, byte by byte if need be, and reads whole answers.
+// An HTTP/1.1 client on a bare socket: sends what it is given, byte by byte if need be, and reads whole answers.
 import { connect, type Socket } from 'node:net';
 
 export type RawAnswer = {

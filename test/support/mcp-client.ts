@@ -52,12 +52,12 @@ function toolResult(result: Awaited<ReturnType<Client['callTool']>>): ToolResult
     ['text'],
   );
   assert.equal(typeof isError, 'boolean');
-  const told = _meta?.['x402/payment-response'];
+  const settlement = _meta?.['x402/payment-response'];
   return {
     text: content[0].text,
     isError: isError === true,
     structured: structuredContent as Record<string, unknown>,
-    settlement: (told ?? null) as SettleResponse | null,
+    settlement: (settlement ?? null) as SettleResponse | null,
   };
 }
 

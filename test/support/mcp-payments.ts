@@ -1,5 +1,5 @@
 // The payment protocol of fakes-protocol.ts with headers that can be read on the wire: a payload that reads `paid` is a
-// payment, a challenge is whole, and the two settlement headers tell themselves apart.
+// payment, a challenge is whole, and the two settlement headers differ.
 import type { Route } from '#src/domain/event-fields.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import { type FakeProtocol, fakeProtocol } from './fakes-protocol.ts';
@@ -25,9 +25,9 @@ export function wiredProtocol(): WiredProtocol {
     },
     async settled(settlement) {
       await fake.settled(settlement);
-      const told = (header: string) => wired({ ...settlement, header });
-      const twin = settlement.x402Version === 1 ? { 'x-payment-response': told('v1') } : {};
-      return { 'payment-response': told('v2'), ...twin };
+      const reported = (header: string) => wired({ ...settlement, header });
+      const twin = settlement.x402Version === 1 ? { 'x-payment-response': reported('v1') } : {};
+      return { 'payment-response': reported('v2'), ...twin };
     },
   };
 }

@@ -26,12 +26,12 @@ export type SendOptions = {
 export async function send(service: Service, sample: Sample, options: SendOptions = {}): Promise<Sent> {
   const { version = 2, payment = sample.payment, request = sample.request, route = EXECUTE } = options;
   const answer = await post(`${service.url}${route}`, request, payment.headers[version]);
-  const told = answer.headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
-  const paid = told === null ? null : JSON.parse(Buffer.from(told, 'base64').toString());
+  const settlement = answer.headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
+  const paid = settlement === null ? null : JSON.parse(Buffer.from(settlement, 'base64').toString());
   return { ...answer, paid };
 }
 
-/** As an honest client does under load: 429 `too_many_in_flight` is answered by the same again, when told. */
+/** As an honest client does under load: 429 `too_many_in_flight` is answered by the same again, after `Retry-After`. */
 export async function sendPatiently(
   service: Service,
   sample: Sample,
@@ -49,11 +49,11 @@ export type Delivered = {
   readonly status?: 200 | 502;
   readonly replay?: boolean;
   readonly version?: 1 | 2;
-  /** false: nobody could name it. */
+  /** false: no one could name it. */
   readonly transaction?: boolean;
 };
 
-/** A paid attempt as the contract wants it told: status, payment header, body, and the receipt's payment. */
+/** A paid attempt as the contract requires it: status, payment header, body, and the receipt's payment. */
 export function assertDelivered(sent: Sent, { payer }: Sample, expected: Delivered = {}): Executed {
   const { status = 200, replay = false, version = 2, transaction = true } = expected;
   assert.equal(sent.status, status, JSON.stringify(sent.body));
@@ -93,7 +93,7 @@ export function assertSaid(sent: Sent, status: number, ...codes: readonly string
   assert.equal(sent.paid, null);
 }
 
-/** 20 copies of one payment at once, over all of these: one call, and every other copy replays it or is told to wait. */
+/** 20 copies of one payment at once, over all of these: one call, and every other copy replays it or must wait. */
 export async function assertOneCall(
   services: readonly Service[],
   sample: Sample,
@@ -123,7 +123,7 @@ export function assertAskedToPay(sent: Sent): string {
 
 /**
  * All of them, some at once: the service verifies 16 payments at a time. Rejects when all have ended: nothing of a row
- * that failed goes on beside the next one.
+ * that failed continues beside the next one.
  */
 export async function each<T, R>(items: readonly T[], act: (item: T, n: number) => Promise<R>): Promise<R[]> {
   const done: R[] = [];

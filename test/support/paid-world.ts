@@ -1,5 +1,5 @@
-// A world in which the service is paid for real: a local chain, the stock facilitator behind a proxy that fails as it is
-// told, payers with coins, and the books: who paid what, and what the target saw of it.
+// A world in which the service is paid for real: a local chain, the stock facilitator behind a proxy that fails as
+// scripted, payers with coins, and the books: who paid what, and what the target saw of it.
 import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
 import { type LocalChain, startLocalChain } from '#src/demo/payments/chain.ts';

@@ -65,8 +65,8 @@ export function generationContract(harness: ReadStoreHarness): void {
   });
 
   for (const [what, later] of [
-    ['went on differently', [5, 6, 7]],
-    ['has not gone on', []],
+    ['continued differently', [5, 6, 7]],
+    ['has not continued', []],
   ] as const)
     test(
       `${name}: a log was restored from a backup and ${what}: no job of the lost history is shown at the next start`,
@@ -139,7 +139,7 @@ export function generationContract(harness: ReadStoreHarness): void {
   );
 
   test(
-    `${name}: a restored log whose interruption nobody noticed: no event of it is projected over the lost history`,
+    `${name}: a restored log whose interruption no process noticed: no event of it is projected over the lost history`,
     options(harness),
     async () => {
       const store = await harness.fresh();

@@ -13,9 +13,9 @@ const store = place.startsWith('postgres://')
 await store.shared();
 process.stdout.write('open\n');
 const runner = runnerOver(await sqliteEventLog({ file }), store, { batchSize: 5 });
-let told: string | null = null;
+let reported: string | null = null;
 setInterval(() => {
   const position = runner.position();
-  if (position !== told) process.stdout.write(`at ${position}\n`);
-  told = position;
+  if (position !== reported) process.stdout.write(`at ${position}\n`);
+  reported = position;
 }, 1);

@@ -42,7 +42,7 @@ const instant = (ms: number) => new Date(ms).toISOString();
 type Stored = Record<string, readonly unknown[]>;
 type Horizons = { readonly jobs: string | null; readonly receipts: string | null };
 
-/** Of all rows that the log tells, those which the horizons leave. */
+/** Of all rows projected from the log, those that the retention horizons keep. */
 function retained(rows: Stored, { jobs, receipts }: Horizons): Stored {
   const left = (table: string, time: string, horizon: string | null) =>
     (rows[table] ?? []).filter((row) => {
@@ -172,7 +172,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
   );
 
   test(
-    `${name}: a runner that has caught up purges by itself; gone is gone, whatever comes late, and counted for ever`,
+    `${name}: a runner that has caught up purges automatically; late events do not restore purged rows, which stay counted permanently`,
     options(harness),
     async () => {
       const store = await harness.fresh();
@@ -238,19 +238,19 @@ export function purgeContract(harness: ReadStoreHarness): void {
         assert.deepEqual([await jobs(), logger.lines], [0, []]);
         return;
       }
-      const told = () => logger.lines.map(({ level, fields }) => [level, JSON.stringify(fields, causes)]);
+      const logged = () => logger.lines.map(({ level, fields }) => [level, JSON.stringify(fields, causes)]);
       for (aheadMs of [2 * 60_000, 3_600_000, 1000 * DAY_MS, -3_600_000]) {
         await purge.step(db);
         assert.equal(await jobs(), 1, `${aheadMs} ms ahead`);
         assert.ok(purge.dueInMs(true) > 0);
       }
-      assert.deepEqual(told(), [['warn', `{"cause":"the clock here is 120 s ahead of the database's"}`]]);
+      assert.deepEqual(logged(), [['warn', `{"cause":"the clock here is 120 s ahead of the database's"}`]]);
       aheadMs = 30_000;
       await purge.step(db);
       assert.deepEqual([await jobs(), logger.lines.length], [0, 1]);
       aheadMs = -3_600_000;
       await purge.step(db);
-      assert.deepEqual(told()[1], ['warn', `{"cause":"the clock here is 3600 s behind the database's"}`]);
+      assert.deepEqual(logged()[1], ['warn', `{"cause":"the clock here is 3600 s behind the database's"}`]);
     },
   );
 

@@ -1,4 +1,4 @@
-// Part of the suite over every read store: what is answered and told while the log is replayed.
+// Part of the suite over every read store: what is answered and logged while the log is replayed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readModels } from '#projections/read-models.ts';
@@ -24,7 +24,7 @@ export function replayContract(harness: ReadStoreHarness): void {
       const log = memoryLog();
       const first = await appendAll(log, jobAppends({ ...PLAN, seed: 1 }));
       const last = await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
-      // The log stops in the middle, and goes on when it is let.
+      // The log stops in the middle, and continues after `goOn`.
       const goOn = Promise.withResolvers<void>();
       const halting: EventLog = {
         ...log,
@@ -71,7 +71,7 @@ export function replayContract(harness: ReadStoreHarness): void {
     },
   );
 
-  test(`${name}: a long replay is told to the operator, a short one is not`, options(harness), async () => {
+  test(`${name}: a long replay is logged, a short one is not`, options(harness), async () => {
     const store = await harness.fresh();
     const log = memoryLog();
     const lines: string[] = [];

@@ -1,4 +1,4 @@
-// Part of the suite over every read store: the transparency tree grows by each leaf once, whoever projects.
+// Part of the suite over every read store: the transparency tree grows by each leaf once, whichever process projects.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
@@ -62,7 +62,7 @@ export function treeContract(harness: ReadStoreHarness): void {
         await grow(35);
         const head = (await log.head()) ?? '';
         await Promise.any(runners.map((runner) => runner.caughtUp(head, PATIENCE_MS)));
-        // Whoever it was that projected, one of them goes and another comes.
+        // Whichever process projected, one of them ends and another starts.
         await runners.shift()?.stop();
         runners.push(start(2 + turn));
       }
@@ -108,7 +108,7 @@ export function treeContract(harness: ReadStoreHarness): void {
     assert.equal(await rows.tile(0, 0), null);
   });
 
-  // The embedded store has one connection, and nobody beside it.
+  // The embedded store has one connection and no other process.
   if (name === 'pglite') return;
 
   test(`${name}: while others project, the tree is read as of one moment`, options(harness), async () => {

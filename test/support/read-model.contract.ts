@@ -70,7 +70,7 @@ function runnerContract(harness: ReadStoreHarness): void {
           await emptyRows(await rowsFor(log, store));
           const half = Math.floor(appends.length / 2);
           await appendAll(log, appends.slice(0, half));
-          // Live and after a restart: the second runner goes on where the first one stopped.
+          // Live and after a restart: the second runner continues where the first one stopped.
           for (const rest of [[], appends.slice(half)]) {
             const runner = runnerOver(log, store, { batchSize });
             await appendAll(log, rest);
@@ -137,7 +137,7 @@ function runnerContract(harness: ReadStoreHarness): void {
       const first = await appendAll(log, [started]);
       assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
       assert.equal((await models.job.find(jobIdOf(1)))?.status, 'running');
-      assert.equal(await runner.caughtUp(`${first}9`, 20), false, 'nothing stands there');
+      assert.equal(await runner.caughtUp(`${first}9`, 20), false, 'no event is at that position');
       const [last] = await Promise.all([appendAll(log, [ended]), runner.reachedHead()]);
       assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
       assert.equal((await models.job.find(jobIdOf(1)))?.receiptId, receiptIdOf(1));
@@ -148,13 +148,13 @@ function runnerContract(harness: ReadStoreHarness): void {
       assert.equal(
         await runner.caughtUp(`${last}9`, PATIENCE_MS),
         false,
-        'nobody waits for a runner that ended',
+        'no caller waits for a runner that ended',
       );
     },
   );
 
   test(
-    `${name}: while the log is away a miss cannot be told from a delay; then the rows follow by themselves`,
+    `${name}: while the log is unavailable, a miss cannot be distinguished from a delay; then the rows follow automatically`,
     options(harness),
     async () => {
       const store = await harness.fresh();
@@ -275,7 +275,7 @@ function queryContract(harness: ReadStoreHarness): void {
   );
 
   test(
-    `${name}: decisions newest first, as many as asked; a list tells no hash`,
+    `${name}: decisions newest first, as many as asked; a list contains no hash`,
     options(harness),
     async () => {
       const at = (minutes: number) => PLAN.startedAtMs + minutes * 60_000;
@@ -421,7 +421,7 @@ function queryContract(harness: ReadStoreHarness): void {
         durationMs: { p50: 19, p95: 60_000 },
       };
       assert.deepEqual(await series(), expected);
-      // As version 1 of the model told them.
+      // As version 1 of the model projected them.
       await db.execute(sql`update monitoring_minutes set durations = null`);
       assert.deepEqual(await series(), {
         buckets: expected.buckets.map((bucket) => ({ ...bucket, durationMs: null })),

@@ -140,7 +140,7 @@ export async function project(log: EventLog, store: ReadStore<Db>, options: Runn
   return rowsFor(log, store, options.models);
 }
 
-/** For tests that look at rows while nobody projects. */
+/** For tests that look at rows while no process projects. */
 export const modelsOver = (db: Db): ReadModels =>
   readModels({ open: async () => db }, systemClock(), async () => true);
 

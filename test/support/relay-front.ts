@@ -1,4 +1,4 @@
-// What stands between a buyer and a relay: passes everything on, sees all, and changes what a test tells it to.
+// A proxy between a buyer and a relay: passes everything on, records all, and changes what a test specifies.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -36,7 +36,7 @@ export async function startRelayFront(): Promise<RelayFront> {
   const payments: string[] = [];
   const server = createServer((request, response) => {
     answer(request).then(
-      (answered) => tell(request, response, answered),
+      (answered) => reply(request, response, answered),
       () => request.socket.destroy(),
     );
   });
@@ -90,7 +90,7 @@ async function forwarded(
   return { status: answer.status, headers: endToEnd(answer.headers), body: await answer.text() };
 }
 
-function tell(request: IncomingMessage, response: ServerResponse, answer: FrontAnswer | null): void {
+function reply(request: IncomingMessage, response: ServerResponse, answer: FrontAnswer | null): void {
   // Not the response's own: Bun then answers an empty 200.
   if (answer === null) request.socket.destroy();
   else response.writeHead(answer.status, answer.headers).end(answer.body);

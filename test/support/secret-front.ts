@@ -1,11 +1,11 @@
 // A front of a facilitator or a chain whose URL is a secret, as a provider's with a key in it is; it fails the way that
-// tells most: by repeating all that it was sent.
+// discloses most: by repeating all that it was sent.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { httpExchange } from '#src/adapters/payments/exchange.ts';
 
 /**
- * `tell`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
+ * `repeat`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
  * request. `cut`: the connection is closed without an answer.
  */
 export type FrontMode = 'pass' | 'repeat' | 'refuse' | 'cut';

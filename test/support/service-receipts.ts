@@ -42,14 +42,14 @@ export function payloadOf(jws: string): ReceiptPayload {
   return payload;
 }
 
-/** Of one attempt that nothing is known of. */
-export const UNTOLD = { least: 0, most: 1 };
+/** The sends of one attempt of which nothing is known. */
+export const UNKNOWN_SENDS = { least: 0, most: 1 };
 
 /** How often the target can have got the requests of a call, by its receipt: at least, and at most. */
-export function sendsTold(jws: string): typeof UNTOLD {
-  const told = payloadOf(jws).attempts.map(({ sent }) => sent);
-  const yes = told.filter((sent) => sent === 'yes').length;
-  return { least: yes, most: yes + told.filter((sent) => sent === 'maybe').length };
+export function sendsRecorded(jws: string): typeof UNKNOWN_SENDS {
+  const sends = payloadOf(jws).attempts.map(({ sent }) => sent);
+  const yes = sends.filter((sent) => sent === 'yes').length;
+  return { least: yes, most: yes + sends.filter((sent) => sent === 'maybe').length };
 }
 
 /** By the one verifier, and by jose, which knows nothing of this project. */

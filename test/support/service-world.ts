@@ -9,12 +9,12 @@ import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from './tls-tar
 
 export type World = {
   readonly target: TlsTarget;
-  /** Answers every name with 127.0.0.1 until it is told otherwise. */
+  /** Answers every name with 127.0.0.1 until a test changes it. */
   readonly dns: DnsServer;
   /** A folder for the test's own files; DATA_DIR is `data` in it. */
   readonly folder: string;
   readonly dataDir: string;
-  /** What a service gets unless told otherwise. */
+  /** What a service gets unless a test overrides it. */
   readonly env: Environment;
   /** On the world's data directory. Ended by `end` where the test has not. */
   start(env?: Environment): Promise<Service>;
@@ -57,7 +57,7 @@ export async function makeWorld(options: TlsTargetOptions = {}): Promise<World> 
   };
 }
 
-/** A port of loopback where nobody listens. */
+/** A port of loopback where no process listens. */
 export async function closedPort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));

@@ -62,7 +62,7 @@ export function spawnService(env: Environment): ServiceProcess {
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     ended,
-    // Not child.kill: Deno then tells that signal as the end of a process that handled it and exited with 0.
+    // Not child.kill: Deno then reports that signal as the end of a process that handled it and exited with 0.
     signal: (name) => {
       if (running.has(child)) process.kill(child.pid ?? 0, name);
     },

@@ -16,7 +16,7 @@ import { get } from './service-world.ts';
 
 export const PRICE = 3000n;
 const PURSE = 10_000n;
-/** What the snippets tell their readers to change. */
+/** What the snippets ask their readers to change. */
 export const TARGET = 'https://example.com/hook';
 
 export type SnippetsDocument = {

@@ -1,4 +1,4 @@
-// An OpenTelemetry collector on loopback: keeps every byte that comes (OTLP over HTTP, JSON), and answers as told.
+// An OpenTelemetry collector on loopback: keeps every byte that comes (OTLP over HTTP, JSON), and answers as scripted.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -17,7 +17,7 @@ export type CollectedSpan = {
 
 export type TraceCollector = {
   readonly url: string;
-  /** `hang`: no answer at all. `refuse`: 400, which nobody repeats. */
+  /** `hang`: no answer at all. `refuse`: 400, which is not repeated. */
   behave(as: 'take' | 'hang' | 'refuse'): void;
   /** Of all requests that were answered with 200, in order of arrival. */
   spans(): CollectedSpan[];

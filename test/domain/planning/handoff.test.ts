@@ -41,13 +41,13 @@ for (const type of Object.keys(ENOUGH) as Type[]) {
   });
 }
 
-test('handoff: the types of the schema are those that needs are told of', () => {
+test('handoff: the types of the schema are those for which required members are stated', () => {
   const types = HandoffAction.properties.type.anyOf.map((option) => option.const);
   assert.deepEqual([...types].sort(), Object.keys(HANDOFF_ACTIONS).sort());
   assert.deepEqual([...types].sort(), Object.keys(ENOUGH).sort());
 });
 
-test('handoff: a missing member is told at its action, without the words of the caller', () => {
+test('handoff: a missing member is reported at its action, without the texts of the caller', () => {
   const faults = missingMembers([
     { type: 'navigate' },
     { type: 'type', description: 'secret' },

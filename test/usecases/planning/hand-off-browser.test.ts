@@ -1,4 +1,4 @@
-// A package for a browser agent: the target judged by the one verdict, nothing called, kept or told.
+// A package for a browser agent: the target judged by the one verdict, nothing called, stored or logged.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
@@ -90,7 +90,7 @@ const counting = { ...blocking, blockHosts: [] };
 for (const [why, verdict, spoil, targetUrl, changes] of [
   ['a blocked name', 'target_blocked', () => {}, task().targetUrl, { rules: blocking }],
   ['a private address', 'unsafe_target', () => {}, 'https://10.0.0.1/', {}],
-  ['a name of nobody’s', 'unsafe_target', () => {}, 'https://localhost/', {}],
+  ['a name that no one owns', 'unsafe_target', () => {}, 'https://localhost/', {}],
   ['a user in the text', 'unsafe_target', () => {}, 'https://user@target.example/', {}],
   ['our own name', 'unsafe_target', () => {}, 'https://relay.example/', {}],
   [

@@ -30,7 +30,7 @@ async function preview(now: string | number, schedule: Schedule, request = webho
 const daily = (timeOfDay: string, timezone: string): Schedule => ({ type: 'daily', timeOfDay, timezone });
 const SHIFTED = 'run_shifted_by_clock_change';
 
-/** Now, time of day, zone; then the runs as clocks there show them; whether one is told to be shifted. */
+/** Now, time of day, zone; then the runs as clocks there show them; whether one is reported as shifted. */
 const CASES: readonly (readonly [string, string, string, readonly string[], boolean])[] = [
   [
     '2026-03-27T12:00:00Z',
@@ -224,7 +224,7 @@ test('invalid_request: a webhook that no schema can judge, by its place', async 
   }
 });
 
-test('the webhook is told as the policy check tells it, allowed or not, with no value of it', async () => {
+test('the webhook is returned as the policy check returns it, allowed or not, with no value of it', async () => {
   for (const [url, allowed] of [
     ['https://target.example/secret', true],
     ['https://10.0.0.1/secret', false],
