@@ -1,11 +1,8 @@
 // Text and bytes: UTF-8, base64url (RFC 4648 §5, unpadded), base64 (§4, padded), hex and SHA-256.
-import { sha256 as nobleSha256 } from '@noble/hashes/sha2.js';
+export { sha256 } from '#sha256';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** SHA-256 (FIPS 180-4): 32 bytes. */
-export const sha256 = (bytes: Uint8Array): Uint8Array => nobleSha256(bytes);
 
 /** UTF-8 bytes of the text; a lone surrogate becomes U+FFFD, as in the Encoding Standard. */
 export const utf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);

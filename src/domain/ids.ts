@@ -8,12 +8,16 @@ export type IdPrefix = 'job' | 'rcpt' | 'dec' | 'hnd';
 /** `random`: 16 bytes or more; the first 16 are used. */
 export function makeId(prefix: IdPrefix, random: Uint8Array): string {
   if (random.length < 16) throw new RangeError('an id needs 16 random bytes');
-  let bits = 0n;
-  for (const byte of random.subarray(0, 16)) bits = (bits << 8n) | BigInt(byte);
+  // 130 bits: two zero bits come first. At most 12 of them are held at a time.
   let text = '';
-  for (let i = 0; i < 26; i++) {
-    text = ALPHABET.charAt(Number(bits & 31n)) + text;
-    bits >>= 5n;
+  let held = 0;
+  let count = 2;
+  for (const byte of random.subarray(0, 16)) {
+    held = ((held << 8) | byte) & 0xfff;
+    for (count += 8; count >= 5; ) {
+      count -= 5;
+      text += ALPHABET.charAt((held >> count) & 31);
+    }
   }
   return `${prefix}_${text}`;
 }

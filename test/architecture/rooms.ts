@@ -25,7 +25,7 @@ export type Import = {
 };
 
 const { imports: ALIASES } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8')) as {
-  imports: Record<string, string>;
+  imports: Record<string, string | { readonly default: string }>;
 };
 
 export function importsOf(file: string): { readonly imports: readonly Import[]; readonly computed: number } {
@@ -40,6 +40,11 @@ export function importsOf(file: string): { readonly imports: readonly Import[]; 
 function targetOf(file: string, specifier: string): string | null {
   if (specifier.startsWith('.')) return posix.join(posix.dirname(file), specifier);
   for (const [alias, path] of Object.entries(ALIASES)) {
+    // One module with a file for each runtime.
+    if (typeof path !== 'string') {
+      if (specifier === alias) return posix.normalize(path.default);
+      continue;
+    }
     const head = alias.slice(0, -1);
     if (specifier.startsWith(head)) return posix.join(path.slice(0, -1), specifier.slice(head.length));
   }

@@ -317,10 +317,12 @@ class SHA256 extends HashMD {
 }
 var sha256 = /* @__PURE__ */ createHasher(() => new SHA256);
 
+// src/lib/sha256-portable.ts
+var sha2562 = (bytes) => sha256(bytes);
+
 // src/domain/encoding.ts
 var encoder = new TextEncoder;
 var decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-var sha2562 = (bytes) => sha256(bytes);
 var utf8 = (text) => encoder.encode(text);
 function fromUtf8(bytes) {
   try {
