@@ -2,10 +2,11 @@
 // whether a job's decision approved it.
 import type { DecisionRecorded } from '../decision/events.ts';
 import type { ClaimEvent, EventOf, PaymentEvent } from '../events.ts';
-import type { JobStarted } from '../job/events.ts';
+import type { JobCompleted, JobStarted } from '../job/events.ts';
 import { type Claim, evolveClaim } from '../payment/claim.ts';
 import type { IdempotencyKeyClaimed } from '../payment/events.ts';
-import { absentPayment, evolvePayment, isBound, type Payment } from '../payment/state.ts';
+import { boughtNothing } from '../payment/ledger.ts';
+import { absentPayment, evolvePayment, type Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
 /** One payment's stream, as far as it has been read. */
@@ -13,7 +14,7 @@ export type PaymentStory = {
   readonly payment: Payment;
   /** Jobs that it was ever reserved for. */
   readonly reservedFor: readonly string[];
-  /** Those of them whose reservation ended without the money. */
+  /** Those of them whose reservation ended without the money, or with its refund. */
   readonly endedFor: readonly string[];
   /** The job that started with it. */
   readonly servedBy: string | null;
@@ -43,7 +44,8 @@ export function judgePayment(
   return { story: next, faults: fault === null ? [] : [fault] };
 }
 
-const isEnd = ({ type }: PaymentEvent) => type === 'PaymentRejected' || type === 'PaymentReleased';
+const isEnd = ({ type }: PaymentEvent) =>
+  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -84,7 +86,8 @@ export function paidFaults(started: JobStarted, story: PaymentStory | null): rea
     const message = `the payment has bought ${story.servedBy} already`;
     faults.push({ kind: 'payment_used_twice', message });
   }
-  if (!isBound(story.payment) || story.payment.status !== 'settled') {
+  // A refund can be recorded while the job is being started; `refundedFault` requires that it is never sent.
+  if (story.payment.status !== 'settled' && story.payment.status !== 'refunded') {
     mismatch('the payment is not settled when the job starts');
     return faults;
   }
@@ -95,6 +98,12 @@ export function paidFaults(started: JobStarted, story: PaymentStory | null): rea
   if (fields.length > 0) mismatch(`job and payment differ in ${fields.join(', ')}`);
   return faults;
 }
+
+/** Of a job that started with a payment that was refunded before. */
+export const refundedFault = ({ errorCategory }: JobCompleted): Fault | null =>
+  boughtNothing(errorCategory)
+    ? null
+    : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
 
 /** What is kept of a decision. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionStory = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;

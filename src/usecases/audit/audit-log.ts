@@ -99,6 +99,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   function job(recorded: RecordedEvent, event: JobEvent, place: Place): void {
     const { faults, payload, verified } = jobs.take(recorded, event);
     reportAll(faults, place);
+    if (event.type === 'JobCompleted') reportAll(money.completed(event.data), place);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, place)));
     reportAll(tree.leaf(place, event, payload), place);
     if (event.type !== 'ReceiptSigned' || payload === null) return;
