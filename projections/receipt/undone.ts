@@ -1,7 +1,7 @@
 // Receipts that verified when they were recorded, and do not by what was told of their keys since.
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import type { Undoing } from '#src/domain/signing-keys/compromised.ts';
+import type { Revocation } from '#src/domain/signing-keys/compromised.ts';
 import { receipts } from './table.ts';
 
 /** Of the rows `r`; takes the parameter `by`. */
@@ -35,13 +35,13 @@ export function undoneQueries(db: PgDatabase<PgQueryResultHKT>) {
      * Of all receipts in store: how many are undone, in all and signed in the minute `since` or later, and when the last
      * of those that still verify was signed. It reads every row.
      */
-    async countUndone(by: readonly Undoing[], since: string) {
+    async countUndone(by: readonly Revocation[], since: string) {
       const [row] = await counted.execute({ by: JSON.stringify(by), since });
       if (row === undefined) throw new Error('an aggregate has one row');
       return row;
     },
     /** Which of these are undone. */
-    async undoneOf(by: readonly Undoing[], ids: readonly string[]): Promise<readonly string[]> {
+    async undoneOf(by: readonly Revocation[], ids: readonly string[]): Promise<readonly string[]> {
       const found = await among.execute({ by: JSON.stringify(by), ids: JSON.stringify(ids) });
       return found.map(({ id }) => id);
     },

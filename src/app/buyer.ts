@@ -2,6 +2,6 @@
 export type { Evidence, Fact } from '#src/adapters/buyer/evidence.ts';
 
 export type { Finding, Terms } from '#src/adapters/buyer/offer.ts';
-export type { Bought, Order, Send } from '#src/adapters/buyer/purchase.ts';
+export type { Order, PurchaseResult, Send } from '#src/adapters/buyer/purchase.ts';
 export { addressOf, present, purchase } from '#src/adapters/buyer/purchase.ts';
 export { systemClock } from '#src/adapters/runtime/clock.ts';

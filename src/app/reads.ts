@@ -3,7 +3,7 @@ import { windowStart } from '#projections/monitoring/query.ts';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { Mode } from '#src/domain/event-fields.ts';
 import {
-  type CheckpointStanding,
+  type CheckpointStatus,
   TRUST_WINDOW_MS,
   type TrustFacts,
   trustFacts,
@@ -91,7 +91,7 @@ export type DecisionFactsDeps = {
     readonly monitoring: Pick<ReadModels['monitoring'], 'summary'>;
     readonly trust: Pick<ReadModels['trust'], 'receipts'>;
   };
-  readonly checkpointStanding: () => CheckpointStanding | null;
+  readonly checkpointStanding: () => CheckpointStatus | null;
   readonly clock: Pick<Clock, 'now'>;
   readonly mode: Mode;
   readonly storage: TrustFacts['storage'];

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import type { RebuildDeps, RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { prune, rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
-import { type Tenancy, takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { acquireProcessLock, type ProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteRebuildStore } from '#src/adapters/read-store/pglite-rebuild.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
-import { ed25519VerifyBeside } from '#src/adapters/signing/ed25519.ts';
+import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
@@ -60,8 +60,8 @@ function rebuildStoreOf({ dataDir, databaseUrl }: Config, logger: Logger): Rebui
 }
 
 /** Beside services that share the log, embedded read models would be made that nobody reads. */
-const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<Tenancy | null> =>
-  databaseUrl === null ? takeTenancy(join(dataDir, 'events.lock'), 'alone') : null;
+const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<ProcessLock | null> =>
+  databaseUrl === null ? acquireProcessLock(join(dataDir, 'events.lock'), 'alone') : null;
 
 const rebuildJudge = (log: Parameters<typeof receiptJudge>[0]['log']): RebuildDeps['judgeReceipt'] =>
-  receiptJudge({ log, primitives: { ...verifierPrimitives, ed25519Verify: ed25519VerifyBeside } });
+  receiptJudge({ log, primitives: { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool } });

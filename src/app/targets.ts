@@ -2,7 +2,7 @@
 
 import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
-import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
+import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import type { Config } from '#src/config.ts';
 import { type AddressFacts, type Cidr, judgeAddress } from '#src/domain/destination/addresses.ts';
@@ -73,12 +73,12 @@ export async function wireTargets(
   return {
     rules,
     readers,
-    resolver: rememberingMisses(resolverFor(maxInFlight), clock, { isCallable }),
-    freeResolver: rememberingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
+    resolver: cachingMisses(resolverFor(maxInFlight), clock, { isCallable }),
+    freeResolver: cachingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
     outbound: httpsOutbound({
       resolver: resolverFor(maxInFlight),
       permits: (target) => judgeTarget(target, describeAddress, rules) === null,
-      judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+      chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
       secureContext: outboundTlsContext(config.egress.caPem),
       clock,
     }),

@@ -86,9 +86,9 @@ export function instrument<P extends object>(port: P, tracer: Tracer | null, spa
     const call = port[method] as (...given: unknown[]) => Promise<unknown>;
     const traced = (...given: unknown[]) =>
       tracer.within(name, 'client', async (span) => {
-        if (called !== undefined) span.tell(called(...given));
+        if (called !== undefined) span.setAttributes(called(...given));
         const answer = await call(...given);
-        if (answered !== undefined) span.tell(answered(answer, ...given));
+        if (answered !== undefined) span.setAttributes(answered(answer, ...given));
         if (isFailure?.(answer)) span.fail();
         return answer;
       });

@@ -175,7 +175,7 @@ async function readCheckpoint(source: string): Promise<KeptCheckpoint> {
   const head = note === null ? null : parseCheckpoint(note);
   if (note === null || head === null)
     throw new CannotRun(
-      `${nameOf(source)} is no checkpoint: it must be the text of /log/checkpoint, or an execution response with one`,
+      `${nameOf(source)} is not a checkpoint: it must be the text of /log/checkpoint, or an execution response with one`,
     );
   return { ...head, source: nameOf(source), note };
 }
@@ -216,7 +216,7 @@ export function findingTable() {
 
 type Audited = Omit<AuditSummary, 'notes'> & {
   readonly of: string;
-  /** Source of the key set that was demanded; null: the keys of the record were used. */
+  /** Source of the required key set; null: the keys of the record were used. */
   readonly keysFrom: string | null;
   readonly checkpointsFrom: readonly string[];
   readonly notes: AuditSummary['notes'] & EvidenceNotes;
@@ -244,8 +244,8 @@ function summaryLines(audited: Audited): readonly string[] {
     `  source       ${plain(of)}: ${events} events of ${streams} streams, up to ${shown(head ?? 'nothing')}`,
     `  contents     ${jobs} jobs, ${receipts} receipts, ${keys} keys, ${checkpoints} checkpoints`,
     `  tree         ${treeSize} leaves, root ${root}`,
-    `  keys         ${keysFrom === null ? 'from the record itself: --keys demands those that you trust' : `compared with ${plain(keysFrom)}`}`,
-    `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself: --checkpoint demands one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
+    `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,
+    `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
     ...noteLines(notes),
     'What no audit can detect:',
     ...LIMITS.map((limit) => `  ${limit}`),
@@ -254,7 +254,7 @@ function summaryLines(audited: Audited): readonly string[] {
 
 function noteLines(notes: Audited['notes']): readonly string[] {
   const lines = [
-    [notes.openJobs, 'jobs that are running, or not closed yet'],
+    [notes.openJobs, 'jobs that are running or not completed'],
     [notes.unservedPayments, 'payments that settled and whose job never started'],
     [notes.unconfirmedPayments, 'payments whose settlement is unconfirmed'],
     [notes.uncoveredLeaves, 'leaves that no checkpoint covers yet'],
@@ -269,9 +269,9 @@ function noteLines(notes: Audited['notes']): readonly string[] {
 
 /** receipts.md §4. */
 const LIMITS: readonly string[] = [
-  'whether a truly signed outcome is true: a signature proves what the relay stated, not what a target did',
+  'whether a correctly signed outcome is true: a signature proves what the relay stated, not what a target did',
   'whether others are shown the same record: no witness has cosigned, so compare checkpoints with theirs',
-  'what was omitted before the first kept checkpoint, or after the last one: receipts may have been cut there',
+  'what was omitted before the first kept checkpoint, or after the last one: receipts may have been removed there',
   'whether payments or claims of idempotency keys that ended without a job were removed with all their events',
-  'whether times, metadata and ids are true that no receipt is signed over',
+  'whether times, metadata and ids that no receipt signs are true',
 ];

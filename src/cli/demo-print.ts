@@ -1,4 +1,4 @@
-// The demo's story as text.
+// The results of the demo as text.
 import type { Fact } from '#src/app/buyer.ts';
 import type { Balances, PaidStory } from '#src/demo/paid.ts';
 import type { Story } from '#src/demo/story.ts';
@@ -14,7 +14,7 @@ export function storyLines(story: Story): readonly string[] {
     row('headers', shown(sent.headers)),
     row('body', shown(sent.body)),
     '',
-    heading('2. The target, a webhook endpoint on this machine, receives'),
+    heading('2. The target, a webhook endpoint on this machine, receives the request'),
     ...receivedLines(story),
     '',
     heading('3. The relay answers with a job and a signed receipt'),
@@ -22,10 +22,10 @@ export function storyLines(story: Story): readonly string[] {
     row('receipt', receipt.id),
     row('signed by', receipt.keyId),
     '',
-    heading('4. The receipt is verified offline, by three saved files only'),
+    heading('4. The receipt is verified offline, with three saved files only'),
     ...verifiedLines(story),
     '',
-    heading('5. The same call again, as after a lost response'),
+    heading('5. The same call is repeated, as after a lost response'),
     ...replayLines(story),
     '',
     ...conclusionLines(story),
@@ -44,7 +44,7 @@ const verifiedLines = ({ files, verification }: Pick<Story, 'files' | 'verificat
 
 const replayLines = ({ replay }: Pick<Story, 'replay'>): readonly string[] => [
   row('receipt', `${replay.receiptId}${replay.idempotentReplay ? ', replayed' : ''}`),
-  row('at target', `${replay.requestsAtTarget} request in all`),
+  row('at target', `${replay.requestsAtTarget} request in total`),
 ];
 
 const conclusionLines = (story: Pick<Story, 'facts' | 'ok'>): readonly string[] => [
@@ -59,20 +59,20 @@ const conclusionLines = (story: Pick<Story, 'facts' | 'ok'>): readonly string[] 
 const receivedLines = ({ received }: Pick<Story, 'received'>): readonly string[] => [
   row(received.method, received.path),
   row('body', shown(received.body)),
-  ...INTERESTING.filter((name) => name in received.headers).map((name) =>
+  ...SHOWN_HEADERS.filter((name) => name in received.headers).map((name) =>
     row(name, shown(received.headers[name])),
   ),
 ];
 
 /** Shown while the service runs. */
-export const lookLines = ({
+export const linkLines = ({
   service,
   links,
   files,
 }: Pick<Story, 'service' | 'links' | 'files'>): readonly string[] => [
   heading('Try it yourself'),
   row('front page', `${service}/`),
-  ...LINKS.filter(([name]) => name in links).map(([name, words]) => row(words, links[name] ?? '')),
+  ...LINKS.filter(([name]) => name in links).map(([name, label]) => row(label, links[name] ?? '')),
   row(
     'offline',
     `npx bun src/cli/relay.ts verify ${files.receipt} --keys ${files.keys} --proof ${files.proof}`,
@@ -80,7 +80,13 @@ export const lookLines = ({
 ];
 
 /** The headers by which a target authenticates the call. */
-const INTERESTING = ['x-order-source', 'user-agent', 'webhook-id', 'webhook-timestamp', 'webhook-signature'];
+const SHOWN_HEADERS = [
+  'x-order-source',
+  'user-agent',
+  'webhook-id',
+  'webhook-timestamp',
+  'webhook-signature',
+];
 
 const LINKS = [
   ['job', 'job'],
@@ -101,11 +107,11 @@ export function paidStoryLines(story: PaidStory): readonly string[] {
     row('payee', shown(terms.payTo)),
     row('compared', policy.map(({ name, ok }) => `${name} ${ok ? 'ok' : 'NOT OK'}`).join(', ')),
     '',
-    heading('2. It signs one payment, and the relay settles it on the local chain, before it calls'),
-    row('buyer', balanceWords(balances.buyer)),
-    row('payee', balanceWords(balances.payee)),
+    heading('2. The buyer signs one payment; the relay settles it on the local chain before the call'),
+    row('buyer', balanceText(balances.buyer)),
+    row('payee', balanceText(balances.payee)),
     '',
-    heading('3. The target, a webhook endpoint on this machine, receives'),
+    heading('3. The target, a webhook endpoint on this machine, receives the request'),
     row('url', sent.url),
     ...receivedLines(story),
     '',
@@ -115,10 +121,10 @@ export function paidStoryLines(story: PaidStory): readonly string[] {
     row('payer', shown(payment?.payer ?? 'none')),
     row('transaction', shown(payment?.transaction ?? 'none')),
     '',
-    heading('5. The receipt is verified offline, by three saved files only'),
+    heading('5. The receipt is verified offline, with three saved files only'),
     ...verifiedLines(story),
     '',
-    heading('6. The same payment again, as after a lost response'),
+    heading('6. The same payment is presented again, as after a lost response'),
     ...replayLines(story),
     row('buyer', `${balances.buyer.afterReplay} units`),
     '',
@@ -126,4 +132,4 @@ export function paidStoryLines(story: PaidStory): readonly string[] {
   ];
 }
 
-const balanceWords = ({ before, after }: Balances): string => `${before} units before, ${after} after`;
+const balanceText = ({ before, after }: Balances): string => `${before} units before, ${after} after`;

@@ -11,7 +11,7 @@ import type { PaidWorld } from '#src/demo/paid.ts';
 import { runStory, type StoryDeps } from '#src/demo/story.ts';
 import { type DemoTarget, startDemoTarget } from '#src/demo/target.ts';
 import { type Config, readConfig } from '../config.ts';
-import { lookLines, paidStoryLines, storyLines } from './demo-print.ts';
+import { linkLines, paidStoryLines, storyLines } from './demo-print.ts';
 import { CannotRun, type End, FoundWrong, onAction, oneLine } from './exit.ts';
 import { stopSignal } from './serve.ts';
 import { heading, print, printJson } from './terminal.ts';
@@ -25,7 +25,7 @@ type Options = {
 };
 
 const HOST = '127.0.0.1';
-const USUAL_PORT = 3402;
+const DEFAULT_PORT = 3402;
 
 const HELP = `
 Needs no network and no configuration: the environment is ignored. Payment is off (demo mode), and the only address
@@ -39,7 +39,7 @@ export function addDemo(program: Command, end: End): void {
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
     .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
-    .option('--port <n>', `where the service listens (default: ${USUAL_PORT}, or any free port)`, readPort)
+    .option('--port <n>', `where the service listens (default: ${DEFAULT_PORT}, or any free port)`, readPort)
     .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP);
@@ -52,7 +52,7 @@ function readPort(text: string): number {
   return port;
 }
 
-/** `undo` collects what reverts each step, so that a signal at any time leaves nothing behind. */
+/** `undo` collects the function that reverts each step, so that a signal at any time leaves nothing behind. */
 async function demo(options: Options): Promise<boolean> {
   const { signal, release } = stopSignal();
   const undo: (() => Promise<void>)[] = [];
@@ -63,7 +63,7 @@ async function demo(options: Options): Promise<boolean> {
     if (signal.aborted) return true;
     const paid = options.paid ? await (await import('#src/demo/paid.ts')).startPaidWorld(undo) : null;
     if (signal.aborted) return true;
-    const service = await startAtUsualPort(demoConfig(options, dataDir, target, paid), options, undo);
+    const service = await startAtDefaultPort(demoConfig(options, dataDir, target, paid), options, undo);
     if (signal.aborted) return true;
     return await run({ options, dataDir, target, paid, baseUrl: service.baseUrl, signal });
   } catch (error) {
@@ -95,7 +95,7 @@ function demoConfig(
 ): Config {
   const config = readConfig({
     HOST,
-    PORT: String(port ?? USUAL_PORT),
+    PORT: String(port ?? DEFAULT_PORT),
     DATA_DIR: dataDir,
     EGRESS_ALLOW_CIDRS: `${HOST}/32`,
     // Log lines go to standard output, which contains only JSON with --json.
@@ -105,8 +105,8 @@ function demoConfig(
   return { ...config, egress: { ...config.egress, caPem: target.caPem } };
 }
 
-/** Without --port, any free port is used if the usual one is taken. */
-async function startAtUsualPort(config: Config, { port }: Options, undo: (() => Promise<void>)[]) {
+/** Without --port, any free port is used if the default one is in use. */
+async function startAtDefaultPort(config: Config, { port }: Options, undo: (() => Promise<void>)[]) {
   const { startService, CannotListen } = await import('#src/app/service.ts');
   const at = async (listenPort: number) => {
     const service = await startService({ ...config, listen: { ...config.listen, port: listenPort } });
@@ -123,7 +123,7 @@ async function startAtUsualPort(config: Config, { port }: Options, undo: (() => 
   }
 }
 
-type Scene = {
+type DemoRun = {
   readonly options: Options;
   readonly dataDir: string;
   readonly target: DemoTarget;
@@ -132,14 +132,14 @@ type Scene = {
   readonly signal: AbortSignal;
 };
 
-async function run({ options, dataDir, target, paid, baseUrl, signal }: Scene): Promise<boolean> {
+async function run({ options, dataDir, target, paid, baseUrl, signal }: DemoRun): Promise<boolean> {
   const deps = { baseUrl, target, folder: dataDir, primitives: verifierPrimitives };
   const { story, lines } = paid === null ? await freeStory(deps) : await paidStory(deps, paid);
   if (options.json) printJson(story);
   else print(...lines);
   if (options.once) return story.ok;
   if (!options.json)
-    print('', ...lookLines(story), '', heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`));
+    print('', ...linkLines(story), '', heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`));
   if (!signal.aborted) await once(signal, 'abort');
   return story.ok;
 }

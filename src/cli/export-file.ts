@@ -15,7 +15,7 @@ import {
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import type { ExportFindingKind, Finding } from '#src/domain/audit/finding.ts';
-import { jobOfStream, placeOf } from '#src/domain/audit/finding.ts';
+import { jobOfStream, locationOf } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { CannotRun } from './exit.ts';
@@ -28,13 +28,13 @@ export type Line = {
   readonly text: string | null;
   /** Offset of the first byte after it. */
   readonly end: number;
-  /** It ends with a newline: only the last line may lack it. */
+  /** Ends with a newline; only the last line may lack it. */
   readonly whole: boolean;
 };
 
 const NEWLINE = 10;
 
-/** The lines of a file of any size: one at a time in memory, none longer than `maxBytes`. */
+/** Yields the lines of a file of any size; at most one line of `maxBytes` is in memory. */
 export async function* linesOf(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes = MAX_LINE_BYTES,
@@ -48,7 +48,7 @@ export async function* linesOf(
     // Only the length of a line that is too long matters.
     if (length <= maxBytes) parts.push(part);
   };
-  const taken = (whole: boolean): Line => {
+  const finishLine = (whole: boolean): Line => {
     number++;
     if (whole) end++;
     const text = length > maxBytes ? null : decoded(utf8, parts);
@@ -60,13 +60,13 @@ export async function* linesOf(
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
       add(chunk.subarray(from, at));
-      yield taken(true);
+      yield finishLine(true);
       from = at + 1;
     }
     // A copy, because the reader of the file may reuse its buffer.
     if (from < chunk.length) add(chunk.slice(from));
   }
-  if (length > 0) yield taken(false);
+  if (length > 0) yield finishLine(false);
 }
 
 function decoded(utf8: TextDecoder, parts: readonly Uint8Array[]): string | null {
@@ -80,7 +80,7 @@ function decoded(utf8: TextDecoder, parts: readonly Uint8Array[]): string | null
 
 const UNREADABLE = {
   kind: 'wrong',
-  problem: 'it is longer than any line that a relay writes, or not UTF-8',
+  problem: 'it is longer than any line that a relay writes, or it is not UTF-8',
   stream: null,
   revision: null,
 } as const;
@@ -90,8 +90,8 @@ const lineOf = (text: string | null): ExportLine => (text === null ? UNREADABLE 
 type Found = (finding: Finding) => void;
 
 /**
- * The events of an export; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun` if it
- * is no export, or one that begins in the middle of a log.
+ * Yields the events of an export; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun` if
+ * the file is not an export, or begins in the middle of a log.
  */
 export async function* eventsOfExport(
   source: string,
@@ -107,12 +107,12 @@ export async function* eventsOfExport(
   let origin: string | null = null;
   for await (const { number, text, end, whole } of linesOf(chunks, MAX_AUDITED_LINE_BYTES)) {
     if (head === null) {
-      head = demandHead(source, whole ? text : null);
+      head = requireHead(source, whole ? text : null);
       continue;
     }
     onLine(end);
     if (!whole) {
-      found('export_cut', `The last line, ${number}, is cut.`, { position: counted.head });
+      found('export_cut', `The last line, ${number}, is incomplete.`, { position: counted.head });
       break;
     }
     const line = lineOf(text);
@@ -121,21 +121,21 @@ export async function* eventsOfExport(
       const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
       found('export_line_wrong', `Line ${number}: ${line.problem}.`, place);
     } else if (line.kind === 'end') {
-      if (ended) found('export_line_wrong', `Line ${number} is a second end.`);
+      if (ended) found('export_line_wrong', `Line ${number} is a second end line.`);
       ended = true;
       for (const message of mismatches(line.end, counted))
         found('export_end_mismatch', message, { position: counted.head });
     } else {
       const { event } = line;
-      if (ended) found('export_line_wrong', `Line ${number} follows the end.`, placeOf(event));
+      if (ended) found('export_line_wrong', `Line ${number} follows the end line.`, locationOf(event));
       counted = withEvent(counted, event);
       origin ??= originIn(event);
       yield event;
     }
   }
-  if (head === null) throw noExport(source);
+  if (head === null) throw notAnExport(source);
   if (!ended) {
-    const message = `The end line is missing after ${counted.events} events: the tail was cut.`;
+    const message = `The end line is missing after ${counted.events} events: the rest was removed.`;
     found('export_cut', message, { position: counted.head });
   }
   if (head.origin !== origin) {
@@ -145,12 +145,12 @@ export async function* eventsOfExport(
   }
 }
 
-const noExport = (source: string) =>
-  new CannotRun(`${nameOf(source)} is no export: create one with relay export --out FILE`);
+const notAnExport = (source: string) =>
+  new CannotRun(`${nameOf(source)} is not an export: create one with relay export --out FILE`);
 
-function demandHead(source: string, text: string | null): ExportHead {
+function requireHead(source: string, text: string | null): ExportHead {
   const head = text === null ? null : parseHead(text);
-  if (head === null) throw noExport(source);
+  if (head === null) throw notAnExport(source);
   if (head.from === null) return head;
   throw new CannotRun(
     `${nameOf(source)} begins in the middle of a log: only an export from the first event on can be audited`,
@@ -173,20 +173,20 @@ function originIn(recorded: RecordedEvent): string | null {
 }
 
 /** An earlier export up to its last complete event. */
-export type Begun = {
+export type ExistingExport = {
   /** null: the file is missing, empty, or ends within its first line. */
   readonly head: ExportHead | null;
   readonly first: RecordedEvent | null;
   readonly last: RecordedEvent | null;
-  /** What an end line would state here. */
+  /** The values of an end line at this point. */
   readonly end: ExportEnd;
-  /** Its end line follows, and nothing else. */
+  /** The end line follows, and nothing else. */
   readonly finished: boolean;
   /** Bytes up to the end of the last complete event. */
   readonly length: number;
 };
 
-export const NOTHING: Begun = {
+export const NO_EXPORT: ExistingExport = {
   head: null,
   first: null,
   last: null,
@@ -195,51 +195,51 @@ export const NOTHING: Begun = {
   length: 0,
 };
 
-/** `onRead`: bytes and events so far. Throws `CannotRun` for a file that no interrupted or finished export has written. */
-export async function readBegun(
+/** `onRead`: bytes and events so far. Throws `CannotRun` if the file was not written by an interrupted or finished export. */
+export async function readExisting(
   path: string,
   chunks: AsyncIterable<Uint8Array>,
   onRead: (bytes: number, events: number) => void,
-): Promise<Begun> {
-  let begun = NOTHING;
+): Promise<ExistingExport> {
+  let existing = NO_EXPORT;
   for await (const { number, text, end, whole } of linesOf(chunks)) {
     if (number === 1) {
-      if (!whole && isHalfHead(text)) return NOTHING;
+      if (!whole && isPartialHead(text)) return NO_EXPORT;
       const head = whole && text !== null ? parseHead(text) : null;
-      if (head === null) throw new CannotRun(`${path} exists and is no export: it is not overwritten`);
-      begun = { ...NOTHING, head, length: end };
+      if (head === null) throw new CannotRun(`${path} exists and is not an export: it is not overwritten`);
+      existing = { ...NO_EXPORT, head, length: end };
       continue;
     }
     // The run was killed while it wrote this line.
-    if (!whole) return { ...begun, finished: false };
-    const next = begun.finished ? 'it follows the end' : after(begun, lineOf(text), end);
+    if (!whole) return { ...existing, finished: false };
+    const next = existing.finished ? 'it follows the end line' : withLine(existing, lineOf(text), end);
     if (typeof next === 'string')
       throw new CannotRun(`${path} cannot be continued, line ${number}: ${next}; name another file`);
-    begun = next;
-    onRead(end, begun.end.events);
+    existing = next;
+    onRead(end, existing.end.events);
   }
-  return begun;
+  return existing;
 }
 
 const START = `{"format":"${EXPORT_FORMAT}",`;
 
-const isHalfHead = (text: string | null): boolean =>
+const isPartialHead = (text: string | null): boolean =>
   text !== null && (START.startsWith(text) || text.startsWith(START));
 
-/** A text is the reason why the line cannot be there. */
-function after(begun: Begun, line: ExportLine, length: number): Begun | string {
+/** Returns a text if the line is invalid at this point: the reason. */
+function withLine(existing: ExistingExport, line: ExportLine, length: number): ExistingExport | string {
   if (line.kind === 'wrong') return line.problem;
   if (line.kind === 'end')
-    return endLine(line.end) === endLine(begun.end)
-      ? { ...begun, finished: true }
-      : 'its counts are not those of the lines before it';
+    return endLine(line.end) === endLine(existing.end)
+      ? { ...existing, finished: true }
+      : 'its counts differ from the lines before it';
   const { event } = line;
-  if (begun.last !== null && event.position <= begun.last.position) return 'it is out of order';
+  if (existing.last !== null && event.position <= existing.last.position) return 'it is out of order';
   return {
-    ...begun,
-    first: begun.first ?? event,
+    ...existing,
+    first: existing.first ?? event,
     last: event,
-    end: withEvent(begun.end, event),
+    end: withEvent(existing.end, event),
     length,
   };
 }

@@ -17,11 +17,11 @@ import {
 } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { holds, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
+import { containsEvent, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
 import { endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
 import { CannotRun, type End, onAction, systemCode } from './exit.ts';
-import { type Begun, NOTHING, readBegun } from './export-file.ts';
+import { type ExistingExport, NO_EXPORT, readExisting } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { type Print, plain, printer, printJson, printWhole, showProgress } from './terminal.ts';
 
@@ -29,7 +29,7 @@ type Options = { readonly out: string; readonly json?: true };
 
 const HELP = `
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it. Events that arrive meanwhile may be
-missing: run it again with the same file to add them. A file that is no export is never overwritten.
+missing: run it again with the same file to add them. A file that is not an export is never overwritten.
 The file contains no secret: targets and bodies are in it as salted commitments only. It shows who paid, and how much.
 Audit it with: relay audit --events FILE`;
 
@@ -49,7 +49,7 @@ async function exportLog({ out, json }: Options): Promise<void> {
   const write = printer(toPipe || json === true);
   const exported = await withLog(({ log }) => (toPipe ? intoPipe(log, write) : intoFile(log, out, write)));
   if (json) printJson(exported);
-  else write(sentence(exported));
+  else write(summaryOf(exported));
 }
 
 type Exported = {
@@ -63,7 +63,7 @@ type Exported = {
   readonly added: number;
 };
 
-function sentence({ file, events, streams, added }: Exported): string {
+function summaryOf({ file, events, streams, added }: Exported): string {
   const to = file === null ? 'standard output' : plain(file);
   const before = added === events ? '' : `, ${added} of them new`;
   return `Exported ${events} events of ${streams} streams to ${to}${before}.`;
@@ -72,7 +72,7 @@ function sentence({ file, events, streams, added }: Exported): string {
 async function intoPipe(log: EventLog, write: Print): Promise<Exported> {
   const origin = await receiptLogOrigin(log);
   await printWhole(`${headLine({ origin, from: null })}\n`);
-  const end = await copyEvents(log, NOTHING, write, (page) => printWhole(textOf(page)));
+  const end = await copyEvents(log, NO_EXPORT, write, (page) => printWhole(textOf(page)));
   await printWhole(`${endLine(end)}\n`);
   return { file: null, origin, ...end, added: end.events };
 }
@@ -80,20 +80,20 @@ async function intoPipe(log: EventLog, write: Print): Promise<Exported> {
 const textOf = (page: readonly RecordedEvent[]): string =>
   page.map((event) => `${eventLine(event)}\n`).join('');
 
-/** Calls `put` with each page of events after `begun`; returns what the end line states. */
+/** Calls `put` with each page of events after `existing`; returns what the end line states. */
 async function copyEvents(
   log: EventLog,
-  begun: Begun,
+  existing: ExistingExport,
   write: Print,
   put: (page: readonly RecordedEvent[]) => Promise<void> | void,
-): Promise<Begun['end']> {
+): Promise<ExistingExport['end']> {
   const progress = showProgress('exporting', write);
-  let { end } = begun;
+  let { end } = existing;
   let until: string | null = null;
   const show = () =>
     progress.show({
       events: end.events,
-      eventsHere: end.events - begun.end.events,
+      eventsHere: end.events - existing.end.events,
       share: shareOf(end.head, until),
     });
   try {
@@ -124,52 +124,52 @@ async function intoFile(log: EventLog, path: string, write: Print): Promise<Expo
     const origin = await receiptLogOrigin(log);
     const source = existsSync(part) || !existsSync(target) ? part : target;
     const found = await readFound(source, write);
-    await demandSameLog(log, source, found, origin);
+    await requireSameLog(log, source, found, origin);
     // The first line contains the origin: an export from before the transparency log is written again, once.
-    const begun = found.head?.origin === origin ? found : NOTHING;
+    const existing = found.head?.origin === origin ? found : NO_EXPORT;
     const open = () => {
       if (source === target) asFault(path, () => copyFileSync(target, part));
       file = asFault(path, () => openSync(part, constants.O_RDWR | constants.O_CREAT, 0o600));
-      asFault(path, () => ftruncateSync(file ?? 0, begun.length));
-      const writer = appender(path, file, begun.length);
-      if (begun.length === 0) writer(`${headLine({ origin, from: null })}\n`);
+      asFault(path, () => ftruncateSync(file ?? 0, existing.length));
+      const writer = appender(path, file, existing.length);
+      if (existing.length === 0) writer(`${headLine({ origin, from: null })}\n`);
       return writer;
     };
     let append: ((text: string) => void) | null = null;
-    const end = await copyEvents(log, begun, write, (page) => {
+    const end = await copyEvents(log, existing, write, (page) => {
       append ??= open();
       append(textOf(page));
     });
-    if (append !== null || source === part || !begun.finished) {
+    if (append !== null || source === part || !existing.finished) {
       append ??= open();
       append(`${endLine(end)}\n`);
       asFault(path, () => fsyncSync(file ?? 0));
       asFault(path, () => renameSync(part, target));
     }
-    return { file: path, origin, ...end, added: end.events - begun.end.events };
+    return { file: path, origin, ...end, added: end.events - existing.end.events };
   } finally {
     if (file !== null) closeSync(file);
     lock.release();
   }
 }
 
-/** Of a symbolic link, the file that it names: a rename would replace the link. Throws `CannotRun` if no file can be there. */
+/** Resolves a symbolic link, because a rename would replace the link. Throws `CannotRun` if the path cannot be a file. */
 function targetOf(path: string): string {
   const found = asFault(path, () => statSync(path, { throwIfNoEntry: false }));
   if (found?.isDirectory()) throw new CannotRun(`${path} is a folder: name a file, or - for standard output`);
   if (found !== undefined && !found.isFile())
-    throw new CannotRun(`${path} is no file: name one, or - for standard output`);
+    throw new CannotRun(`${path} is not a file: name one, or - for standard output`);
   return found === undefined ? resolve(path) : realpathSync(path);
 }
 
-async function readFound(source: string, write: Print): Promise<Begun> {
-  if (!existsSync(source)) return NOTHING;
+async function readFound(source: string, write: Print): Promise<ExistingExport> {
+  if (!existsSync(source)) return NO_EXPORT;
   const { size } = statSync(source);
   const progress = showProgress('checking the existing export', write);
   try {
     progress.show({ events: 0, eventsHere: 0, share: 0 });
     const chunks = createReadStream(source, { highWaterMark: 256 * 1024 });
-    return await readBegun(source, chunks, (bytes, events) =>
+    return await readExisting(source, chunks, (bytes, events) =>
       progress.show({ events, eventsHere: events, share: bytes / size }),
     );
   } finally {
@@ -177,10 +177,10 @@ async function readFound(source: string, write: Print): Promise<Begun> {
   }
 }
 
-async function demandSameLog(
+async function requireSameLog(
   log: EventLog,
   source: string,
-  { head, first, last }: Begun,
+  { head, first, last }: ExistingExport,
   origin: string | null,
 ): Promise<void> {
   if (head === null) return;
@@ -190,7 +190,7 @@ async function demandSameLog(
   const same =
     (head.origin === null || head.origin === origin) &&
     (first === null || (beginning?.id === first.id && beginning.position === first.position)) &&
-    (last === null || (await holds(log, last)));
+    (last === null || (await containsEvent(log, last)));
   if (!same) throw new CannotRun(`${source} is an export of another log: it is unchanged; name another file`);
 }
 
@@ -209,7 +209,7 @@ function appender(path: string, file: number, offset: number): (text: string) =>
 
 const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: 'is in a folder that does not exist',
-  EACCES: 'may not be written',
+  EACCES: 'cannot be written: permission denied',
   ENOSPC: 'cannot be written: the disk is full; free some space and run the command again, and it continues',
 };
 

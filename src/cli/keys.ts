@@ -37,7 +37,7 @@ key is shown.`;
 const ROTATE_HELP = `
 A new key is written to the key file, then announced in the event log together with the retirement of the old keys,
 which are then marked in the file. Services on this file and log switch within seconds, without a restart.
-If it is interrupted, run it again: it completes the rotation.
+If it is interrupted, run it again: the rotation is then completed.
 With several machines run it on one, and copy its key file to the others within the grace period: until then they sign
 with the old key, after it they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
 checkpoint key to a key file from before the transparency log.`;
@@ -78,7 +78,7 @@ export function addKeys(program: Command, end: End): void {
     .command('retire')
     .description('Retire a key.')
     .argument('<key>', 'its id, as "relay keys list" shows it', readKeyId)
-    .option('--compromised', 'someone else may have the key')
+    .option('--compromised', 'the private key may be known to others')
     .option('--since <date>', 'since when, RFC 3339: 2026-01-31 or 2026-01-31T12:00:00Z', readDate)
     .option('--json', 'print the result as JSON')
     .addHelpText('after', RETIRE_HELP);
@@ -138,8 +138,8 @@ const STATES: Record<ListedKey['state'], (key: ListedKey) => string> = {
 function cells(key: ListedKey): string[] {
   const { keyId, purpose, state, notBefore, inFile } = key;
   const from = notBefore === null ? '-' : minute(notBefore);
-  const held = inFile === null ? 'not in the key file' : `in the key file, ${inFile}`;
-  return [keyId, purpose, STATES[state](key), from, held];
+  const location = inFile === null ? 'not in the key file' : `in the key file, ${inFile}`;
+  return [keyId, purpose, STATES[state](key), from, location];
 }
 
 async function rotate({ purpose, grace, json }: RotateOptions): Promise<void> {
@@ -159,7 +159,7 @@ function rotationLines(purpose: KeyPurpose, result: Rotation, path: string): str
       'An earlier rotation is now complete.',
       `${purpose} key ${keyId} signs`,
       ...old,
-      'Run this again for another rotation.',
+      'Run the command again for another rotation.',
     ];
   return [
     `${purpose} key ${keyId} signs from now on`,
@@ -183,12 +183,12 @@ async function retire(keyId: string, { compromised, since, json }: RetireOptions
     return retireKey(deps, keyId, compromised === undefined ? null : (since ?? now));
   });
   if (result.outcome === 'unknown_key') throw new FoundWrong(`the event log has no key ${keyId}`);
-  if (result.outcome === 'only_key') throw new FoundWrong(onlyKey(result.purpose));
+  if (result.outcome === 'only_key') throw new FoundWrong(onlyKeyMessage(result.purpose));
   if (json) printJson(retirementOf(keyId, result));
   else print(...retirementLines(keyId, result));
 }
 
-const onlyKey = (purpose: KeyPurpose): string =>
+const onlyKeyMessage = (purpose: KeyPurpose): string =>
   `no other ${purpose} key could sign in its place: run \`relay keys rotate${purpose === 'receipt' ? '' : ` --purpose ${purpose}`}\` first`;
 
 type Retired = Extract<Retirement, { readonly record: unknown }>;
@@ -200,7 +200,8 @@ function retirementOf(keyId: string, { outcome, purpose, record }: Retired) {
 
 function retirementLines(keyId: string, result: Retired): string[] {
   const { outcome, purpose, notAfter, compromisedAt } = retirementOf(keyId, result);
-  const unchanged = outcome === 'unchanged' ? ['It had ended as early already: nothing was recorded.'] : [];
+  const unchanged =
+    outcome === 'unchanged' ? ['The key had ended at that time or earlier: nothing was recorded.'] : [];
   if (compromisedAt === null)
     return [...unchanged, `${purpose} key ${keyId} signs until ${minute(notAfter)}`];
   return [

@@ -37,7 +37,10 @@ export async function withKeys<T>(
   }
 }
 
-/** Reached share of the log, 0 to 1, for a progress bar: positions are opaque, but both logs begin them with a growing number. */
+/**
+ * Share of the log up to `position`, 0 to 1; null if unknown. For progress only: positions are opaque, but in both event
+ * logs they begin with a growing number.
+ */
 export function shareOf(position: string | null, head: string | null): number | null {
   const [at, of] = [position, head].map((text) => Number(/^\d+/.exec(text ?? '')?.[0] ?? Number.NaN));
   if (at === undefined || of === undefined || !(of > 0) || !(at <= of)) return null;

@@ -1,12 +1,12 @@
 // relay pay: buys one call from a relay within the buyer's limits, and verifies the result.
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Bought, Evidence, Order, Send } from '#src/app/buyer.ts';
+import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
 import { microUsd } from '#src/domain/payment/money.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
 import { CannotRun, type End, onAction, systemCode } from './exit.ts';
-import { complain, heading, mark, paint, print, printJson, row, shown } from './terminal.ts';
+import { heading, mark, paint, print, printError, printJson, row, shown } from './terminal.ts';
 import { checkLines } from './verify.ts';
 
 type Options = {
@@ -46,18 +46,18 @@ export function addPay(program: Command, end: End): void {
     .option('--header <name: value>', 'for the target; may be repeated', readHeader)
     .option('--body <json>', 'for the target', readJson)
     .option('--body-file <file>', 'the same from a file')
-    .option('--key <key>', 'idempotency key of the call (the payment is one too)')
+    .option('--key <key>', 'idempotency key of the call (the payment also acts as one)')
     .option('--max-price <usd>', `pay no more than this (default: ${PRICE.usd})`, readPrice)
     .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
     .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
-    .option('--save <file>', 'store the payment before it is sent, and continue from it')
+    .option('--save <file>', 'store the payment before it is sent; a repeat continues from the file')
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP);
   onAction(command, end, pay);
 }
 
-/** A payment is sent over TLS, or on this machine. */
+/** Payments are sent over TLS, or to this machine only. */
 function readRelay(text: string): string {
   const url = URL.parse(text);
   const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url?.hostname ?? '');
@@ -97,14 +97,19 @@ async function pay(url: string, options: Options): Promise<boolean> {
   // Loaded on use: wallets and protocols are large for a command that pays nothing.
   const { purchase, systemClock } = await import('#src/app/buyer.ts');
   const { verifierPrimitives } = await import('#src/app/keys.ts');
-  const deps = { send: sendByFetch, clock: systemClock(), primitives: verifierPrimitives, waiting: noteWait };
-  const bought = await purchase(deps, order);
-  if (options.json) printJson(boughtJson(bought));
-  else print(...boughtLines(bought, order));
-  return isGood(bought);
+  const deps = {
+    send: sendByFetch,
+    clock: systemClock(),
+    primitives: verifierPrimitives,
+    waiting: reportWait,
+  };
+  const result = await purchase(deps, order);
+  if (options.json) printJson(resultJson(result));
+  else print(...resultLines(result, order));
+  return isGood(result);
 }
 
-const isGood = ({ outcome, evidence }: Bought): boolean =>
+const isGood = ({ outcome, evidence }: PurchaseResult): boolean =>
   outcome === 'not_paid' || (outcome === 'delivered' && evidence?.ok === true);
 
 function orderOf(url: string, options: Options): Order {
@@ -120,7 +125,7 @@ function orderOf(url: string, options: Options): Order {
     dryRun,
   } = options;
   if (URL.parse(url)?.protocol !== 'https:')
-    throw new CannotRun(`${url} is no https URL: a relay calls https URLs only`);
+    throw new CannotRun(`${url} is not an https URL: a relay calls https URLs only`);
   const body = bodyOf(options);
   const request = {
     url,
@@ -165,7 +170,7 @@ const sendByFetch: Send = async (request) => {
   return new Response(parts.length === 0 ? null : Buffer.concat(parts), { status, headers });
 };
 
-const POLICY_WORDS = {
+const POLICY_LABELS = {
   network: 'network',
   scheme: 'scheme',
   resource: 'for this URL',
@@ -176,7 +181,7 @@ const POLICY_WORDS = {
   signed_offer: 'signed offer',
 } as const;
 
-const ENDS: Readonly<Record<Bought['outcome'], string>> = {
+const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
   delivered: 'Delivered.',
   target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
   policy_refused: 'Not paid: the offer is outside your limits.',
@@ -186,16 +191,16 @@ const ENDS: Readonly<Record<Bought['outcome'], string>> = {
     'No final answer yet. The payment may be spent: present the SAME payment again, never a new one.',
 };
 
-function noteWait(why: string, ms: number): void {
-  complain(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
+function reportWait(why: string, ms: number): void {
+  printError(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
 }
 
-/** The payment header is included only while it can still bring the result. */
-function boughtJson(bought: Bought) {
-  const { evidence, payment, ...rest } = bought;
-  const { outcome } = bought;
+/** The payment header is included only while it can still return the result. */
+function resultJson(result: PurchaseResult) {
+  const { evidence, payment, ...rest } = result;
+  const { outcome } = result;
   return {
-    ok: isGood(bought),
+    ok: isGood(result),
     ...rest,
     payment:
       payment === null
@@ -214,27 +219,27 @@ function boughtJson(bought: Bought) {
   };
 }
 
-function boughtLines(bought: Bought, order: Order): readonly string[] {
-  const { relay, policy, evidence, problem, outcome, payment, resumed } = bought;
-  const good = isGood(bought);
+function resultLines(result: PurchaseResult, order: Order): readonly string[] {
+  const { relay, policy, evidence, problem, outcome, payment, resumed } = result;
+  const good = isGood(result);
   return [
     heading(resumed ? `Continuing with the payment saved in ${order.save}` : `Offer of ${relay}`),
     ...policy.flatMap(({ name, ok, expected, offered }) => [
-      `  ${mark(ok)} ${paint('dim', POLICY_WORDS[name].padEnd(14))}${shown(offered)}`,
+      `  ${mark(ok)} ${paint('dim', POLICY_LABELS[name].padEnd(14))}${shown(offered)}`,
       ...(ok ? [] : [`      expected: ${shown(expected)}`]),
     ]),
-    ...payeeHint(bought, order),
+    ...payeeHint(result, order),
     ...(evidence === null ? [] : evidenceLines(evidence)),
     ...(problem === null ? [] : ['', `  ${shown(problem.code)}: ${shown(problem.message)}`]),
-    ...(outcome === 'unfinished' && payment !== null ? keepLines(payment, order) : []),
+    ...(outcome === 'unfinished' && payment !== null ? keepPaymentLines(payment, order) : []),
     '',
-    paint(good ? 'green' : 'red', ENDS[outcome]),
+    paint(good ? 'green' : 'red', OUTCOME_TEXT[outcome]),
   ];
 }
 
-function payeeHint({ terms }: Bought, { limits }: Order): readonly string[] {
+function payeeHint({ terms }: PurchaseResult, { limits }: Order): readonly string[] {
   if (limits.payTo !== null || terms === null) return [];
-  return ['', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it there.`];
+  return ['', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`];
 }
 
 function evidenceLines({ execution, settlement, verification, facts }: Evidence): readonly string[] {
@@ -244,10 +249,7 @@ function evidenceLines({ execution, settlement, verification, facts }: Evidence)
   return [
     '',
     heading('Result'),
-    row(
-      'payment',
-      `${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'not named'}`,
-    ),
+    row('payment', `${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'unknown'}`),
     row('job', `${job.id}, ${job.status}, ${answer}, attempts: ${job.attempts}`),
     row('receipt', `${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`),
     '',
@@ -257,14 +259,14 @@ function evidenceLines({ execution, settlement, verification, facts }: Evidence)
   ];
 }
 
-function keepLines(
+function keepPaymentLines(
   payment: { readonly name: string; readonly value: string },
   { save }: Order,
 ): readonly string[] {
   if (save !== null) return ['', `  The payment is in ${save}: the same command line continues from it.`];
   return [
     '',
-    '  Keep this payment header: only it brings the result that you paid for:',
+    '  Keep this payment header: only it returns the result that you paid for:',
     `  ${payment.name}: ${payment.value}`,
   ];
 }

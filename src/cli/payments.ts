@@ -12,7 +12,7 @@ import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
 import { withLog } from './operator.ts';
-import { complain, plain, print, printJson, table } from './terminal.ts';
+import { plain, print, printError, printJson, table } from './terminal.ts';
 
 type ListOptions = {
   readonly unserved?: true;
@@ -131,7 +131,7 @@ async function balance({ json }: ListOptions): Promise<boolean> {
     );
   const wrong = rows.filter(({ balanced }) => !balanced);
   for (const { network, asset } of wrong)
-    complain(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
+    printError(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
   return wrong.length === 0;
 }
 
@@ -172,11 +172,11 @@ const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) 
   several_payers: (id) => `${id} has another payer, asset or network: refund it by a transfer of its own`,
   transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
   transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
-  transfer_failed: (_id, tx) => `the transaction ${tx} failed: it moved nothing`,
-  transfer_too_small: (_id, tx) => `${tx} moved less than the amount of these payments to their payer`,
+  transfer_failed: (_id, tx) => `the transaction ${tx} failed: nothing was transferred`,
+  transfer_too_small: (_id, tx) => `${tx} transferred less than the amount of these payments to their payer`,
   transfer_before_charge: (_id, tx) => `${tx} is older than the charge`,
   chain_unavailable: () =>
-    'the chain at X402_RPC_URL does not answer, or is another network: try again, or use --unverified',
+    'X402_RPC_URL does not answer, or serves another network: try again, or use --unverified',
 };
 
 async function resolve(id: string, options: ResolveOptions): Promise<void> {

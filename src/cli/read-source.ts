@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { CannotRun, systemCode } from './exit.ts';
 
-/** A receipt or key set has some kilobytes. */
+/** A receipt or key set is a few kilobytes long. */
 const MAX_BYTES = 1024 * 1024;
 const FETCH_MS = 15_000;
 
@@ -14,7 +14,7 @@ export async function readSource(source: string): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw new CannotRun(`${nameOf(source)} is not text`);
+    throw new CannotRun(`${nameOf(source)} is not UTF-8 text`);
   }
 }
 
@@ -63,7 +63,7 @@ async function collected(source: string, chunks: AsyncIterable<Uint8Array>): Pro
     throw isUrl(source) ? unreachable(source, error) : unreadable(source, error);
   }
   if (size > MAX_BYTES)
-    throw new CannotRun(`${nameOf(source)} is over 1 MiB: no receipt or key set is that large`);
+    throw new CannotRun(`${nameOf(source)} is larger than 1 MiB, the limit for a receipt or key set`);
   return Buffer.concat(parts);
 }
 
@@ -72,7 +72,7 @@ export function unreadable(source: string, cause: unknown): CannotRun {
   const problems: Record<string, string> = {
     ENOENT: 'does not exist',
     EISDIR: 'is a folder',
-    EACCES: 'may not be read',
+    EACCES: 'cannot be read: permission denied',
   };
   return new CannotRun(
     `${nameOf(source)} ${problems[code ?? ''] ?? `cannot be read (${code ?? 'unknown'})`}`,

@@ -12,7 +12,7 @@ import { addPay } from './pay.ts';
 import { addPayments } from './payments.ts';
 import { addRebuild } from './rebuild.ts';
 import { addServe } from './serve.ts';
-import { complain, endWithOutput } from './terminal.ts';
+import { endWithOutput, printError } from './terminal.ts';
 import { addVerify } from './verify.ts';
 
 const COMMANDS = [
@@ -49,7 +49,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
     .configureOutput({
-      outputError: (text) => complain(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
+      outputError: (text) => printError(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
   for (const add of COMMANDS) add(program, end);
@@ -59,7 +59,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   } catch (error) {
     // Commander has printed it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.couldNotRun;
-    complain(oneLine(error));
+    printError(oneLine(error));
     return exitOf(error);
   }
 }

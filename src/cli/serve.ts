@@ -1,12 +1,14 @@
 // relay serve: runs the service until a signal stops it.
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
+import { variableList } from '../config-variables.ts';
 import { type End, EXIT, onAction } from './exit.ts';
 
 export function addServe(program: Command, end: End): void {
   const command = program
     .command('serve')
-    .description('Run the service. It is configured by the environment and stopped by SIGTERM or Ctrl-C.');
+    .description('Run the service. It is configured by the environment and stopped by SIGTERM or Ctrl-C.')
+    .addHelpText('after', () => `\nVariables:\n${variableList()}`);
   onAction(command, end, async () => {
     const config = readConfig();
     const stop = stopSignal();

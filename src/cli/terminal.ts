@@ -47,10 +47,10 @@ export function printJson(value: unknown): void {
 /** JSON in which control and invisible characters are escaped. Throws as `JSON.stringify` does. */
 export const jsonText = (value: unknown, indent = 0): string =>
   // JSON.stringify escapes C0 within strings; outside of strings they are the line ends of the indented form.
-  JSON.stringify(value, null, indent).replace(UNSEEN, (found) => (found < ' ' ? found : escaped(found)));
+  JSON.stringify(value, null, indent).replace(INVISIBLE, (found) => (found < ' ' ? found : escaped(found)));
 
 /** Prints one line to standard error. */
-export function complain(message: string): void {
+export function printError(message: string): void {
   try {
     process.stderr.write(`relay: ${plain(message)}\n`);
   } catch {
@@ -62,9 +62,9 @@ export function complain(message: string): void {
  * Escapes control characters (C0, DEL, C1), characters that change the direction of writing, have no width or are
  * ignored, and lone surrogates.
  */
-export const plain = (text: string): string => text.replace(UNSEEN, escaped);
+export const plain = (text: string): string => text.replace(INVISIBLE, escaped);
 
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** As in JSON: above U+FFFF as a surrogate pair. */
 const escaped = (found: string): string =>
@@ -86,7 +86,7 @@ function json(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'nothing';
   } catch {
-    return '(nested too deep to show)';
+    return '(nested too deeply to show)';
   }
 }
 
@@ -122,12 +122,12 @@ const LINE_EVERY_MS = 5000;
 
 /** Shows a bar where standard error is a terminal, elsewhere a line every 5 s by `write`. */
 export function showProgress(
-  word: string,
+  label: string,
   write: Print,
   terminal: NodeJS.WriteStream = process.stderr,
   now: () => number = () => performance.now(),
 ): ShownProgress {
-  const bar = terminal.isTTY ? newBar(word, terminal) : null;
+  const bar = terminal.isTTY ? newBar(label, terminal) : null;
   let begun: number | null = null;
   let writtenAt = 0;
   return {
@@ -141,10 +141,10 @@ export function showProgress(
         if (first) bar.start(100, percent, { text });
         else bar.update(percent, { text });
       } else if (first) {
-        if (progress.events > 0) write(`${word}: continuing after ${progress.events} events`);
+        if (progress.events > 0) write(`${label}: continuing after ${progress.events} events`);
         writtenAt = at;
       } else if (at - writtenAt >= LINE_EVERY_MS) {
-        write(`${word}: ${text}`);
+        write(`${label}: ${text}`);
         writtenAt = at;
       }
     },
@@ -152,7 +152,7 @@ export function showProgress(
   };
 }
 
-/** Never 100 before the end: work without events follows the last one. */
+/** At most 99 before the end: work remains after the last event. */
 const percentOf = ({ share }: Progress): number | null =>
   share === null ? null : Math.min(99, Math.floor(share * 100));
 
@@ -163,9 +163,9 @@ export function progressText(progress: Progress, elapsedMs: number): string {
   return `${progress.events} events, ${rate} events/s${percent === null ? '' : `, ${percent} %`}`;
 }
 
-const newBar = (word: string, stream: NodeJS.WriteStream) =>
+const newBar = (label: string, stream: NodeJS.WriteStream) =>
   new SingleBar({
-    format: `${word} {bar} {text}`,
+    format: `${label} {bar} {text}`,
     stream,
     clearOnComplete: true,
     barCompleteChar: '█',
@@ -181,7 +181,7 @@ export function endWithOutput(current: () => ExitCode): void {
   process.stdout.on('error', (error: unknown) => {
     const code = systemCode(error) ?? 'unknown';
     // EPIPE: the reader has closed the pipe on purpose.
-    if (code !== 'EPIPE') complain(`standard output cannot be written (${code})`);
+    if (code !== 'EPIPE') printError(`standard output cannot be written (${code})`);
     process.exit(current() === EXIT.foundWrong ? EXIT.foundWrong : EXIT.couldNotRun);
   });
   process.stderr.on('error', () => undefined);

@@ -2,14 +2,14 @@
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { CHECK_WORDS, DISCLOSURE_WORDS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
+import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
 import { disclosuresOf, noProofIn, RECEIPT_FORMS, readReceiptDocument } from '../domain/receipt/document.ts';
 import type { LogFacts } from '../domain/receipt/log-check.ts';
 import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import { statementOf } from '../domain/receipt/statement.ts';
 import type { Check, VerificationReport } from '../domain/receipt/verify.ts';
-import { isVouchedFor, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
+import { allChecksHold, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
 import { CannotRun, type End, onAction } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
@@ -44,7 +44,7 @@ export function addVerify(program: Command, end: End): void {
 }
 
 async function verify(source: string, options: Options): Promise<boolean> {
-  const keySource = options.keys ?? keysBeside(source);
+  const keySource = options.keys ?? keysOfOrigin(source);
   const document = readReceiptDocument(await readSource(source));
   if (document.kind === null) throw new CannotRun(`${nameOf(source)} ${document.problem}: ${RECEIPT_FORMS}`);
   const keys = await readKeys(keySource);
@@ -53,8 +53,8 @@ async function verify(source: string, options: Options): Promise<boolean> {
     options.disclose === undefined
       ? null
       : readDisclosures(await readJsonSource(options.disclose), nameOf(options.disclose));
-  const asked = { keys, log, disclosures, receiptId: null, jobId: null };
-  const report = await verifyDocument(document, asked, verifierPrimitives);
+  const expected = { keys, log, disclosures, receiptId: null, jobId: null };
+  const report = await verifyDocument(document, expected, verifierPrimitives);
   if (options.json) {
     const { problem: _, payload: _signed, opened, ...judged } = report;
     printJson({ ...judged, ...(opened && { disclosures: opened }), keysFrom: keySource });
@@ -62,7 +62,7 @@ async function verify(source: string, options: Options): Promise<boolean> {
   return report.ok;
 }
 
-/** Throws `CannotRun` for a text that is no proof, such as a stored error answer: it proves nothing about the receipt. */
+/** Throws `CannotRun` for a text that is not a proof, such as a stored error answer. */
 async function readLogFacts(source: string): Promise<LogFacts> {
   const proof = await readSource(source);
   const problem = noProofIn(proof);
@@ -71,22 +71,22 @@ async function readLogFacts(source: string): Promise<LogFacts> {
 }
 
 /** Without --keys: the key set at the origin of the receipt's URL. Throws `CannotRun` for a file. */
-function keysBeside(source: string): string {
+function keysOfOrigin(source: string): string {
   if (!isUrl(source)) {
     throw new CannotRun(
       `--keys is missing: name the relay's key set, from https://<relay>/.well-known/jwks.json, as a file or as that URL`,
     );
   }
   const origin = URL.parse(source)?.origin;
-  if (origin === undefined) throw new CannotRun(`${source} is no URL`);
+  if (origin === undefined) throw new CannotRun(`${source} is not a URL`);
   return `${origin}/.well-known/jwks.json`;
 }
 
 /** Throws `CannotRun`. */
 export async function readKeys(source: string): Promise<readonly KeyRecord[]> {
   const keys = fromJwkSet(await readJsonSource(source));
-  if (keys === null) throw new CannotRun(`${nameOf(source)} is no JWK set (RFC 7517)`);
-  if (keys.length === 0) throw new CannotRun(`${nameOf(source)} holds no Ed25519 key`);
+  if (keys === null) throw new CannotRun(`${nameOf(source)} is not a JWK set (RFC 7517)`);
+  if (keys.length === 0) throw new CannotRun(`${nameOf(source)} contains no Ed25519 key`);
   return keys;
 }
 
@@ -94,7 +94,7 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
   const { ok, payload, opened } = report;
   print(paint('bold', `Receipt ${shown(report.receiptId ?? 'without a readable id')}`));
   if (ok && payload !== null) print(...statementLines(payload));
-  print(`  key      ${shown(report.keyId ?? 'none named')}`, `  keys of  ${plain(nameOf(keySource))}`, '');
+  print(`  key      ${shown(report.keyId ?? 'none named')}`, `  keys     ${plain(nameOf(keySource))}`, '');
   print(...checkLines(report));
   if (!keys.some((key) => key.keyId === report.keyId)) {
     print('', 'The key set does not contain the key that the receipt names. It contains:');
@@ -104,18 +104,18 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
     print(`  ${mark(false)} The text around the signed receipt differs from it: ${plain(field)}`);
     print(`      text: ${shown(text)}`, `      signed: ${shown(signed)}`);
   }
-  if (opened !== null) print('', ...disclosureLines(opened, isVouchedFor(report)));
+  if (opened !== null) print('', ...disclosureLines(opened, allChecksHold(report)));
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
 }
 
-/** Shown only for a receipt that verifies: unsigned text next to a failure would be read as fact. */
+/** Only for a receipt that verifies: readers could take unsigned text for fact. */
 function statementLines(payload: ReceiptPayload): string[] {
   const { jobId, iat, request, attempts, outcome } = payload;
   const { answer, payment } = statementOf(payload);
   return [
     `  job      ${shown(jobId)}`,
     `  issued   ${issued(iat)}`,
-    `  says     ${request.method} ${outcome.status}, ${answer}, attempts: ${attempts.length}`,
+    `  outcome  ${request.method} ${outcome.status}, ${answer}, attempts: ${attempts.length}`,
     `  payment  ${shown(payment)}`,
   ];
 }
@@ -123,13 +123,13 @@ function statementLines(payload: ReceiptPayload): string[] {
 /** `iat`: Unix seconds, possibly beyond the range of a Date. */
 function issued(iat: number): string {
   const date = new Date(iat * 1000);
-  return Number.isNaN(date.getTime()) ? `${iat} seconds after 1970 began` : date.toISOString();
+  return Number.isNaN(date.getTime()) ? `${iat} seconds after 1970-01-01T00:00:00Z` : date.toISOString();
 }
 
 /** A line for each check; below a failed one, the two values that were compared. */
 export function checkLines(report: VerificationReport): readonly string[] {
   return report.checks.flatMap((check) => [
-    `  ${mark(check.ok)} ${CHECK_WORDS[check.name]} ${paint('dim', `(${check.name})`)}`,
+    `  ${mark(check.ok)} ${CHECK_LABELS[check.name]} ${paint('dim', `(${check.name})`)}`,
     ...(check.ok ? [] : comparedLines(check)),
   ]);
 }
@@ -153,7 +153,7 @@ function disclosureLines(opened: readonly OpenedDisclosure[], verified: boolean)
   if (!verified) return [NOT_OPENED];
   if (opened.length === 0) return ['No disclosures to open.'];
   const lines = opened.map((one) => {
-    if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_WORDS[one.problem]}`;
+    if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_PROBLEMS[one.problem]}`;
     return `  ${mark(true)} ${shown(one.name)}: ${shown(one.value)}`;
   });
   const all = opened.every(({ ok }) => ok);

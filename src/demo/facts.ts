@@ -1,4 +1,4 @@
-// The claims of the demo, each compared with what was received.
+// The facts of the demo: each compares a claim of the relay with what was received.
 import type { Fact } from '#src/app/buyer.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/verify.ts';
@@ -10,7 +10,7 @@ export class StoryFailed extends Error {}
 
 export const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
 
-/** The members of an execution response that the story needs. */
+/** The members of an execution response that the demo reads. */
 export type Executed = {
   readonly idempotentReplay: boolean;
   readonly job: {
@@ -23,7 +23,7 @@ export type Executed = {
   readonly links: Readonly<Record<string, string>>;
 };
 
-/** What the demo sends. */
+/** The request that the demo sends. */
 export const HEADERS = { 'x-order-source': 'relay demo' };
 export const BODY = { event: 'order.paid', order: 4711, total: '12.50' };
 
@@ -37,7 +37,7 @@ export function deliveryFacts({ job }: Executed, received: Received, requests: n
       job.status === 'succeeded' && job.responseStatus === 200,
       'the job succeeded: the target answered 200',
     ),
-    fact('called_once', requests === 1 && job.attempts === 1, 'the target got exactly one request'),
+    fact('called_once', requests === 1 && job.attempts === 1, 'the target received exactly one request'),
     fact(
       'request_as_sent',
       method === 'POST' && bodySame && headerSame,
@@ -47,7 +47,7 @@ export function deliveryFacts({ job }: Executed, received: Received, requests: n
   ];
 }
 
-/** Standard Webhooks 1.0.0, asymmetric: any target can check it with the published keys. */
+/** Standard Webhooks 1.0.0, asymmetric: any target can verify it with the published keys. */
 export async function webhookSignatureFact(
   { headers, body }: Received,
   keys: readonly KeyRecord[],
@@ -66,16 +66,16 @@ export async function webhookSignatureFact(
     )
       ok = true;
   }
-  return fact('webhook_signature_valid', ok, 'its webhook-signature (v1a) is valid by the published keys');
+  return fact('webhook_signature_valid', ok, 'its webhook-signature (v1a) is valid under the published keys');
 }
 
-/** By its inclusion proof. */
+/** Reads the check of the inclusion proof. */
 export function loggedFact({ checks }: VerificationReport): Fact {
   const logged = checks.find(({ name }) => name === 'receipt_logged');
   return fact(
     'receipt_logged',
     logged?.ok === true,
-    'it is in the transparency log, under a checkpoint that the relay signed',
+    'it is in the transparency log, included in a checkpoint that the relay signed',
   );
 }
 
@@ -92,7 +92,7 @@ export function replayFacts(first: Executed, again: Executed, sentAgain: number)
   ];
 }
 
-/** Every link of the response works. */
+/** Requests every link of the response. */
 export async function linkFacts({ links }: Executed): Promise<Fact[]> {
   const statuses = await Promise.all(
     Object.values(links).map(async (url) => [url, (await callLoopback('GET', url)).status] as const),

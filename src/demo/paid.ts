@@ -1,5 +1,5 @@
-// The paid demo: a chain, a facilitator and a buyer with worthless coins on this machine, and a story in which the buyer
-// pays for one call and presents the same payment again.
+// The paid demo: a chain, a facilitator and a buyer with worthless coins on this machine. The buyer pays for one call and
+// presents the same payment again.
 import { randomBytes } from 'node:crypto';
 import { addressOf, type Fact, type Finding, present, purchase, type Terms } from '#src/app/buyer.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
@@ -25,7 +25,7 @@ import { receivedBy, type Story, type StoryDeps, saveEvidence, storyOf, verifyOf
 import { sendLoopback } from './target.ts';
 
 /** Atomic units: enough for three calls. */
-const PURSE = 9000n;
+const BUYER_BALANCE = 9000n;
 
 export type PaidWorld = {
   readonly buyerKey: `0x${string}`;
@@ -38,7 +38,7 @@ export type PaidWorld = {
   readonly environment: Readonly<Record<string, string>>;
 };
 
-/** Throws if this platform has no chain to run. `findAnvil`: the path of its binary, or null. */
+/** Throws if there is no local chain for this platform. `findAnvil` returns the path of its binary, or null. */
 export async function startPaidWorld(
   undo: (() => Promise<void>)[],
   findAnvil: () => string | null = anvilPath,
@@ -53,7 +53,7 @@ export async function startPaidWorld(
   undo.push(() => facilitator.stop());
   const buyerKey = newKey();
   const [buyer, payTo] = [addressOf(buyerKey), addressOf(newKey())];
-  await chain.mint([buyer], PURSE);
+  await chain.mint([buyer], BUYER_BALANCE);
   return {
     buyerKey,
     buyer,
@@ -86,7 +86,7 @@ export type PaidStoryDeps = StoryDeps & { readonly paid: PaidWorld; readonly clo
 /** The published price of one call; the 402 and the chain are compared with it. A unit of USDC is a millionth. */
 const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
 
-/** Throws `StoryFailed` if the story cannot continue. */
+/** Throws `StoryFailed` if the demo cannot continue. */
 export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
   const { baseUrl, target, folder, primitives, paid, clock } = deps;
   const request = { url: target.url, method: 'POST', headers: HEADERS, body: BODY };
@@ -95,9 +95,10 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
   const buying = { send: sendLoopback, clock, primitives, waiting: () => undefined };
   const limits = { maxPriceMicroUsd: PRICE_UNITS, network: PRICE.network, payTo: paid.payTo };
   const order = { relay: baseUrl, request, limits, privateKey: paid.buyerKey, save: null };
-  const bought = await purchase(buying, order);
-  const { evidence, terms, payment, policy } = bought;
-  if (evidence === null || terms === null || payment === null) throw new StoryFailed(whyNot(bought));
+  const purchased = await purchase(buying, order);
+  const { evidence, terms, payment, policy } = purchased;
+  if (evidence === null || terms === null || payment === null)
+    throw new StoryFailed(purchaseProblem(purchased));
   const after = await balances();
   const first = evidence.execution;
   const { received, requests } = receivedBy(target);
@@ -105,7 +106,8 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
   const { verification, keys, jws } = await verifyOffline(files, primitives);
 
   const repeated = await present(buying, `${baseUrl}/api/execute/webhook`, JSON.stringify(request), payment);
-  if (repeated.kind !== 'executed') throw new StoryFailed('the same payment again returned no result');
+  if (repeated.kind !== 'executed')
+    throw new StoryFailed('the same payment, presented again, returned no result');
   const again = JSON.parse(repeated.answer.body) as Executed;
   const afterReplay = await balances();
   const facts: Fact[] = [
@@ -120,7 +122,7 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
     fact(
       'saved_receipt_verified',
       verification.ok && jws === first.receipt.jws,
-      'the saved receipt is the one that was returned, and verifies by the saved keys only',
+      'the saved receipt is the one that was returned, and verifies with the saved keys only',
     ),
     ...evidence.facts,
     loggedFact(verification),
@@ -133,8 +135,8 @@ export async function runPaidStory(deps: PaidStoryDeps): Promise<PaidStory> {
     terms,
     policy,
     balances: {
-      buyer: listed(before[0], after[0], afterReplay[0]),
-      payee: listed(before[1], after[1], afterReplay[1]),
+      buyer: balancesOf(before[0], after[0], afterReplay[0]),
+      payee: balancesOf(before[1], after[1], afterReplay[1]),
     },
     payment: evidence.receiptPayment,
   };
@@ -147,17 +149,17 @@ function chargedOnce([buyer, payee]: Pair, [buyerAfter, payeeAfter]: Pair): Fact
   return fact(
     'charged_once',
     ok,
-    `exactly ${PRICE_UNITS} units went from the buyer to the payee, on the chain`,
+    `exactly ${PRICE_UNITS} units were transferred from the buyer to the payee on the chain`,
   );
 }
 
-const listed = (before: bigint, after: bigint, afterReplay: bigint): Balances => ({
+const balancesOf = (before: bigint, after: bigint, afterReplay: bigint): Balances => ({
   before: String(before),
   after: String(after),
   afterReplay: String(afterReplay),
 });
 
-function whyNot({ outcome, problem, policy }: Awaited<ReturnType<typeof purchase>>): string {
+function purchaseProblem({ outcome, problem, policy }: Awaited<ReturnType<typeof purchase>>): string {
   const refused = policy.filter(({ ok }) => !ok).map(({ name, offered }) => `${name}: ${offered}`);
   return `the purchase ended as ${outcome}: ${problem?.message ?? refused.join(', ')}`;
 }

@@ -1,4 +1,4 @@
-// The demo's story: one webhook through the real route, its receipt verified offline, the call repeated.
+// The demo: executes one webhook through the real route, verifies its receipt offline, and repeats the call.
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ export type Story = {
   };
   readonly job: Executed['job'];
   readonly receipt: Executed['receipt'];
-  /** The offline report, made from the three files only. */
+  /** The offline report, from the three files only. */
   readonly verification: VerificationReport;
   readonly replay: {
     readonly idempotentReplay: boolean;
@@ -51,12 +51,12 @@ export type Story = {
 export type StoryDeps = {
   readonly baseUrl: string;
   readonly target: DemoTarget;
-  /** Gets `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */
+  /** Folder for `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */
   readonly folder: string;
   readonly primitives: Primitives;
 };
 
-/** Throws `StoryFailed` if the story cannot continue. */
+/** Throws `StoryFailed` if the demo cannot continue. */
 export async function runStory(deps: StoryDeps): Promise<Story> {
   const { baseUrl, target, folder, primitives } = deps;
   const request = {
@@ -77,7 +77,7 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
     fact(
       'receipt_verified_offline',
       verification.ok,
-      'the receipt verifies offline, by the saved receipt, keys and proof only',
+      'the receipt verifies offline, with the saved receipt, keys and proof only',
     ),
     loggedFact(verification),
     ...replayFacts(first, again, target.received.length - requests),
@@ -86,7 +86,7 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
   return storyOf(deps, { first, again, received, verification, facts, files });
 }
 
-/** The first request at the target, and their number. Throws `StoryFailed` if there is none. */
+/** Returns the first request at the target, and the number of requests. Throws `StoryFailed` if there is none. */
 export function receivedBy(target: DemoTarget): { readonly received: Received; readonly requests: number } {
   const [received] = target.received;
   if (received === undefined)
@@ -94,14 +94,14 @@ export function receivedBy(target: DemoTarget): { readonly received: Received; r
   return { received, requests: target.received.length };
 }
 
-type Seen = Pick<Story, 'verification' | 'facts' | 'files'> & {
+type Observed = Pick<Story, 'verification' | 'facts' | 'files'> & {
   readonly first: Executed;
   readonly again: Executed;
   readonly received: Received;
 };
 
-export function storyOf({ baseUrl, target }: StoryDeps, seen: Seen): Story {
-  const { first, again, received, verification, facts, files } = seen;
+export function storyOf({ baseUrl, target }: StoryDeps, observed: Observed): Story {
+  const { first, again, received, verification, facts, files } = observed;
   return {
     ok: facts.every(({ ok }) => ok),
     service: baseUrl,
@@ -128,7 +128,7 @@ async function execute(baseUrl: string, request: unknown): Promise<Executed> {
   throw new StoryFailed(`POST /api/execute/webhook answered ${status}: ${body}`);
 }
 
-/** Saves what an agent would keep: the receipt, the keys, and the inclusion proof. */
+/** Saves the files that an agent would keep: the receipt, the keys, and the inclusion proof. */
 export async function saveEvidence(
   folder: string,
   baseUrl: string,
@@ -141,21 +141,21 @@ export async function saveEvidence(
   };
   await writeFile(files.receipt, await download(links.receipt ?? `${baseUrl}/api/receipts`));
   await writeFile(files.keys, await download(`${baseUrl}/.well-known/jwks.json`));
-  await writeFile(files.proof, await logged(`${baseUrl}/log/proof/${receipt.id}`));
+  await writeFile(files.proof, await downloadProof(`${baseUrl}/log/proof/${receipt.id}`));
   return files;
 }
 
 /** The next checkpoint is signed within some seconds. */
-const LOGGED = { withinMs: 15_000, everyMs: 100 };
+const PROOF_WAIT = { withinMs: 15_000, everyMs: 100 };
 
-async function logged(url: string): Promise<string> {
-  const until = performance.now() + LOGGED.withinMs;
+async function downloadProof(url: string): Promise<string> {
+  const until = performance.now() + PROOF_WAIT.withinMs;
   for (;;) {
     const { status, body } = await callLoopback('GET', url);
     if (status === 200) return body;
     if (status !== 409 || performance.now() > until)
       throw new StoryFailed(`${url} answered ${status}: ${body}`);
-    await sleep(LOGGED.everyMs);
+    await sleep(PROOF_WAIT.everyMs);
   }
 }
 

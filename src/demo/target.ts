@@ -1,10 +1,10 @@
-// The demo's connections on this machine: a webhook target with a certificate of its own root, and calls to the service.
+// The demo's connections on this machine: a webhook target with a certificate of a local root, and calls to the service.
 import { request } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { makeLocalCa } from './certificates/local-ca.ts';
 
-/** As it came over the wire. */
+/** A request as received. */
 export type Received = {
   readonly method: string;
   readonly path: string;
@@ -15,7 +15,7 @@ export type Received = {
 
 export type DemoTarget = {
   readonly url: string;
-  /** PEM of the root that vouches for it. */
+  /** PEM of the root certificate that its certificate is issued by. */
   readonly caPem: string;
   /** Complete requests so far, in order. */
   readonly received: readonly Received[];

@@ -1,4 +1,4 @@
-// What a document is, and the parts that several documents share: each part with its schema beside it.
+// The type of a document, and the parts that several documents share, each with its schema.
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Instant } from '#src/domain/schema-parts.ts';
@@ -7,7 +7,7 @@ import { pathTemplate, type RouteFacts } from './routes.ts';
 
 /** One JSON document: where it is served, its schema, and how it is built from the facts of a deployment. */
 export type Document<S extends TSchema = TSchema> = {
-  /** The first is the document's own address; the others serve the same bytes. */
+  /** The first is the canonical address; the others serve the same bytes. */
   readonly routes: readonly RouteFacts[];
   /** Description of the answer in the interface description. */
   readonly answer: string;
@@ -56,15 +56,15 @@ export const paymentTerms = ({ mode, offer }: Facts) => ({
   price: offer.price,
 });
 
-/** In a sentence or two: whether a paid route is charged now, and what a call costs. */
-export function chargeInWords({ offer, mode }: Facts): string {
+/** One or two sentences: whether a paid route is charged now, and the price of a call. */
+export function chargeText({ offer, mode }: Facts): string {
   const terms = `${usd(offer)} USD by x402, scheme ${offer.scheme}, on ${networkName(offer.network)} (${offer.network})`;
   return mode === 'x402'
     ? `Payment is enforced: a call costs ${terms}.`
-    : `Demo mode: payment is not enforced and nobody is charged now. Where it is enforced, a call costs ${terms}.`;
+    : `Demo mode: payment is not enforced and no one is charged now. Where it is enforced, a call costs ${terms}.`;
 }
 
-/** Absolute; a parameter stays as in `{id}` (RFC 6570). */
+/** Absolute address; a parameter is a template variable such as `{id}` (RFC 6570). */
 export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path }: RouteFacts): string =>
   `${baseUrl}${pathTemplate(path)}`;
 

@@ -30,7 +30,7 @@ export const DOCUMENTS: readonly Document[] = [
   mcpManifest,
 ];
 
-/** A file of another form than a described JSON document. */
+/** A published file that is not a JSON document with a schema. */
 export type PublishedFile = {
   readonly route: RouteFacts;
   readonly mediaType: string;

@@ -1,4 +1,4 @@
-// The facts of a deployment that documents are built from, beside the route table and the limits.
+// The facts of a deployment that documents are built from, in addition to the route table and the limits.
 
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import type { Mode, Route } from '#src/domain/event-fields.ts';
@@ -6,12 +6,12 @@ import type { Offer } from '#src/domain/monitoring/trust.ts';
 import type { AskedFor } from '#src/domain/payment/requirements.ts';
 
 export type Facts = {
-  /** PUBLIC_BASE_URL without a slash at its end. */
+  /** PUBLIC_BASE_URL without a trailing slash. */
   readonly baseUrl: string;
-  /** When this process made its documents: RFC 3339, UTC. */
+  /** When this process built its documents: RFC 3339, UTC. */
   readonly generatedAt: string;
   readonly mode: Mode;
-  /** What a call costs where payment is enforced. */
+  /** Price of a call where payment is enforced. */
   readonly offer: Offer;
   /** null in demo mode. */
   readonly askedFor: Readonly<Record<Route, AskedFor>> | null;
@@ -26,7 +26,7 @@ export type Facts = {
   readonly facilitatorTimeoutMs: number | null;
   /** MCP protocol versions that the server speaks, the newest first. */
   readonly mcpVersions: readonly string[];
-  /** Days after which reads show no jobs, and no receipts and decisions, any more. */
+  /** Days after which reads no longer return jobs, and receipts and decisions. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
 };
 

@@ -1,34 +1,34 @@
-// What an agent must know before it buys, in words. The OpenAPI document carries all of it, the other documents parts.
+// The guidance for buying agents, as text. The OpenAPI document contains all of it, the other documents parts.
 import { LIMITS, METHODS } from '#src/domain/limits.ts';
-import { chargeInWords, isOwnTarget, methodAndPath } from './document.ts';
+import { chargeText, isOwnTarget, methodAndPath } from './document.ts';
 import type { Facts } from './facts.ts';
 import { ROUTES } from './routes.ts';
 
-/** Specification, Authentication, 4. Follows `done only when`, `only when` and the like. */
+/** Specification, Authentication, 4. Continues a sentence such as `done only when`. */
 export const DONE_WHEN =
   'the paid answer is a success (200, job.status succeeded) and the verification report has ok true, ' +
   'signatureVerified true and every check ok true';
 
-/** The report is of the receipt: a failed job has a genuine one, too. */
-export const FAILED_VERIFIES = 'The receipt of a failed job (502) verifies as well, and is not done.';
+/** The report is about the receipt: a failed job has a valid receipt, too. */
+export const FAILED_VERIFIES = 'The receipt of a failed job (502) also verifies, but its action is not done.';
 
-/** The canary in words, by POST: a request by GET is not an execution. */
+/** Describes the canary, with POST: an execution cannot send GET. */
 export function testTarget(facts: Facts): string {
-  const direct = `${methodAndPath(ROUTES.canaryPost)} is free to call directly: it answers with what arrived.`;
+  const direct = `${methodAndPath(ROUTES.canaryPost)} is free to call directly: it answers with a description of the request.`;
   return isOwnTarget(facts) ? `${direct} ${AS_TARGET}` : direct;
 }
 
 const AS_TARGET =
-  'As the target of an execution it is the one address of this service that may be called, but for those that ' +
-  'EGRESS_ALLOW_CIDRS exempts; not where an EGRESS_DENY_CIDRS range contains it (see the policy check). It costs what any ' +
+  'As the target of an execution it is the one address of this service that may be called (except those that ' +
+  'EGRESS_ALLOW_CIDRS exempts), unless an EGRESS_DENY_CIDRS range contains it (see the policy check). It costs what any ' +
   'call costs.';
 
 export const PURPOSE =
   'Makes one outbound HTTPS request to a public target for an agent and answers with a signed receipt of the attempt and its outcome, which anyone can verify.';
 
 /**
- * `info.x-guidance`: at most 4000 characters, which directories put before an agent as they are. Paths, however long the
- * base address is: the document that contains it names the server.
+ * `info.x-guidance`: at most 4000 characters, which directories show to agents unchanged. It uses paths, so that its length does
+ * not depend on the base address; the document that contains it names the server.
  */
 export function guidanceText(facts: Facts): string {
   const steps = callOrder(facts).map((step, i) => `${i + 1}. ${step}`);
@@ -36,59 +36,59 @@ export function guidanceText(facts: Facts): string {
     PURPOSE,
     `When: ${USE_WHEN}`,
     `Not: ${AVOID_WHEN}`,
-    `Price: ${chargeInWords(facts)} A refusal (any 4xx, 508) and a replay are never charged.`,
+    `Price: ${chargeText(facts)} A refusal (any 4xx, 508) and a replay are never charged.`,
     `Order of calls (paths are below the server of this description):\n${steps.join('\n')}`,
     ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY}`]),
     `Repeats: ${repeats(facts)}`,
-    `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} has the keys to verify them offline.`,
-    `Limits: ${limitsInWords(facts)}`,
-    `Try it: ${methodAndPath(ROUTES.checkPolicy)} judges a target without calling it, free. ${testTarget(facts)}`,
+    `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} contains the keys to verify them offline.`,
+    `Limits: ${limitsText(facts)}`,
+    `Try it: ${methodAndPath(ROUTES.checkPolicy)} checks a target without calling it, free. ${testTarget(facts)}`,
     `More: ${ROUTES.llms.path}, ${ROUTES.quickstart.path}, ${ROUTES.snippets.path}.`,
   ].join('\n\n');
 }
 
 export const USE_WHEN = `one bounded side effect (${METHODS.join(', ')}) at a public HTTPS target that needs proof of the attempt and its outcome, without an account.`;
 
-/** Of a target: the specification's words, and what they come down to. */
+/** The specification's phrase about a target, and its consequence. */
 export const REPEATED_UNSAFELY =
-  'cannot safely receive duplicate attempts without idempotency (retry.attempts above 1 is what sends twice)';
+  'cannot safely receive duplicate attempts without idempotency (retry.attempts above 1 may send more than once)';
 
 export const AVOID_WHEN = `localhost, private-network or non-HTTPS targets, several steps, an unacceptable price, targets that ${REPEATED_UNSAFELY}, or secrets: send no wallet keys, seed phrases, database URLs or long-lived admin credentials.`;
 
-/** The way from the question to the proof, a sentence or two a step, by paths. */
+/** The calls from decision to verification: one or two sentences each, with paths. */
 export function callOrder(facts: Facts): readonly string[] {
   return [
     `${methodAndPath(ROUTES.decide)} with {"action": {"url", "body", "idempotencyKey"}, "buyerPolicy": {"maxPriceUsd"}}: free; read \`decisionId\` and \`recommendation\`.`,
     `If it is \`pay_and_execute\`: ${methodAndPath(ROUTES.executeGuided)} with {"decisionId", "action"}, the same action; or without a decision ${methodAndPath(ROUTES.execute)} with the action. ${payment(facts)}`,
-    `200: the target answered 2xx. 502: it did not, and the action is not done. Both bear \`job\`, \`receipt\` and \`links\`${facts.askedFor === null ? '' : ', and both are charged, once'}.`,
+    `200: the target answered 2xx. 502: it did not, and the action is not done. Both contain \`job\`, \`receipt\` and \`links\`${facts.askedFor === null ? '' : ', and both are charged, once'}.`,
     `GET \`links.verifyReceipt\`. Done only when ${DONE_WHEN}. Keep the receipt id.`,
   ];
 }
 
 export function repeats({ askedFor }: Facts): string {
-  const wait = 'After 409 `idempotency_in_progress` or 429 wait as Retry-After says.';
+  const wait = 'After 409 `idempotency_in_progress` or 429 wait for Retry-After.';
   if (askedFor === null) {
-    return `a call that got lost is repeated with the same body and idempotencyKey: nothing is sent twice. Without a key it is a new call. ${wait}`;
+    return `repeat a lost call with the same body and idempotencyKey: nothing is sent twice. Without a key it is a new call. ${wait}`;
   }
   return (
-    'a call that got lost is repeated with the same body and the same payment header: nothing is sent or charged twice. ' +
+    'repeat a lost call with the same body and the same payment header: nothing is sent or charged twice. ' +
     `After 503 \`payment_unconfirmed\` repeat with that same header, never with a new payment. ${wait}`
   );
 }
 
 const HOW_TO_PAY =
-  'the 402 carries the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.';
+  'the 402 contains the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.';
 
 function payment({ askedFor }: Facts): string {
-  if (askedFor === null) return 'It needs no payment here.';
+  if (askedFor === null) return 'No payment is needed here.';
   return 'It answers 402: compare price, network and payee with your policy, pay with an x402 client and repeat with the payment header.';
 }
 
-function limitsInWords({ rateLimitPerMinute }: Facts): string {
+function limitsText({ rateLimitPerMinute }: Facts): string {
   const { retryAttempts, timeoutMs, requestBodyBytes, idempotencyKeyLength, decisionsPerMinute } = LIMITS;
   return (
     `${retryAttempts.min} to ${retryAttempts.max} attempts, ${timeoutMs.min} to ${timeoutMs.max} ms each, request body up to ` +
     `${requestBodyBytes.max / 1024} kB, idempotencyKey ${idempotencyKeyLength.min} to ${idempotencyKeyLength.max} characters, ${rateLimitPerMinute} calls and ` +
-    `${decisionsPerMinute.max} decisions a minute of one address. The target's answer body is never returned.`
+    `${decisionsPerMinute.max} decisions a minute from one address. The target's answer body is never returned.`
   );
 }

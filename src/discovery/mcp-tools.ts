@@ -10,7 +10,7 @@ export type ToolFacts = {
   readonly title: string;
   readonly description: string;
   readonly route: RouteFacts;
-  /** As its route: charged where payment is enforced. */
+  /** The same as of its route: charged where payment is enforced. */
   readonly paid: boolean;
 };
 
@@ -41,7 +41,7 @@ export const MCP_TOOLS = [
     name: 'decide_webhook',
     title: 'Decide before paying',
     description:
-      'Judges an action against your buyer policy before any payment, records the decision and recommends ' +
+      'Evaluates an action against your buyer policy before any payment, records the decision and recommends ' +
       '"pay_and_execute", "manual_review" or "do_not_pay" with reasons. Free; nothing is sent to the target. Call it ' +
       'before execute_guided_webhook.',
   }),
@@ -49,7 +49,7 @@ export const MCP_TOOLS = [
     name: 'check_policy',
     title: 'Check whether a target may be called',
     description:
-      'Judges the target as an execution would and shows which method, headers and retries would be used. Free; ' +
+      'Checks the target by the rules of an execution and shows which method, headers and retries would be used. Free; ' +
       'nothing is sent to the target and nothing is recorded.',
   }),
   tool(ROUTES.job, {
@@ -68,29 +68,29 @@ export const MCP_TOOLS = [
     name: 'verify_receipt',
     title: 'Verify a receipt',
     description:
-      'Checks the signature of a receipt and that it agrees with its job and the recorded events, check by check. ' +
+      'Checks the signature of a receipt and that it matches its job and the recorded events, check by check. ' +
       `An execution is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Free.`,
   }),
   tool(ROUTES.pricing, {
     name: 'get_pricing',
     title: 'Read the price',
-    description: 'What an execution costs, on which network, and when it is charged and when not. Free.',
+    description: 'Returns the price of an execution, its network, and when it is charged and when not. Free.',
   }),
 ] as const satisfies readonly ToolFacts[];
 
 export type ToolName = (typeof MCP_TOOLS)[number]['name'];
 
-/** As it is published: the price is this deployment's. */
+/** The published description, with the price of this deployment. */
 export function toolDescription({ description, paid }: ToolFacts, facts: Facts): string {
-  return paid ? `${description} ${priceWords(facts)}` : description;
+  return paid ? `${description} ${priceText(facts)}` : description;
 }
 
-function priceWords({ askedFor, offer }: Facts): string {
+function priceText({ askedFor, offer }: Facts): string {
   if (askedFor === null) return 'Not charged: this service runs in demo mode.';
   const network = `${networkName(offer.network)}, ${offer.network}`;
   return (
     `Costs ${offer.price} a call, paid by x402 (${offer.scheme}; ${network}) in _meta["x402/payment"]; without a ` +
-    'payment it answers with what to pay. Refusals and replays are not charged.'
+    'payment it answers with the payment terms. Refusals and replays are not charged.'
   );
 }
 
@@ -102,7 +102,7 @@ export function serverInstructions(facts: Facts): string {
       'pages, or for several steps.',
     'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
       `Or execute_webhook at once. The action is done only when ${DONE_WHEN}.`,
-    `execute_webhook and execute_guided_webhook: ${priceWords(facts)}`,
+    `execute_webhook and execute_guided_webhook: ${priceText(facts)}`,
     'Always give an idempotencyKey. After an unclear failure repeat the same call with the same payment, never with a ' +
       'new one: a finished call is not sent and not charged again.',
   ].join('\n');

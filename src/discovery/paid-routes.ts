@@ -1,4 +1,4 @@
-// The bodies of the two paid routes, with examples that fit the schemas the routes enforce. Prices are configuration.
+// Request bodies of the two paid routes: schemas as enforced, and examples. Prices come from the configuration.
 
 import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
 import type { Route } from '#src/domain/event-fields.ts';
@@ -17,7 +17,7 @@ const JOB = 'job_5nv9ky01m5kpd17vfh4594a4hh';
 const RECEIPT = 'rcpt_57511t2hgk42624th4s0cxrb5w';
 const DECISION = 'dec_492x9vxap1wmxyfmf30nvbka09';
 
-/** What documents send by way of example. */
+/** The example request of the documents. */
 export const ACTION: WebhookRequest = {
   url: 'https://example.com/hook',
   method: 'POST',

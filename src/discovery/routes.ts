@@ -5,10 +5,9 @@
 export const TAGS = {
   execution: 'One outbound HTTPS request, executed at once and receipted. Paid where payment is enforced.',
   policy: 'Checks and decisions before paying, free.',
-  records:
-    'What became of a job, its receipt and its decision. Target, headers, body and payer are never shown.',
-  verification: 'Whether a receipt is genuine and agrees with its job, check by check.',
-  transparency: 'Public figures of the service: proofs, decisions, monitoring and trust, redacted.',
+  records: 'Jobs, receipts and decisions as recorded. Target, headers, body and payer are never shown.',
+  verification: 'Whether a receipt is genuine and matches its job, check by check.',
+  transparency: 'Public data of the service: proofs, decisions, monitoring and trust, redacted.',
   planning: 'Plans: browser steps for another agent, schedules. Nothing is executed here.',
   discovery: 'Documents about the service.',
   service: 'The service itself: MCP, health, a target to test against, this description.',
@@ -70,12 +69,12 @@ const BEFORE_PAYING = {
     tag: 'policy',
     summary: 'Decide before paying',
     description:
-      'Judges an action against a buyer policy, records the decision with the facts it rests on, and recommends whether to pay. Free; nothing is sent to the target.',
+      'Evaluates an action against a buyer policy, records the decision with its facts, and recommends whether to pay. Free; nothing is sent to the target.',
   }),
   decision: get('/api/decisions/:id', {
     tag: 'records',
     summary: 'Read a decision',
-    description: 'What was recommended, the facts it rests on, and what became of it.',
+    description: 'The recommendation, the facts it is based on, and the execution that used it.',
   }),
   recentDecisions: get('/api/decisions/recent', {
     tag: 'transparency',
@@ -84,9 +83,9 @@ const BEFORE_PAYING = {
   }),
   checkPolicy: post('/api/policy/check', {
     tag: 'policy',
-    summary: 'Look at a request before paying for it',
+    summary: 'Check a request before paying for it',
     description:
-      'Judges the target as an execution would, and shows what would be sent. Free; nothing is sent to the target.',
+      'Checks the target by the rules of an execution, and shows what would be sent. Free; nothing is sent to the target.',
   }),
 };
 
@@ -105,13 +104,13 @@ const RECORDS = {
     tag: 'verification',
     summary: 'Verify a job and its receipt',
     description:
-      'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log has the receipt or still has time to take it.',
+      'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log contains the receipt or is not yet overdue.',
   }),
   verifyReceipt: get('/api/verify/receipts/:id', {
     tag: 'verification',
     summary: 'Verify a receipt',
     description:
-      'Checks the receipt signature and its place in the transparency log; with the job, while that is retained, as well.',
+      'Checks the receipt signature and its inclusion in the transparency log; also its job, while that is retained.',
   }),
   recentProofs: get('/api/proofs/recent', {
     tag: 'transparency',
@@ -128,12 +127,12 @@ const RECORDS = {
     tag: 'transparency',
     summary: 'Execution monitoring',
     description:
-      'Durable counters of jobs, recent failures, and the request figures of the answering process.',
+      'Durable counters of jobs, recent failures, and the request statistics of the answering process.',
   }),
   trust: get('/api/trust', {
     tag: 'transparency',
     summary: 'Trust summary',
-    description: 'What a buyer can go by before paying, from measured facts only.',
+    description: 'Measured facts for a buyer to consider before paying.',
   }),
 };
 
@@ -163,20 +162,20 @@ const FREE_SURFACES = {
   secretsPolicy: get('/api/secrets/policy', {
     tag: 'discovery',
     summary: 'How secrets are handled',
-    description: 'What to send, what never to send, what is kept and what is not.',
+    description: 'What to send, what never to send, what is stored and what is not.',
   }),
   canary: get('/api/canary/echo', {
     tag: 'service',
     summary: 'Test target, free to call directly',
     description:
-      'Answers 200 with what arrived: method, size and hash of the body. Stores nothing. As the target of an execution ' +
+      'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
       'it costs what any call costs.',
   }),
   canaryPost: post('/api/canary/echo', {
     tag: 'service',
     summary: 'Test target, free to call directly',
     description:
-      'Answers 200 with what arrived: method, size and hash of the body. Stores nothing. As the target of an execution ' +
+      'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
       'it costs what any call costs.',
   }),
 };
@@ -215,7 +214,7 @@ const DOCUMENTS = {
   mcpManifest: get('/api/mcp', {
     tag: 'discovery',
     summary: 'MCP manifest',
-    description: 'The MCP server of this service: where it is, its tools, and how they are paid for.',
+    description: 'The MCP server of this service: its address, its tools, and how to pay for them.',
   }),
   discovery: get('/api/discovery', {
     tag: 'discovery',
@@ -235,7 +234,7 @@ const DOCUMENTS = {
   llms: get('/llms.txt', {
     tag: 'discovery',
     summary: 'Guide for language models',
-    description: 'What the service is and where its documents are (llmstxt.org).',
+    description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
   }),
 };
 
@@ -249,14 +248,14 @@ const SERVICE_ROUTES = {
   health: get('/health', {
     tag: 'service',
     summary: 'Health',
-    description: 'Whether the service runs, part by part.',
+    description: 'The state of the service and of each part.',
   }),
   live: aside('/health/live', 'service', 'Whether the process answers'),
   metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
 };
 
 const WELL_KNOWN = {
-  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that receipts verify with (RFC 7517)'),
+  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that verify receipts (RFC 7517)'),
   did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
   x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
   x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),

@@ -1,4 +1,4 @@
-// The addresses that documents and responses name: every one answers a plain GET.
+// The addresses that documents and responses contain. Each answers GET.
 
 import { Closed, Link } from '#src/domain/schema-parts.ts';
 import { addressOf } from './document.ts';
@@ -41,7 +41,7 @@ export function serviceLinks(facts: Facts): Record<LinkName, string> {
   return Object.fromEntries(links) as Record<LinkName, string>;
 }
 
-/** Value of the `Link` header (RFC 8288, RFC 8631, RFC 9727). `baseUrl`: without a slash at its end. */
+/** Value of the `Link` header (RFC 8288, RFC 8631, RFC 9727). `baseUrl`: without a trailing slash. */
 export function linkHeader(baseUrl: string): string {
   return LINKS.map(([{ path }, rel, type]) => `<${baseUrl}${path}>; rel="${rel}"; type="${type}"`).join(', ');
 }

@@ -1,4 +1,4 @@
-// JSON Canonicalization Scheme, RFC 8785: the one spelling of a JSON value that is hashed and signed.
+// JSON Canonicalization Scheme, RFC 8785: the one form of a JSON value that is hashed and signed.
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 export type JsonObject = { readonly [name: string]: Json };
@@ -31,9 +31,9 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** True where UTF-16 text holds half of a pair, so that no UTF-8 can carry it. */
+/** Whether the UTF-16 text contains half of a surrogate pair, which UTF-8 cannot encode. */
 export function hasLoneSurrogate(text: string): boolean {
-  // The one class first: thirty times as fast on long text, which hardly ever has any.
+  // The simple class first: thirty times as fast on long text, which hardly ever contains surrogates.
   if (!/[\ud800-\udfff]/.test(text)) return false;
   return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text);
 }

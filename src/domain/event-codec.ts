@@ -53,14 +53,14 @@ export function decodeEvent({ type, data }: Pick<RecordedEvent, 'type' | 'data'>
 
 /**
  * The event as projections and audits read it: null also for text that Postgres does not store, so that read models, the
- * transparency log's leaves and an audit count the same events, whatever they are stored in.
+ * transparency log's leaves and an audit count the same events, whatever store they use.
  */
 export function readEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
   const event = decodeEvent(recorded);
   return event !== null && isStorable(event.data) ? event : null;
 }
 
-/** Postgres takes neither U+0000 nor half a surrogate pair; no event of ours holds one. */
+/** Postgres stores neither U+0000 nor half a surrogate pair; no event of this service contains one. */
 function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
   if (typeof value !== 'object' || value === null) return true;

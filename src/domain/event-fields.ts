@@ -72,7 +72,7 @@ export const Phase = Type.Union([
 ]);
 export type Phase = Static<typeof Phase>;
 
-/** Whether the target may have got the request. */
+/** Whether the target may have received the request. */
 export const Sent = Type.Union([Type.Literal('no'), Type.Literal('maybe'), Type.Literal('yes')]);
 export type Sent = Static<typeof Sent>;
 
@@ -108,7 +108,7 @@ export const PaymentFacts = Type.Object(
     amount: Type.String({ pattern: '^\\d+$' }),
     payTo: Text,
     payer: Text,
-    /** null where the chain has it but nobody could name it (evidence `nonce_consumed`). */
+    /** null if the chain has it but its hash could not be determined (evidence `nonce_consumed`). */
     transaction: Nullable(Text),
     payloadHash: Hex,
   },

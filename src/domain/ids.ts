@@ -1,5 +1,5 @@
 // Identifiers: a prefix that names the kind, then 128 random bits in Crockford base32 (26 letters, no '-',
-// because EventStoreDB's category is what stands before the first '-'). The random bytes are an argument.
+// because EventStoreDB's category is the text before the first '-'). The random bytes are an argument.
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 

@@ -1,17 +1,17 @@
-// Every limit that a caller can meet: the number that is enforced, its unit, its meaning and what happens beyond it,
-// declared once. Schemas, guards and documents read this table; a name is the limit's name in the capabilities document.
+// Every limit that a caller can reach, declared once: the enforced number, its unit, its meaning and the answer when it is
+// exceeded. Schemas, checks and documents read this table; a name is the limit's name in the capabilities document.
 
 export type Limit = {
   readonly min?: number;
   readonly max: number;
-  /** Where a caller may leave the value out. */
+  /** Set if the caller may omit the value. */
   readonly default?: number;
   readonly unit: string;
   readonly meaning: string;
   readonly whenExceeded: string;
 };
 
-const INVALID = '400 invalid_request; nothing is clamped.';
+const INVALID = '400 invalid_request; the value is not clamped.';
 const INVALID_ACTIONS = '400 invalid_handoff_actions.';
 const INVALID_SCHEDULE = '400 invalid_schedule.';
 const RATE_LIMITED = '429 rate_limited.';
@@ -22,17 +22,17 @@ const JSON_LEVELS = 64;
 // A constant, so that bundles of the verifier leave the table out.
 const MISMATCH_BLOCK_MS = 3_600_000;
 
-/** Limits in time that belong to no single request. */
+/** Durations that do not belong to a single request. */
 export const TIMES = {
   /** An idempotency key becomes reusable this long after the completion of its job. */
   idempotencyRetentionMs: 7 * 86_400_000,
-  /** A decision approves an execution for this long. */
+  /** A decision is valid for this long. */
   decisionValidMs: 24 * 3_600_000,
-  /** A payment that reached `mismatchesPerPayment` answers only its own request for this long. */
+  /** A payment that reached `mismatchesPerPayment` is accepted only for its own request for this long. */
   mismatchBlockMs: MISMATCH_BLOCK_MS,
-  /** Added to the longest possible run of a job to get its lease. */
+  /** The lease of a job is its longest possible run plus this. */
   leaseMarginMs: 15_000,
-  /** A job is recovered when its stream has not changed for its lease and this. */
+  /** A job is recovered when its stream has not changed for its lease plus this. */
   recoveryGraceMs: 30_000,
   /** The longest that a caller waits for an execution; the job itself continues. */
   responseDeadlineMs: 110_000,
@@ -67,8 +67,8 @@ export const LIMITS = {
     max: 12_000,
     default: 12_000,
     unit: 'ms',
-    meaning: 'timeoutMs: one attempt from its look-up to the last byte read.',
-    whenExceeded: `${INVALID} A target that takes longer is errorCategory timeout.`,
+    meaning: 'timeoutMs: one attempt from its DNS lookup to the last byte read.',
+    whenExceeded: `${INVALID} For a slower target, errorCategory is timeout.`,
   },
   idempotencyKeyLength: {
     min: 1,
@@ -80,28 +80,28 @@ export const LIMITS = {
   requestBodyBytes: {
     max: BODY_BYTES,
     unit: 'bytes',
-    meaning: 'The whole JSON body of a call to this service.',
+    meaning: 'The complete JSON body of a call to this service.',
     whenExceeded: '413 body_too_large.',
   },
   requestBodyArrivalMs: {
     max: 10_000,
     unit: 'ms',
-    meaning: 'Time in which that body has to arrive.',
+    meaning: 'Time in which that body must arrive.',
     whenExceeded: '408 body_timeout.',
   },
   jsonDepth: { max: JSON_LEVELS, unit: 'levels', meaning: 'Nesting of that body.', whenExceeded: INVALID },
   mcpMessageBytes: {
-    // A tool's arguments and what is around them, the payment included.
+    // The arguments of a tool and the message around them, payment included.
     max: BODY_BYTES + 32 * KIB,
     unit: 'bytes',
-    meaning: 'A whole MCP message, payment included.',
-    whenExceeded: '413, as an error of JSON-RPC.',
+    meaning: 'A complete MCP message, payment included.',
+    whenExceeded: '413, as a JSON-RPC error.',
   },
   mcpMessageDepth: {
     max: JSON_LEVELS + 2,
     unit: 'levels',
     meaning: 'Nesting of an MCP message.',
-    whenExceeded: '400, as an error of JSON-RPC.',
+    whenExceeded: '400, as a JSON-RPC error.',
   },
   targetHeaders: { max: 64, unit: 'headers', meaning: 'Number of headers.', whenExceeded: INVALID },
   targetHeaderBytes: {
@@ -113,14 +113,14 @@ export const LIMITS = {
   decideBodyBytes: {
     max: 16 * KIB,
     unit: 'bytes',
-    meaning: 'The whole JSON body of a decision.',
+    meaning: 'The complete JSON body of a decision.',
     whenExceeded: '413 body_too_large.',
   },
   responseBodyBytes: {
     max: 64 * KIB,
     unit: 'bytes',
     meaning: 'How much of the answer of the target is read and hashed. It is never returned or stored.',
-    whenExceeded: 'Reading stops; the receipt says truncated.',
+    whenExceeded: 'Reading stops; the receipt states truncated.',
   },
   responseHeaderBytes: {
     max: 16 * KIB,
@@ -131,14 +131,14 @@ export const LIMITS = {
   policyDnsMs: {
     max: 2000,
     unit: 'ms',
-    meaning: 'Look-up of the target before anything is settled.',
+    meaning: 'DNS lookup of the target before the payment is settled.',
     whenExceeded: '400 target_unresolvable, details.retryable true.',
   },
   answerWaitMs: {
     max: 1000,
     unit: 'ms',
-    meaning: 'How long an answer waits so that its links work at once.',
-    whenExceeded: 'It goes out without waiting longer; a link then answers 503 for a moment.',
+    meaning: 'How long an answer is delayed so that its links work at once.',
+    whenExceeded: 'It is sent without further delay; a link may then answer 503 for a short time.',
   },
   recentProofs: {
     min: 1,
@@ -193,7 +193,7 @@ export const LIMITS = {
     max: 3_600_000,
     unit: 'ms',
     meaning: 'From createdAt to expiresAt of a package.',
-    whenExceeded: 'Request a new one: nothing is kept here.',
+    whenExceeded: 'Request a new one: packages are not stored.',
   },
   scheduleNextRuns: {
     max: 3,
@@ -216,7 +216,7 @@ export const LIMITS = {
   inFlightPerPayer: {
     max: 4,
     unit: 'calls',
-    meaning: 'Paid calls of one payer at the same time, unconfirmed payments among them.',
+    meaning: 'Concurrent paid calls of one payer, including unconfirmed payments.',
     whenExceeded: '429 too_many_in_flight.',
   },
   perMinutePerPayer: {
@@ -228,19 +228,19 @@ export const LIMITS = {
   verifiesInFlight: {
     max: 16,
     unit: 'payments',
-    meaning: 'Payments being verified at the same time by one process, over all payers.',
+    meaning: 'Payments that one process verifies at the same time, over all payers.',
     whenExceeded: '429 too_many_in_flight.',
   },
   contractWalletPerMinute: {
     max: 5,
     unit: 'failed calls a minute',
-    meaning: 'Failed paid calls of one client address in the name of one contract wallet.',
+    meaning: 'Failed paid calls from one client address for one contract wallet.',
     whenExceeded: RATE_LIMITED,
   },
   mismatchesPerPayment: {
     max: 10,
     unit: 'requests',
-    meaning: `Requests that a completed payment was not made for; after them it answers nothing else for ${MISMATCH_BLOCK_MS} ms.`,
+    meaning: `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${MISMATCH_BLOCK_MS} ms.`,
     whenExceeded: '409 payment_reused.',
   },
   decisionsPerMinute: {
@@ -257,30 +257,30 @@ export const LIMITS = {
     whenExceeded: RATE_LIMITED,
   },
   authorizationSeconds: {
-    // A facilitator refuses less (exact scheme, EVM); a longer one would keep an unknown settlement open for as long.
+    // A facilitator refuses less (exact scheme, EVM); with a longer one a settlement could stay unconfirmed for longer.
     min: 6,
     max: 300,
     unit: 's',
-    meaning: 'How far ahead of now the authorization of a payment ends (validBefore).',
+    meaning: 'Time until the authorization of a payment expires (validBefore).',
     whenExceeded: '402 authorization_too_far_ahead, or authorization_expired at the minimum and below.',
   },
 } as const satisfies Readonly<Record<string, Limit>>;
 
 export const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-/** Limits that are a multiple of a configured one. */
+/** Limits that are a multiple of a configured limit. */
 export const FACTORS = {
-  /** The quota of a target host over all payers, in quotas of one payer, so that a host cannot be blocked for cents. */
+  /** The quota of a target host over all payers, in quotas of one payer: it prevents that one payer blocks a host cheaply. */
   targetQuotaOfAllPayers: 10,
-  /** Calls of the canary and messages to the MCP server, in calls of the other free routes. */
+  /** The rate limit of the canary and the MCP server, in rate limits of the other free routes. */
   generousRate: 10,
 } as const;
 
-/** The transparency log's promises. */
+/** Guarantees of the transparency log. */
 export const TRANSPARENCY = {
   /** A receipt is in the log within this time (maximum merge delay). */
   mmdSeconds: 3600,
-  /** A checkpoint is signed at least this often while receipts come. */
+  /** A checkpoint is signed at least this often while receipts are added. */
   checkpointMs: 5000,
 } as const;
 

@@ -1,5 +1,5 @@
-// Every refusal: we say no before anything was sent. Nothing is charged and no job exists.
-// The code is the same string here, on the wire and in a test's title; `http/errors.ts` gives it a status.
+// Refusals (returned) and faults (thrown). A refusal is returned before anything was sent: nothing is charged, and no job
+// exists. The code is the same string here, on the wire and in test titles; `http/response/errors.ts` maps it to a status.
 
 export type RefusalCode =
   | 'invalid_request'
@@ -31,7 +31,7 @@ export type RefusalCode =
   | 'too_many_in_flight'
   | 'relay_loop';
 
-/** Our own failure: thrown, never recorded as a fact of the target. */
+/** A failure of this service: thrown, never recorded as a fact about the target. */
 export type FaultCode =
   | 'internal_error'
   | 'payment_unconfirmed'
@@ -41,10 +41,10 @@ export type FaultCode =
 
 export type Refused<C extends RefusalCode = RefusalCode> = {
   readonly refused: C;
-  /** For people; never a secret, an internal address or a stack. */
+  /** For people; never contains a secret, an internal address or a stack trace. */
   readonly message: string;
   readonly details?: unknown;
-  /** Whole seconds after which a repeat makes sense. */
+  /** Whole seconds after which the caller may repeat the request. */
   readonly retryAfterSeconds?: number;
 };
 
@@ -60,7 +60,7 @@ export function isRefused(value: object): value is Refused {
   return 'refused' in value;
 }
 
-/** A fault carries its cause for the operator's log; the caller sees only code and message. */
+/** The cause is for the operator's log; the caller gets only code and message. */
 export class Fault extends Error {
   readonly code: FaultCode;
   readonly retryAfterSeconds: number | null;

@@ -1,7 +1,7 @@
-// Pieces that several answers share.
+// Schema parts that several answers share.
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 
-/** Closed: what an answer holds is what its schema says. */
+/** An object without additional properties. */
 export const Closed = <P extends TProperties>(properties: P, description?: string): TObject<P> =>
   Type.Object(properties, {
     additionalProperties: false,

@@ -1,5 +1,5 @@
-// A schema as a check. Compiled where the runtime may make code; interpreted where it may not, as in a page whose
-// content security policy forbids `eval`: the verifier runs there too, and says the same.
+// Turns a schema into a check. The schema is compiled if the runtime may generate code, and interpreted otherwise, as in a
+// page whose content security policy forbids `eval`; the result is the same.
 import type { Static, TSchema } from '@sinclair/typebox';
 import { TypeCompiler } from '@sinclair/typebox/compiler';
 import { Value } from '@sinclair/typebox/value';

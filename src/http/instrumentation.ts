@@ -62,7 +62,11 @@ function describeSpan(
   { route, method, status }: { route: string | null; method: string; status: number },
 ): void {
   if (route !== null) span.rename(`${method} ${route}`);
-  span.tell({ 'http.request.method': method, 'http.route': route, 'http.response.status_code': status });
+  span.setAttributes({
+    'http.request.method': method,
+    'http.route': route,
+    'http.response.status_code': status,
+  });
   if (status >= 500) span.fail();
 }
 

@@ -51,7 +51,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignalLike): Pro
 
 /**
  * The pause in ms before the next attempt after `failures` failures in a row: doubles from `firstMs` to `maxMs`, with
- * jitter over its upper half, so that clients that lost one server do not reconnect at the same moment.
+ * jitter over its upper half, so that clients that lost the same server do not reconnect at the same moment.
  */
 export function growingPause(failures: number, firstMs = 50, maxMs = 1000): number {
   return Math.min(maxMs, firstMs * 2 ** failures) * (0.5 + Math.random() / 2);

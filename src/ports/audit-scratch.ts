@@ -1,27 +1,27 @@
-// Where an audit keeps what it must find again: as large as the log needs, outside the memory of the process.
+// Scratch tables of an audit. They are on disk, because their size grows with the log.
 import type { Json } from '../domain/canonical-json.ts';
 
 /**
- * Keys are well-formed text without U+0000. Values are JSON and come back equal to what was put; they may be the same
- * object, so nobody changes one.
+ * Keys are well-formed text without U+0000. Values are JSON. `get` returns a value equal to the one put, perhaps the
+ * same object: callers must not change it.
  */
 export interface ScratchTable<T extends Json> {
   get(key: string): T | null;
   put(key: string, value: T): void;
   delete(key: string): void;
   /**
-   * The entries whose keys begin with `prefix`, in order of the keys' UTF-8 bytes. What is put or deleted while they are
-   * read may be among them or not.
+   * The entries whose keys begin with `prefix`, in order of the keys' UTF-8 bytes. An entry that is put or deleted during
+   * the iteration may be returned or not.
    */
   entries(prefix?: string): Iterable<readonly [key: string, value: T]>;
 }
 
 /**
- * For one audit and one process: local, fast and synchronous, kept nowhere after `close`. What it holds in memory is
- * bounded by the implementer, whatever is put. Not durable. A fault of its storage throws.
+ * For one audit in one process: local, fast, synchronous and not durable; `close` deletes everything. The implementer
+ * limits the memory used. Every call throws if the storage fails.
  */
 export interface AuditScratch {
-  /** The same table for the same name. */
+  /** Returns the same table for the same name. */
   table<T extends Json>(name: string): ScratchTable<T>;
   close(): void;
 }

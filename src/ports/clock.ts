@@ -1,10 +1,10 @@
-// Time and chance, as arguments of everything that needs them.
+// Time and randomness, passed as arguments.
 import type { AbortSignalLike } from './event-log.ts';
 
 export interface Clock {
-  /** Wall clock, ms since the Unix epoch. Decides nothing but what is written down and what expires by date. */
+  /** Wall clock, ms since the Unix epoch. Only for recorded times and for dates of expiry. */
   now(): number;
-  /** Never goes back; ms from an arbitrary start. */
+  /** Monotonic clock, ms since an arbitrary start. */
   monotonic(): number;
   /** Resolves after `ms`, or at once when `signal` aborts. */
   sleep(ms: number, signal?: AbortSignalLike): Promise<void>;

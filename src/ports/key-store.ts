@@ -7,14 +7,14 @@ export type StoredKey = HeldKey & SigningKey;
 export type KeyStoreContent = {
   /** In the order of the file: the first active one of a purpose signs before the others. */
   readonly keys: readonly StoredKey[];
-  /** HMAC of a constant under the HMAC secret, hex: equal for equal secrets, and reveals neither. */
+  /** HMAC of a constant under the HMAC secret, hex: compares secrets without revealing them. */
   readonly secretCheck: string;
 };
 
 export type KeyFileChange = {
-  /** Purposes: a fresh active key is added in front for each. */
+  /** Purposes. For each, a new active key is added in front of the others. */
   readonly fresh: readonly string[];
-  /** Key ids to be marked retired; they stay in the file. */
+  /** Ids of keys to mark as retired; they remain in the file. */
   readonly retired: readonly string[];
 };
 

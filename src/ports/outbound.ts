@@ -46,6 +46,6 @@ export type AttemptReport = {
   readonly truncated: boolean;
   /** Retry-After (RFC 9110 §10.2.3) in ms from now; null if absent or unreadable. */
   readonly retryAfterMs: number | null;
-  /** The target asked for no more (410, or `webhook-delivery: abort-message`). */
+  /** The target requests no further attempts (410, or `webhook-delivery: abort-message`). */
   readonly abort: boolean;
 };

@@ -7,14 +7,14 @@ import type { PaymentFacts, Route } from '../domain/event-fields.ts';
 import type { Refused } from '../domain/refusal.ts';
 import type { PresentedPayment } from './payments.ts';
 
-/** A header of the caller's request by its name in any case; null if it is absent. */
+/** Returns a header of the caller's request, its name in any case; null if it is absent. */
 export type ReadHeader = (name: string) => string | null;
 
 /** Response headers. */
 export type WireHeaders = Readonly<Record<string, string>>;
 
-/** `reason`: a code of the protocol or ours. `hints`: the schema's errors in the request's body. */
-export type ChallengeAsk = {
+/** `reason`: a code of the protocol or of this service. `hints`: the schema's errors in the request's body. */
+export type ChallengeRequest = {
   readonly route: Route;
   readonly reason: string;
   readonly hints: readonly { readonly path: string; readonly message: string }[];
@@ -30,7 +30,7 @@ export type Settlement = {
   readonly x402Version: 1 | 2;
   /** The target answered 2xx: version 2 then contains the signed payment receipt (extension offer-receipt). */
   readonly delivered: boolean;
-  /** RFC 3339; part of what is signed, so that a replay is equal to the first answer. */
+  /** RFC 3339. It is signed, so that a replay is equal to the first answer. */
   readonly completedAt: string;
 };
 
@@ -39,13 +39,14 @@ export interface PaymentProtocol {
   /** Whether the request has a payment header, readable or not. */
   isPresented(header: ReadHeader): boolean;
   /**
-   * The payment of a request: decoded, its asset and network compared with ours, a 65-byte signature recovered. What it
-   * pays and to whom is as signed: whether we require that now is judged for new payments only (payments.ts), so that a
-   * known one is served on the terms it was accepted on. Another network or asset is another domain of signatures, so a
-   * payment on earlier ones is refused here, known or not. The refusal's `details.reason` is the code. Never throws.
+   * The payment of a request: decoded, its asset and network compared with ours, the signer of a 65-byte signature
+   * recovered. Amount and payee are returned as signed. They are compared with the current terms for new payments only
+   * (payments.ts), so that a known payment is served on the terms under which it was accepted. A payment on an earlier
+   * network or asset is refused here, known or not, because its signature has another EIP-712 domain. The refusal's
+   * `details.reason` is the code. Never throws.
    */
   read(header: ReadHeader): Promise<PresentedPayment | Refused<'payment_required'>>;
-  challenge(ask: ChallengeAsk): Promise<Challenge>;
+  challenge(request: ChallengeRequest): Promise<Challenge>;
   /** `PAYMENT-RESPONSE`, and `X-PAYMENT-RESPONSE` for a payer of version 1. */
   settled(settlement: Settlement): Promise<WireHeaders>;
 }

@@ -1,4 +1,4 @@
-// Payments: who pays, whether it is good, and the one call that moves money. The order of calls is the use case's.
+// Payments: verify, settle and look up one payment authorization. The use case decides the order of the calls.
 import type { Mode } from '../domain/event-fields.ts';
 import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
 import type { Refused } from '../domain/refusal.ts';
@@ -10,51 +10,51 @@ export type PresentedPayment = {
   readonly scheme: string;
   readonly network: string;
   readonly asset: string;
-  /** What is signed, whatever we ask now: atomic units, decimal. */
+  /** As signed, also if the current price differs: atomic units, decimal. */
   readonly amount: string;
   /** As signed; lower case. */
   readonly payTo: string;
-  /** Wallet address, lower case: one spelling, since it names claims. */
+  /** Wallet address, lower case: its one spelling is part of stream names. */
   readonly payer: string;
   /**
-   * `recovered`: the payer's key made the signature. `contract`: a signature that only a contract wallet could judge
-   * (not 65 bytes); who sent it is known once the facilitator has verified it.
+   * `recovered`: the signature is by the payer's key. `contract`: the signature is not 65 bytes long, so only a contract
+   * wallet can verify it; the payer is proven once the facilitator has verified the payment.
    */
   readonly signer: 'recovered' | 'contract';
   readonly nonce: string;
   /** Unix seconds, decimal. */
   readonly validBefore: string;
-  /** SHA-256 over the signed payload, signature included, hex: all that is ever stored of the signature. */
+  /** SHA-256 over the signed payload, signature included, hex. The signature itself is not stored. */
   readonly payloadHash: string;
   readonly x402Version: 1 | 2;
-  /** The adapter's own: what verify and settle need. In memory only, never stored, never logged. */
+  /** Private to the adapter: the input of verify and settle. In memory only, never stored, never logged. */
   readonly carried: unknown;
 };
 
-/** What the chain knows of an authorization; network and asset are the configured ones. */
+/** Identifies an authorization on the chain; network and asset are the configured ones. */
 export type Authorization = Pick<PresentedPayment, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'>;
 
 export type Verified =
   | { readonly outcome: 'valid' }
-  /** Codes of the protocol. A later copy of a settled payment fails too: the stream is read again before a 402. */
+  /** Codes of the protocol. A copy of a settled payment is invalid too: the stream is read again before a 402. */
   | { readonly outcome: 'invalid'; readonly reason: string }
   | { readonly outcome: 'unavailable' };
 
 export interface Payments {
   readonly mode: Mode;
   /**
-   * Whether it pays what we ask now, to whom we ask now: judged where its own stream does not know it, since price and
-   * payee may have changed after it was accepted. null: it does.
+   * Compares amount and payee with the current terms; null if they are equal. Only for a payment without a stream, since
+   * price and payee may have changed after it was accepted.
    */
-  judgeTerms(payment: PresentedPayment): Refused<'payment_required'> | null;
-  /** Its terms, then its time window: judged for new payments only. null: both are good. */
-  judgeNew(payment: PresentedPayment, nowMs: number): Refused<'payment_required'> | null;
-  /** Asks the facilitator. Bounded in time, never throws. */
+  validateTerms(payment: PresentedPayment): Refused<'payment_required'> | null;
+  /** Validates the terms, then the time window, of a new payment. null if both are valid. */
+  validateNew(payment: PresentedPayment, nowMs: number): Refused<'payment_required'> | null;
+  /** Calls the facilitator. Bounded in time, never throws. */
   verify(payment: PresentedPayment): Promise<Verified>;
-  /** Moves the money. Called after its claim is durable, once per claim. Bounded in time, never throws. */
+  /** Moves the money. Called once per claim, after the claim is durable. Bounded in time, never throws. */
   settle(payment: PresentedPayment): Promise<SettleAnswer>;
-  /** Asks the chain, if X402_RPC_URL is set. It needs no signature. Bounded in time, never throws. */
+  /** Queries the chain, if X402_RPC_URL is set. Needs no signature. Bounded in time, never throws. */
   lookUp(authorization: Authorization): Promise<ChainFinding>;
-  /** Whether the facilitator answers and knows our kind of payment; null where none is needed. Bounded, never throws. */
+  /** Whether the facilitator answers and supports our kind of payment; null if none is needed. Bounded, never throws. */
   health(): Promise<{ readonly ok: boolean } | null>;
 }

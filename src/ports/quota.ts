@@ -1,8 +1,11 @@
 // Rate limits and quotas: fixed windows, counted by rule and key.
 
-/** No call fails or waits for a store: an implementation that shares its windows counts alone while it cannot. */
+/**
+ * No call fails because a store is unavailable, or waits for it: meanwhile, an implementation with shared windows counts
+ * per process.
+ */
 export interface Quota {
-  /** Takes `units` (1) from the window of `key`. Refused units count too; `resetMs` is when to try again. */
+  /** Takes `units` (1) from the window of `key`. Refused units count too; a retry can succeed after `resetMs`. */
   take(rule: QuotaRule, key: string, units?: number): Promise<QuotaState>;
   /** The state that `take` of one unit would return, without taking. */
   look(rule: QuotaRule, key: string): Promise<QuotaState>;

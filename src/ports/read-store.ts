@@ -1,9 +1,9 @@
-// Where the read models' rows are: never the truth, always rebuilt from the event log.
+// The store of the read models' rows. They can always be rebuilt from the event log.
 
 /** `Db`: the handle that queries run on; the rooms that query know its type, ports do not. */
 export interface ReadStore<Db> {
   readonly driver: 'postgres' | 'pglite';
-  /** true: rows may be thrown away and built again from the log without asking anybody; one process uses them. */
+  /** true: rows may be deleted and rebuilt from the log without confirmation; one process uses them. */
   readonly disposable: boolean;
   /** The tables of a generation. */
   readonly layout: TableLayout;
@@ -15,10 +15,10 @@ export interface ReadStore<Db> {
   /**
    * A handle whose unqualified table names are those of `schema` alone; the schema opened before is closed after its
    * queries in flight. The same handle as long as its connections live: after a lost connection, or if a disposable store
-   * was damaged and is made again (without any row), it is another one. So ask for the handle each time.
+   * was damaged and is replaced by an empty one, it is another handle. So call `open` each time.
    */
   open(schema: string): Promise<Db>;
-  /** Asks the store; one that has proved damaged is not ok. Resolves within its own time limit; never throws. */
+  /** Queries the store; a damaged one is not ok. Resolves within its own time limit; never throws. */
   health(): Promise<{ readonly ok: boolean }>;
   /** Frees everything, after the transactions in flight. */
   close(): Promise<void>;

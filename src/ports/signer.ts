@@ -1,6 +1,6 @@
-// Our own keys: Ed25519 for receipts, webhooks and checkpoints, and the one HMAC secret that never leaves.
+// The keys of this process: Ed25519 keys for receipts, webhooks and checkpoints, and the HMAC secret.
 
-/** One key pair at hand, for as long as what is signed with it takes. */
+/** One private key. */
 export type SigningKey = {
   /** RFC 7638 thumbprint. */
   readonly keyId: string;
@@ -8,14 +8,14 @@ export type SigningKey = {
   sign(message: Uint8Array): Promise<Uint8Array>;
 };
 
-/** Keys change while the process runs: take one for each thing that is signed, and put its id in it. */
+/** Keys change while the process runs: get the key for each signature, and include its id in what is signed. */
 export interface Signer {
   /**
-   * The key for what is issued `at` (Unix ms; default: now). Throws `Fault` `internal_error` if this process has no key
-   * that is valid then.
+   * The key for a document issued `at` (Unix ms; default: now). Throws `Fault` `internal_error` if this process has no key
+   * that is valid at that time.
    */
   current(at?: number): SigningKey;
-  /** The key for repeating what was issued `at` (Unix ms), retired or not; null if it is no longer in the key file. */
+  /** The key of a document issued `at` (Unix ms), to sign it again, retired or not; null if the key file lacks it. */
   former(at: number): SigningKey | null;
 }
 
@@ -25,6 +25,6 @@ export interface CheckpointSigner {
 }
 
 export interface KeyedHash {
-  /** HMAC-SHA-256 of UTF-8 `label`, a zero byte and UTF-8 `text`: 32 bytes. Labels keep the uses apart. */
+  /** HMAC-SHA-256 of UTF-8 `label`, a zero byte and UTF-8 `text`: 32 bytes. Each use has its own label. */
   mac(label: string, text: string): Uint8Array;
 }

@@ -1,24 +1,24 @@
-// What operators see from outside: figures of the process, and traces of single calls. Never a URL, header, body, key,
-// payer, signature or address in either; the id of a job is public.
+// Metrics of the process and traces of single calls. Neither contains a URL, header, body, key, payer, signature or
+// address; the id of a job is public.
 import type { NewEvent } from './event-log.ts';
 
-/** How an append ended: `conflict` is another's event at its place, `unknown` an outage of the log. */
+/** Result of an append. `conflict`: wrong expected revision. `unknown`: the event log is unavailable. */
 export type AppendOutcome = 'stored' | 'conflict' | 'unknown' | 'failed';
 
 /** Counted since the process started. None of these throws. */
 export interface Figures {
-  /** A request has come in; call what it returns once its answer is ready. */
+  /** Counts a request that has arrived. Call the returned function once its response is ready. */
   requestBegun(): (answered: AnsweredRequest) => void;
-  /** `seconds`: from the call to the log's answer. The events count as facts where they were stored. */
+  /** `seconds`: from the call to the log's answer. The events are counted if they were stored. */
   appended(outcome: AppendOutcome, seconds: number, events: readonly NewEvent[]): void;
-  /** Spans that the collector took, or that were lost. */
+  /** Counts spans. `taken`: the collector accepted them; otherwise they were lost. */
   spansExported(count: number, taken: boolean): void;
-  /** All figures as text, with the state as it is now. */
+  /** All metrics as text, with the current state. */
   exposition(now: StateNow): Promise<Exposition>;
 }
 
 export type AnsweredRequest = {
-  /** The pattern of the route, as in `/api/jobs/:id`, never the path that was asked for; null: no route has it. */
+  /** The pattern of the route, as in `/api/jobs/:id`, never the requested path; null if no route matches. */
   readonly route: string | null;
   readonly method: string;
   readonly status: number;
@@ -31,21 +31,21 @@ export type StateNow = {
   readonly eventLogUp: boolean;
   readonly readModelsUp: boolean;
   readonly executionsInFlight: number;
-  /** `lagEvents`: null where it cannot be known. */
+  /** `lagEvents`: null if it is unknown. */
   readonly lag: { readonly lagEvents: number | null; readonly lagMs: number };
 };
 
 export type Exposition = { readonly contentType: string; readonly text: string };
 
-/** A fact that is null is left out. */
+/** Attributes of a span. Those that are null are omitted. */
 export type SpanFacts = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A span while its work runs. */
+/** A span whose work is running. */
 export interface OpenSpan {
-  /** Where the name is known only afterwards. */
+  /** For a name that is known only after the start. */
   rename(name: string): void;
-  tell(facts: SpanFacts): void;
-  /** The work came to nothing though it threw nothing. */
+  setAttributes(facts: SpanFacts): void;
+  /** Marks the span as failed although its work threw nothing. */
   fail(): void;
 }
 
@@ -53,12 +53,12 @@ export type SpanKind = 'server' | 'client' | 'internal';
 
 export interface Tracer {
   /**
-   * Runs `work` in a span below the one that is running here, else in the first of a new trace. It ends with the work;
-   * of what the work throws nothing but the fact is told, and it is thrown on.
+   * Runs `work` in a child of the current span, or in the root span of a new trace. The span ends with the work. An error
+   * of the work marks the span as failed, without its text, and is thrown again.
    */
   within<T>(name: string, kind: SpanKind, work: (span: OpenSpan) => Promise<T>): Promise<T>;
-  /** Of the span that is running here, 32 hex digits; null where none is. */
+  /** Trace id of the current span, 32 hex digits; null if there is none. */
   traceId(): string | null;
-  /** Hands over what has ended, within two seconds, and forgets the rest. Never throws. */
+  /** Exports the ended spans within two seconds, and drops the rest. Never throws. */
   close(): Promise<void>;
 }

@@ -32,7 +32,7 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
 };
 
-const CANNOT_VERIFY = `/** The runtime cannot check anything: not the receipt's fault. \`message\`: for people. */
+const CANNOT_VERIFY = `/** The runtime cannot verify signatures, so nothing was checked. \`message\`: for people. */
 export declare class CannotVerify extends Error {
   override readonly name = 'CannotVerify';
 }`;

@@ -1,4 +1,4 @@
-// What a caller of the verifier hands over, as the domain takes it. A caller's own mistake is thrown, not reported.
+// Parses the arguments of the verifier. Throws for a caller's mistake.
 
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parsedJson } from '../domain/canonical-json.ts';
@@ -30,7 +30,7 @@ export function keysOf(options: { readonly keys: Given } | undefined): readonly 
     throw new Unusable("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
   const keys = fromJwkSet(typeof given === 'string' ? parsedJson(given) : given);
   if (keys === null) throw new Unusable('keys is no JWK set (RFC 7517)');
-  if (keys.length === 0) throw new Unusable('keys holds no Ed25519 key');
+  if (keys.length === 0) throw new Unusable('keys contains no Ed25519 key');
   return keys;
 }
 

@@ -1,6 +1,6 @@
-// What stands in for the schema package in the bundles: each schema of the domain becomes its own check, so that nothing
-// compiles or interprets a schema in a page, and a reader of the bundle sees what is checked. The shapes themselves are
-// the domain's. It knows the kinds of schema that the domain uses; a bundle with another one does not load.
+// Replaces the schema package in the bundles: each schema of the domain becomes a plain function. A page neither compiles
+// nor interprets a schema, and a reader of the bundle sees what is checked. Only the kinds of schema that the domain uses
+// are supported; a bundle with another kind fails at load.
 
 type Fits = (value: unknown) => boolean;
 type Shape = Fits & { readonly optional?: true };

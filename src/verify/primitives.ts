@@ -1,7 +1,7 @@
-// Ed25519 verification by WebCrypto, which Bun, Deno, Node and browsers have alike.
+// Ed25519 verification by WebCrypto, which Bun, Deno, Node and browsers provide.
 import type { Primitives } from '../domain/receipt/verify.ts';
 
-/** The runtime cannot check anything: not the receipt's fault. `message`: for people. */
+/** The runtime cannot verify signatures, so nothing was checked. `message`: for people. */
 export class CannotVerify extends Error {
   override readonly name = 'CannotVerify';
 }
@@ -14,13 +14,13 @@ export const webPrimitives: Primitives = {
   },
 };
 
-/** null: the bytes are no point of the curve. */
+/** null: the bytes are no public key (no point of the curve). */
 async function imported(publicKey: Uint8Array): Promise<CryptoKey | null> {
   try {
     return await subtle().importKey('raw', Uint8Array.from(publicKey), 'Ed25519', false, ['verify']);
   } catch (error) {
     if (error instanceof Error && error.name === 'NotSupportedError')
-      throw new CannotVerify('WebCrypto knows no Ed25519 here: a newer browser or runtime is needed.');
+      throw new CannotVerify('WebCrypto does not support Ed25519 here: use a newer browser or runtime.');
     if (error instanceof Error && error.name === 'DataError') return null;
     throw error;
   }

@@ -1,5 +1,5 @@
-// The verifier to import: one receipt, or one proof, checked with a key set at hand. It asks nobody: no network, no
-// storage, no package. The checks are the domain's, the same that the service, the command line and the pages make.
+// The importable verifier: checks one receipt, or one proof, with a given key set. It uses no network, no storage and no
+// package. The checks are the same as those of the service, the command line and the pages.
 import { toBase64 } from '#src/domain/encoding.ts';
 import { logOf, payloadOf } from '../domain/receipt/payload.ts';
 import { type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
@@ -11,27 +11,27 @@ import { webPrimitives } from './primitives.ts';
 export { CannotVerify } from './primitives.ts';
 
 export type VerifyOptions = {
-  /** The relay's JWK set (RFC 7517), from its /.well-known/jwks.json, got from whoever you trust for it. */
+  /** The relay's JWK set (RFC 7517), as in its /.well-known/jwks.json, from a source that you trust. */
   readonly keys: Given;
   /**
-   * Proof of inclusion in the transparency log (C2SP tlog-proof), from /log/proof/{receiptId}. null: it was asked and
-   * gave none; then the receipt must be so young that it need not be there yet. Absent: the log is not looked at.
+   * Proof of inclusion in the transparency log (C2SP tlog-proof), from /log/proof/{receiptId}. null: the
+   * relay has none; then the receipt must not be due in the log yet. Absent: the log is not checked.
    */
   readonly proof?: string | null;
-  /** What opens the receipt's commitments: `disclosures` of an execution response, or the response itself. */
+  /** The disclosures to open: `disclosures` of an execution response, or the response itself. */
   readonly disclosures?: Given | readonly string[];
-  /** Unix seconds; the machine's clock unless given. It decides nothing but whether a receipt is late in the log. */
+  /** Unix seconds; the machine's clock unless given. Used only to decide whether a receipt is late in the log. */
   readonly now?: number;
-  /** What was asked for, where the receipt must be that one. */
+  /** The expected ids, if the receipt must have them. */
   readonly receiptId?: string;
   readonly jobId?: string;
 };
 
 /**
  * `receipt`: a compact JWS, the answer of GET /api/receipts/{id}, or an execution response. `ok`: every check holds, no
- * readable word differs, and every disclosure opens what the receipt commits to. What cannot be read is a report that
- * says so. Throws a TypeError where `keys` is no key set with an Ed25519 key in it or an option is of a wrong type, and
- * `CannotVerify` where the runtime has no WebCrypto with Ed25519.
+ * readable member differs, and every disclosure opens a commitment of the receipt. The report of an unreadable receipt
+ * states the `problem`. Throws a TypeError if `keys` is no key set with an Ed25519 key or an option is of a wrong type, and
+ * `CannotVerify` if the runtime has no WebCrypto with Ed25519.
  */
 export async function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport> {
   const facts = {
@@ -61,10 +61,10 @@ export type ProofReport =
   | { readonly ok: false; readonly problem: ProofProblem | 'receipt' };
 
 /**
- * That a receipt stands in the transparency log, by a proof file (C2SP tlog-proof). It says nothing of the receipt's own
- * signature. `problem`: `receipt` (there is none in what was given), `malformed` (no proof file), `checkpoint` (not
+ * Verifies by a proof file (C2SP tlog-proof) that the transparency log contains a receipt. Does not verify the receipt's
+ * own signature. `problem`: `receipt` (the document contains no receipt), `malformed` (no proof file), `checkpoint` (not
  * signed by a checkpoint key of the key set), `origin` (of another log than the receipt names), `inclusion` (the receipt
- * is not where the proof says). Throws as `verifyReceipt` does.
+ * is not at the index of the proof). Throws as `verifyReceipt` does.
  */
 export async function verifyProof(
   proof: string,

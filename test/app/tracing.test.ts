@@ -16,7 +16,7 @@ function collectingTracer() {
       spans.push([name, facts]);
       return work({
         rename: () => undefined,
-        tell: (more) => void Object.assign(facts, more),
+        setAttributes: (more) => void Object.assign(facts, more),
         fail: () => void Object.assign(facts, { failed: true }),
       });
     },
@@ -31,8 +31,8 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
   const stranger = 'canary of a stranger';
   const payments: Payments = {
     mode: 'x402',
-    judgeTerms: () => null,
-    judgeNew: () => refused('payment_required', 'expired'),
+    validateTerms: () => null,
+    validateNew: () => refused('payment_required', 'expired'),
     verify: async () => ({ outcome: 'invalid', reason: stranger }),
     settle: async () => ({ outcome: 'unknown', cause: stranger }),
     lookUp: async () => ({ outcome: 'paid', transaction: stranger }),
@@ -41,8 +41,8 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
   const traced = instrument(payments, tracer, PAYMENT_SPANS);
   const payment = presentedPayment();
   assert.equal(traced.mode, 'x402');
-  assert.equal(traced.judgeTerms(payment), null);
-  assert.deepEqual(traced.judgeNew(payment, 1), payments.judgeNew(payment, 1));
+  assert.equal(traced.validateTerms(payment), null);
+  assert.deepEqual(traced.validateNew(payment, 1), payments.validateNew(payment, 1));
   assert.deepEqual(await traced.verify(payment), await payments.verify(payment));
   assert.deepEqual(await traced.settle(payment), await payments.settle(payment));
   assert.deepEqual(await traced.lookUp(payment), await payments.lookUp(payment));

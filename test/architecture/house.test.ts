@@ -1,4 +1,4 @@
-// House rules that a text can be held to: names, sizes, one reader of the environment, no types switched off.
+// House rules: names, sizes, one reader of the environment, no disabled types.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const PRODUCTION = globSync(['src/**/*.ts', 'projections/**/*.ts'], { cwd: rootP
   .sort();
 const TESTS = globSync('test/**/*.ts', { cwd: rootPath }).sort();
 
-test('house: enough files are seen for the verdicts to mean something', () => {
+test('house: enough files are checked for the results to be meaningful', () => {
   assert.ok(PRODUCTION.length >= 90 && TESTS.length >= 40, `${PRODUCTION.length} and ${TESTS.length} files`);
 });
 
@@ -23,38 +23,38 @@ test('house: no production file has over 400 lines, and main at most 40', () => 
   assert.deepEqual(long, []);
 });
 
-test('house: names are in kebab-case and say something', () => {
-  const silent = /^(utils?|helpers?|common|misc|manager|core|index|shared)$/;
+test('house: names are in kebab-case and specific', () => {
+  const unspecific = /^(utils?|helpers?|common|misc|manager|core|index|shared)$/;
   const bad = [...PRODUCTION, ...TESTS].filter((file) => {
     const parts = file.replace(/(\.(test|contract))?\.ts$/, '').split('/');
     return parts.some(
-      (part) => silent.test(part) || !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(part.replace('.config', '')),
+      (part) => unspecific.test(part) || !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(part.replace('.config', '')),
     );
   });
   assert.deepEqual(bad, []);
 });
 
 test('house: the environment is read in config.ts and nowhere else', () => {
-  const said =
+  const reads =
     /\bprocess\s*\.\s*env\b|\b(Bun|Deno)\s*\.\s*env\b|import\.meta\.env\b|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/;
-  const readers = PRODUCTION.filter((file) => said.test(codeOf(read(file))));
+  const readers = PRODUCTION.filter((file) => reads.test(codeOf(read(file))));
   assert.deepEqual(readers, ['src/config.ts']);
 });
 
-test('house: types and checks are not switched off in production code', () => {
+test('house: types and lint checks are not disabled in production code', () => {
   const anything = /\bas\s+any\b|[:<|,]\s*any\b/;
-  const switchedOff = /@ts-(ignore|expect-error|nocheck)/;
+  const disabled = /@ts-(ignore|expect-error|nocheck)/;
   assert.deepEqual(
-    PRODUCTION.filter((file) => anything.test(withoutComments(read(file))) || switchedOff.test(read(file))),
+    PRODUCTION.filter((file) => anything.test(withoutComments(read(file))) || disabled.test(read(file))),
     [],
   );
-  const silenced = PRODUCTION.flatMap((file) =>
+  const unexplained = PRODUCTION.flatMap((file) =>
     read(file)
       .split('\n')
       .filter((line) => /biome-ignore/.test(line) && !/biome-ignore [\w/]+: \S+/.test(line))
       .map((line) => `${file}: ${line.trim()}`),
   );
-  assert.deepEqual(silenced, []);
+  assert.deepEqual(unexplained, []);
 });
 
 test('house: no file re-exports another whole', () => {

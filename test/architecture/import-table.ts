@@ -1,12 +1,12 @@
-// Which room may import which: the table of src/README.md, parsed. The page people read is the table that is enforced.
+// The import table of src/README.md, parsed: the documented table is the one that is enforced.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { rootPath } from '#test/support/runtime.ts';
 
 export type Row = {
-  /** A room; `*` is each folder of that place, separate from the others. */
+  /** A room; `*` is each folder at that path, separate from the others. */
   readonly room: string;
-  /** Rooms. After a `*` a file of each room may follow; `(types)` permits type imports only. */
+  /** Rooms; after a `*` a file of each room may follow; `(types)` permits type imports only. */
   readonly rooms: readonly string[];
   /** Package names; `node:*` is every module of the runtime. */
   readonly packages: readonly string[];

@@ -1,4 +1,4 @@
-// The arrows of the house: every import of every file, against the table of src/README.md.
+// Every import of every file is allowed by the table of src/README.md.
 import assert from 'node:assert/strict';
 import { existsSync, globSync } from 'node:fs';
 import { test } from 'node:test';
@@ -16,14 +16,14 @@ const rowOf = (room: string): Row | undefined =>
 
 const shown = ({ file, specifier }: Import) => `${file} → ${specifier}`;
 
-test('imports: enough of the house is seen for the verdict to mean something', () => {
+test('imports: enough files and imports are checked for the result to be meaningful', () => {
   assert.ok(FILES.length >= 90, `${FILES.length} files`);
   assert.ok(IMPORTS.length >= 350, `${IMPORTS.length} imports`);
   for (const { room } of IMPORT_TABLE.filter((row) => row.rooms.length > 0 && !row.room.includes('*'))) {
     if (FILES.some((file) => roomOf(file) === room)) {
       assert.ok(
         IMPORTS.some((found) => found.room === room),
-        `no import seen in ${room}`,
+        `no import found in ${room}`,
       );
     }
   }
@@ -32,14 +32,14 @@ test('imports: enough of the house is seen for the verdict to mean something', (
 test('imports: the table has its rows', () =>
   assert.ok(IMPORT_TABLE.length >= 20, `${IMPORT_TABLE.length} rows`));
 
-test('imports: every file stands in a room of the table', () => {
+test('imports: every file is in a room of the table', () => {
   assert.deepEqual(
     FILES.filter((file) => rowOf(roomOf(file)) === undefined),
     [],
   );
 });
 
-test('imports: everything imported exists, by its whole file name', () => {
+test('imports: every imported file exists, and is named with its extension', () => {
   const bad = IMPORTS.filter(
     ({ target }) => target !== null && !(/\.(ts|json)$/.test(target) && existsSync(`${rootPath}/${target}`)),
   );
@@ -48,23 +48,23 @@ test('imports: everything imported exists, by its whole file name', () => {
   assert.deepEqual(aliases.map(shown), []);
 });
 
-test('imports: no import is computed', () => {
+test('imports: no import specifier is computed', () => {
   assert.deepEqual(
     FILES.filter((_, i) => (SCANS[i]?.computed ?? 0) > 0),
     [],
   );
 });
 
-test('imports: each stands in the table', () => {
+test('imports: the table allows each import', () => {
   const refused = IMPORTS.filter((found) => {
     const row = rowOf(found.room);
-    if (found.target === null) return !row?.packages.some((word) => coversPackage(word, found.specifier));
-    return roomOf(found.target) !== found.room && !row?.rooms.some((word) => coversRoom(word, found));
+    if (found.target === null) return !row?.packages.some((entry) => coversPackage(entry, found.specifier));
+    return roomOf(found.target) !== found.room && !row?.rooms.some((entry) => coversRoom(entry, found));
   });
   assert.deepEqual(refused.map(shown), []);
 });
 
-/** Whatever the table may come to say. */
+/** Rules that hold whatever the table contains. */
 const NEVER: readonly (readonly [rule: string, broken: (from: string, to: string) => boolean])[] = [
   ['usecases → projections', (from, to) => from === 'src/usecases' && isProjection(to)],
   ['projection → projection', (from, to) => isModel(from) && isModel(to) && from !== to],

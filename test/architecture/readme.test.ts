@@ -1,20 +1,43 @@
-// What the README says can be done, can be done.
+// The commands, files, links, limits and variables that the guides name exist.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '#src/config.ts';
+import { Command } from 'commander';
+import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
+import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
+import { VARIABLES, variableTable } from '#src/config-variables.ts';
 import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS, METHODS } from '#src/domain/limits.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
-const README = readFileSync(`${rootPath}/README.md`, 'utf8');
+const GUIDES = [
+  'README.md',
+  'src/README.md',
+  'src/OPERATING.md',
+  'src/DECISIONS.md',
+  'src/verify/README.md',
+  'projections/README.md',
+]
+  .filter((file) => existsSync(`${rootPath}/${file}`))
+  .map((file) => {
+    const text = readFileSync(`${rootPath}/${file}`, 'utf8');
+    // All that is in code: fenced blocks and inline.
+    const code = [...text.matchAll(/```[a-z]*\n([\s\S]*?)```|`([^`\n]+)`/g)].map(
+      ([, block, inline]) => block ?? inline ?? '',
+    );
+    return { file, text, code };
+  });
+const guideOf = (file: string): string => GUIDES.find((guide) => guide.file === file)?.text ?? '';
+const README = guideOf('README.md');
+const OPERATING = guideOf('src/OPERATING.md');
+
 const { scripts, devDependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
 
-/** All that stands in code: fenced blocks and inline. */
-const CODE = [...README.matchAll(/```[a-z]*\n([\s\S]*?)```|`([^`\n]+)`/g)].map(
-  ([, block, inline]) => block ?? inline ?? '',
-);
+/** `guide: name` of every name in the guides' code that is not known. */
+const unknownIn = (guides: typeof GUIDES, names: (code: string) => readonly string[]) =>
+  guides.flatMap(({ file, code }) => code.flatMap(names).map((name) => `${file}: ${name}`));
 
 test('readme: the test line stands there once, with the version of Bun that the tests run under', () => {
   const lines = README.split('\n').filter((line) => /^npx .*\brun test$/.test(line));
@@ -22,31 +45,105 @@ test('readme: the test line stands there once, with the version of Bun that the 
   assert.deepEqual(lines, [`${bun} install --frozen-lockfile && ${bun} run test`]);
 });
 
-test('readme: every script that it names exists', () => {
-  const named = CODE.flatMap((code) =>
-    [...code.matchAll(/\b(?:bun(?:@[\d.]+)?|npm|bunx) run ([\w:-]+)/g)].map((found) => found[1] ?? ''),
-  );
-  assert.ok(named.length >= 2, `${named.length} scripts named`);
-  assert.deepEqual(
-    named.filter((name) => !(name in scripts)),
-    [],
-  );
+test('guides: every script that they name exists', () => {
+  let named = 0;
+  const unknown = unknownIn(GUIDES, (code) => {
+    const names = [...code.matchAll(/\b(?:bun(?:@[\d.]+)?|npm|bunx) run ([\w:-]+)/g)].map(
+      ([, name = '']) => name,
+    );
+    named += names.length;
+    return names.filter((name) => !(name in scripts));
+  });
+  assert.deepEqual(unknown, []);
+  assert.ok(named >= 3, `${named} scripts named`);
 });
 
-test('readme: every file of the project that it names exists', () => {
-  const named = CODE.flatMap((code) =>
-    [...code.matchAll(/(?<![\w/*.…:-])(?:src|test|projections|migrations|\.ci)\/[\w./-]+/g)].map(
-      ([path]) => path,
-    ),
-  );
-  assert.ok(named.length >= 10, `${named.length} files named`);
-  // a room may be named before its first file is there; imports.test.ts holds the table to what is
-  const there = (path: string) =>
+test('guides: every file of the project that they name exists', () => {
+  let named = 0;
+  // a room may be named before its first file exists; imports.test.ts compares the table with the files
+  const exists = (path: string) =>
     existsSync(`${rootPath}/${path}`) || IMPORT_TABLE.some(({ room }) => room === path);
-  assert.deepEqual(
-    named.map((path) => path.replace(/[/.]+$/, '')).filter((path) => !there(path)),
-    [],
+  const unknown = unknownIn(GUIDES, (code) => {
+    const paths = [
+      ...code.matchAll(/(?<![\w/*.…:-])(?:src|test|projections|migrations|\.ci)\/[\w./-]+/g),
+    ].map(([path]) => path.replace(/[/.]+$/, ''));
+    named += paths.length;
+    return paths.filter((path) => !exists(path));
+  });
+  assert.deepEqual(unknown, []);
+  assert.ok(named >= 10, `${named} files named`);
+});
+
+test('guides: every link within the project leads to a file, and to a heading in it', () => {
+  const links = GUIDES.flatMap(({ file, text }) =>
+    [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, link = '']) => ({ file, link })),
   );
+  const broken = links.filter(({ file, link }) => {
+    const [path = '', anchor] = link.split('#');
+    const target = path === '' ? file : join(dirname(file), path);
+    if (!existsSync(`${rootPath}/${target}`)) return true;
+    return anchor !== undefined && !anchorsOf(readFileSync(`${rootPath}/${target}`, 'utf8')).includes(anchor);
+  });
+  assert.deepEqual(broken, []);
+  assert.ok(links.length >= 10, `${links.length} links`);
+});
+
+/** As GitHub makes them. */
+const anchorsOf = (markdown: string): readonly string[] =>
+  [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+/** The commands as src/cli declares them. */
+async function relayCommand(): Promise<Command> {
+  const program = new Command('relay');
+  for (const file of readdirSync(`${rootPath}/src/cli`)) {
+    // relay.ts runs.
+    if (file === 'relay.ts') continue;
+    const exported: Record<string, unknown> = await import(`${rootPath}/src/cli/${file}`);
+    for (const [name, add] of Object.entries(exported))
+      if (/^add[A-Z]/.test(name) && typeof add === 'function') add(program, () => undefined);
+  }
+  return program;
+}
+
+test('guides: every command of relay and every option that they name exists', async () => {
+  const relay = await relayCommand();
+  const everyOption = new Set<string>();
+  const collect = (command: Command): void => {
+    for (const { long } of command.options) if (long) everyOption.add(long);
+    command.commands.forEach(collect);
+  };
+  collect(relay);
+  everyOption.add('--help');
+  let named = 0;
+  const unknown = unknownIn(GUIDES, (code) => {
+    // an option alone, in running text
+    if (/^--[a-z-]+( [A-Z_]+)?$/.test(code) && !everyOption.has(code.split(' ')[0] ?? '')) return [code];
+    return [...code.matchAll(/(?:^|\s)(?:relay|src\/cli\/relay\.ts) ([a-z]+\b[^\n#|;&]*)/g)].flatMap(
+      ([, words = '']) => {
+        named += 1;
+        let command = relay;
+        const tokens = words.split(/[\s'",]+/).map((token) => token.replace(/\.$/, ''));
+        for (let next = tokens[0]; next !== undefined; next = tokens[0]) {
+          const sub = command.commands.find((one) => one.name() === next);
+          if (sub === undefined) break;
+          command = sub;
+          tokens.shift();
+        }
+        if (command === relay) return [words];
+        const options = ['--help', ...command.options.map(({ long }) => long)];
+        return tokens
+          .filter((token) => token.startsWith('--') && !options.includes(token.split('=')[0] ?? ''))
+          .map((option) => `${command.name()} ${option}`);
+      },
+    );
+  });
+  assert.deepEqual(unknown, []);
+  assert.ok(named >= 20, `${named} commands named`);
 });
 
 test('readme: the limits in it are those that are enforced', () => {
@@ -70,7 +167,15 @@ test('readme: the limits in it are those that are enforced', () => {
   assert.ok(told * 1000 <= callMs && callMs <= (told + 5) * 1000, `${told} s and ${callMs} ms`);
 });
 
-test('readme: its variables are those that config.ts reads', () => {
+test('operating: its table of variables is generated', () => {
+  assert.ok(
+    OPERATING.includes(`\n${variableTable()}\n`),
+    `src/OPERATING.md lacks this table:\n${variableTable()}`,
+  );
+  assert.equal(OPERATING.match(/^\| variable \|/gm)?.length, 1);
+});
+
+test('operating: the variables are those that config.ts reads', () => {
   const read = new Set<string>();
   const watched = new Proxy<Record<string, string>>(
     {},
@@ -82,13 +187,67 @@ test('readme: its variables are those that config.ts reads', () => {
     },
   );
   readConfig(watched);
-  const lines = README.split('\n');
-  const head = lines.indexOf('| variable | default | meaning |');
-  assert.ok(head >= 0, 'the README has no table of variables');
-  const end = lines.findIndex((line, i) => i > head && !line.startsWith('|'));
-  const firstCells = lines.slice(head + 2, end).map((line) => line.split('|')[1] ?? '');
-  const told = firstCells.flatMap((cell) =>
-    [...cell.matchAll(/`([A-Z0-9_]+)`/g)].map((found) => found[1] ?? ''),
+  readBuyerKey(watched);
+  assert.deepEqual(VARIABLES.map(({ name }) => name).sort(), [...read].sort());
+});
+
+test('operating: each default in the table has the same effect as an unset variable', () => {
+  const address = `0x${'1'.repeat(40)}`;
+  const paid = { X402_ENABLED: 'true', X402_PAY_TO: address, X402_FACILITATOR_URL: 'https://f.example' };
+  for (const { name, standard } of VARIABLES) {
+    const env = name === 'X402_ENABLED' ? {} : paid;
+    if (standard !== null) assert.deepEqual(readConfig({ ...env, [name]: standard }), readConfig(env), name);
+  }
+});
+
+test('operating: the required variables are required', () => {
+  const faultsOf = (env: Record<string, string>) => {
+    try {
+      readConfig(env);
+      return [];
+    } catch (error) {
+      assert.ok(error instanceof ConfigError);
+      return error.faults.map(({ variable }) => variable).sort();
+    }
+  };
+  assert.deepEqual(faultsOf({ X402_ENABLED: 'true' }), ['X402_FACILITATOR_URL', 'X402_PAY_TO']);
+  assert.deepEqual(faultsOf({ EVENTSTORE_URL: 'esdb://log.example:2113' }), [
+    'DATABASE_URL',
+    'SIGNING_KEYS_FILE',
+  ]);
+  assert.deepEqual(faultsOf({ HOST: '0.0.0.0' }), ['ALLOW_FREE_RELAY']);
+});
+
+test('operating: every variable that it names is in its table', () => {
+  // Read by the packages and the runtimes themselves.
+  const others = ['OTEL_EXPORTER_OTLP_HEADERS', 'NODE_EXTRA_CA_CERTS'];
+  const known = [...VARIABLES.map(({ name }) => name), ...others];
+  const unknown = unknownIn(
+    GUIDES.filter(({ file }) => file === 'src/OPERATING.md'),
+    (code) =>
+      (code.match(/(?<![\w{/])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g) ?? []).filter(
+        (name) => !known.includes(name) && name !== 'KEY_ID' && !name.startsWith('AF_'),
+      ),
   );
-  assert.deepEqual(told.sort(), [...read].sort());
+  assert.deepEqual(unknown, []);
+});
+
+test('operating: its alert rules name metrics that the service exposes', async () => {
+  const { text } = await prometheusFigures({ version: '1', runtime: 'bun' }).exposition({
+    storage: 'embedded',
+    eventLogUp: true,
+    readModelsUp: true,
+    executionsInFlight: 0,
+    lag: { lagEvents: 0, lagMs: 0 },
+  });
+  const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(OPERATING) ?? [];
+  const expressions = [...rules.matchAll(/expr: (.+)$/gm)].map(([, expression = '']) => expression);
+  assert.ok(expressions.length >= 6, `${expressions.length} alert rules`);
+  for (const expression of expressions) {
+    const metrics = expression.match(/\b(?:relay|http|process)_[a-z_]+/g) ?? [];
+    for (const metric of metrics)
+      assert.match(text, new RegExp(`^${metric}(?:\\{|_bucket\\{| )|^# TYPE ${metric} `, 'm'), metric);
+    for (const [, metric = '', label = ''] of expression.matchAll(/\b(relay_[a-z_]+)\{(\w+="\w+")\}/g))
+      assert.ok(text.includes(`${metric}{${label}}`), `${metric}{${label}}`);
+  }
 });

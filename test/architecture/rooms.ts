@@ -1,4 +1,4 @@
-// Which room a file stands in, and what of a table row covers an import.
+// The room of a file, and whether an entry of the import table allows an import.
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { rootPath } from '#test/support/runtime.ts';
@@ -10,7 +10,7 @@ export function roomOf(file: string): string {
   if (top === 'projections') return third === '' ? 'projections' : `projections/${second}`;
   if (top !== 'src') return top;
   if (second === 'adapters' && rest.length > 0) return `src/adapters/${third}`;
-  // Programs for readers: each stands alone.
+  // Complete programs for readers.
   if (second === 'discovery' && third === 'snippets') return 'src/discovery/snippets';
   return `src/${second.replace(/(-[a-z-]+)?\.ts$/, '')}`;
 }
@@ -39,27 +39,27 @@ export function importsOf(file: string): { readonly imports: readonly Import[]; 
 
 function targetOf(file: string, specifier: string): string | null {
   if (specifier.startsWith('.')) return posix.join(posix.dirname(file), specifier);
-  for (const [alias, place] of Object.entries(ALIASES)) {
+  for (const [alias, path] of Object.entries(ALIASES)) {
     const head = alias.slice(0, -1);
-    if (specifier.startsWith(head)) return posix.join(place.slice(0, -1), specifier.slice(head.length));
+    if (specifier.startsWith(head)) return posix.join(path.slice(0, -1), specifier.slice(head.length));
   }
   return null;
 }
 
-/** Whether one word of a row's second column covers the import of a file. */
-export function coversRoom(word: string, { target, typeOnly }: Import): boolean {
+/** Whether one entry of a row's second column allows the import of a file. */
+export function coversRoom(entry: string, { target, typeOnly }: Import): boolean {
   if (target === null) return false;
-  const [name = '', kind] = word.split(' ');
+  const [name = '', kind] = entry.split(' ');
   if (kind === '(types)' && !typeOnly) return false;
-  const place = name.startsWith('projections') ? name : `src/${name}`;
-  const [head, tail, last] = place.split('/*');
-  if (tail === undefined) return roomOf(target) === place;
+  const path = name.startsWith('projections') ? name : `src/${name}`;
+  const [head, tail, last] = path.split('/*');
+  if (tail === undefined) return roomOf(target) === path;
   const inside = roomOf(target).startsWith(`${head}/`);
   return inside && (tail === '' || (last === undefined && target === `${roomOf(target)}${tail}.ts`));
 }
 
-/** Whether one word of a row's third column covers a package. */
-export function coversPackage(word: string, specifier: string): boolean {
-  if (word.endsWith('*')) return specifier.startsWith(word.slice(0, -1));
-  return specifier === word || specifier.startsWith(`${word}/`);
+/** Whether one entry of a row's third column allows a package. */
+export function coversPackage(entry: string, specifier: string): boolean {
+  if (entry.endsWith('*')) return specifier.startsWith(entry.slice(0, -1));
+  return specifier === entry || specifier.startsWith(`${entry}/`);
 }

@@ -5,7 +5,7 @@ import { codeOf, scanImports } from './scan-imports.ts';
 const found = (source: string) =>
   scanImports(source).imports.map(({ specifier, typeOnly }) => (typeOnly ? `type ${specifier}` : specifier));
 
-test('scan: every form of import is seen', () => {
+test('scan: every form of import is found', () => {
   const source = `
     import 'a';
     import b from "b";
@@ -31,7 +31,7 @@ test('scan: every form of import is seen', () => {
   assert.deepEqual(found(source).sort(), [...'abcdefghi', './l.ts', ...'jkmnopqrs'].sort());
 });
 
-test('scan: what vanishes at run time is told apart', () => {
+test('scan: type-only imports are marked', () => {
   const source = `
     import type { A } from 'a';
     import type B from 'b';
@@ -43,7 +43,7 @@ test('scan: what vanishes at run time is told apart', () => {
   assert.deepEqual(found(source), ['type a', 'type b', 'type c', 'type e', 'f', 'h']);
 });
 
-test('scan: comments, strings, templates and regular expressions are no imports and hide none', () => {
+test('scan: comments, strings, templates and regular expressions contain no imports and hide none', () => {
   const source = String.raw`
     // import 'x1';
     /* import 'x2'; */
@@ -57,7 +57,7 @@ test('scan: comments, strings, templates and regular expressions are no imports 
   assert.deepEqual(found(source), ['real']);
 });
 
-test('scan: an import whose target is computed is counted', () => {
+test('scan: imports with a computed specifier are counted', () => {
   const source = [
     'import(name);',
     "import('./a/' + name);",
@@ -69,7 +69,7 @@ test('scan: an import whose target is computed is counted', () => {
   assert.deepEqual(found(source.join('\n')), ['fine']);
 });
 
-test('scan: the text of a template is no code, what it computes is', () => {
+test('scan: the text of a template is not code, its expressions are', () => {
   const code = codeOf('const a = `process.env.A $' + '{process.env.B} fetch()`; // process.env.C');
   assert.equal(code.match(/process\.env\.\w/g)?.join(), 'process.env.B');
   assert.doesNotMatch(code, /fetch/);

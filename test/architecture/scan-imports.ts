@@ -1,15 +1,15 @@
-// Finds every import of a source text without a parser of TypeScript: comments and the insides of strings are taken out
-// first, so that neither can pass for code.
+// Finds every import of a source text without a TypeScript parser: comments and the contents of strings are removed
+// first.
 
 export type FoundImport = {
   readonly specifier: string;
-  /** Nothing of it is left at run time. */
+  /** The import is erased at compile time. */
   readonly typeOnly: boolean;
 };
 
 export type Scan = {
   readonly imports: readonly FoundImport[];
-  /** Imports whose target is computed: nobody can say where they lead. */
+  /** Number of imports whose specifier is computed. */
   readonly computed: number;
 };
 
@@ -29,7 +29,7 @@ export function scanImports(source: string): Scan {
   return { imports, computed: [...code.matchAll(COMPUTED)].length };
 }
 
-/** The code alone: no comment, no text of a string or template (which may be code for somebody else to run). */
+/** The code without comments and without the text of strings and templates. */
 export const codeOf = (source: string): string => withoutTexts(source).code;
 
 /** In `code` a string is its number between these. */
@@ -55,7 +55,7 @@ function isTypeOnly(keyword: string, clause: string): boolean {
   return keyword === 'import' && names.length > 0 && names.every((name) => /^\s*type\s/.test(name));
 }
 
-/** One of: comment, template, string, regular expression. A slash opens the last only where a value may begin. */
+/** One of: comment, template, string, regular expression. A slash begins a regular expression only where a value may begin. */
 const TEXTS = new RegExp(
   [
     '\\/\\/[^\\n]*',

@@ -1,4 +1,4 @@
-// relay audit: what an auditor types, sees and gets for an exit. What is found by it, test/journeys/audit.test.ts tells.
+// relay audit: options, output and exit codes. test/journeys/audit.test.ts covers the findings.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,17 +34,17 @@ before(async () => {
 
 const audit = (...args: string[]) => runCli(['audit', ...args]);
 
-test('nothing wrong: exit 0, what was looked at, and what no audit can tell', async () => {
+test('no problem: exit 0, the scope of the audit, and what no audit can detect', async () => {
   const { code, stdout, stderr } = await audit('--events', honest);
   assert.deepEqual([code, stderr], [0, '']);
   assert.match(stdout, /^✓ No problem was found\.\n/);
   assert.match(stdout, /10 jobs, 10 receipts, 3 keys, 2 checkpoints/);
   assert.match(stdout, /14 leaves, root [A-Za-z0-9+/]{43}=\n/);
-  assert.match(stdout, /from the record itself: --keys/);
-  assert.match(stdout, /What no audit can detect:\n {2}whether a truly signed outcome is true/);
+  assert.match(stdout, /from the record itself; --keys/);
+  assert.match(stdout, /What no audit can detect:\n {2}whether a correctly signed outcome is true/);
 });
 
-test('something wrong: exit 1, a table with kind, stream, revision, job and words', async () => {
+test('a problem: exit 1, and a table with kind, stream, revision, job and description', async () => {
   const [jobId = ''] = jobsIn(history.events);
   const job = STREAM.job(jobId);
   const tampered = without(history.events, ofJob(jobId, 'ReceiptSigned'));
@@ -54,7 +54,7 @@ test('something wrong: exit 1, a table with kind, stream, revision, job and word
   assert.match(titles, /^kind +stream +revision +job +what is wrong/);
   const missing = lines.find((line) => line.startsWith('receipt_missing'))?.split(/ {2,}/);
   assert.deepEqual(missing?.slice(0, 4), ['receipt_missing', job, '2', jobId]);
-  assert.ok((missing?.[4]?.length ?? 0) > 10, 'and why, in words');
+  assert.ok((missing?.[4]?.length ?? 0) > 10, 'with a description');
   assert.match(stdout, /✗ \d problems were found\./);
 });
 
@@ -80,7 +80,7 @@ test('--json: a line for each finding, and the summary last', async () => {
   ]);
 });
 
-test('a kept key set and a kept checkpoint, bare or as an execution answered it', async () => {
+test('a kept key set, and a kept checkpoint: bare or in an execution response', async () => {
   const jwks = saved('jwks.json', JSON.stringify(history.jwks));
   const note = history.checkpoints[1] ?? '';
   const bare = saved('checkpoint.txt', note);
@@ -109,7 +109,7 @@ test('a kept key set and a kept checkpoint, bare or as an execution answered it'
   assert.match(cut.stdout, /^kept_checkpoint_ahead .*answer\.json/m);
 });
 
-test('what is wrong with the file itself', async () => {
+test('problems of the file itself are findings', async () => {
   const [head = '', first = '', ...rest] = exportOf(history.events).trimEnd().split('\n');
   const end = rest.pop() ?? '';
   const kindsOf = async (...lines: readonly string[]) => {
@@ -122,7 +122,7 @@ test('what is wrong with the file itself', async () => {
   assert.deepEqual(await kindsOf(head, first, ...rest), ['export_cut']);
   assert.deepEqual(await kindsOf(head, first, ...rest, end, end), ['export_line_wrong']);
   assert.deepEqual(await kindsOf(head, first, ...rest, '', end), ['export_line_wrong']);
-  // An event all the same, but no relay's: it is not kept.
+  // A valid event, but longer than any that a relay writes: it is not read.
   const { stream, events } = decisionAppend(1);
   const huge = newEvent({
     type: 'DecisionRecorded',
@@ -142,21 +142,21 @@ test('what is wrong with the file itself', async () => {
   assert.ok(behind.includes('export_line_wrong') && behind.includes('export_end_mismatch'));
 });
 
-test('what is no export, begins in the middle, is not there or no text: exit 2, one line, and nothing is said of the record', async () => {
+test('not an export, an export from the middle, a missing file, not text: exit 2, one line, and no verdict on the record', async () => {
   mkdirSync(join(folder, 'a-folder'));
   const none = { DATA_DIR: join(folder, 'nowhere') };
   const key = { use: 'sig' };
   const cases: [args: string[], problem: RegExp][] = [
-    [['--events', saved('empty', '')], /is no export/],
-    [['--events', saved('other.json', '{"hello":1}\n')], /is no export/],
-    [['--events', saved('half', headLine({ origin: null, from: null }))], /is no export/],
+    [['--events', saved('empty', '')], /is not an export/],
+    [['--events', saved('other.json', '{"hello":1}\n')], /is not an export/],
+    [['--events', saved('half', headLine({ origin: null, from: null }))], /is not an export/],
     [['--events', saved('middle', `${headLine({ origin: null, from: '7' })}\n`)], /begins in the middle/],
     [['--events', join(folder, 'missing')], /does not exist/],
     [['--events', join(folder, 'a-folder')], /is a folder/],
     [[], /there is no event log at/],
-    [['--events', honest, '--keys', saved('keys', JSON.stringify([key]))], /is no JWK set/],
-    [['--events', honest, '--checkpoint', saved('note', 'hello\n')], /is no checkpoint/],
-    [['--events', honest, '--checkpoint', saved('note.json', '{"checkpoint":null}')], /is no checkpoint/],
+    [['--events', honest, '--keys', saved('keys', JSON.stringify([key]))], /is not a JWK set/],
+    [['--events', honest, '--checkpoint', saved('note', 'hello\n')], /is not a checkpoint/],
+    [['--events', honest, '--checkpoint', saved('note.json', '{"checkpoint":null}')], /is not a checkpoint/],
   ];
   await Promise.all(
     cases.map(async ([args, problem]) => {
@@ -168,7 +168,7 @@ test('what is no export, begins in the middle, is not there or no text: exit 2, 
   );
 });
 
-test('what version 1 wrote audits clean, but for its made-up name: the frozen events and receipt of one paid job', async () => {
+test('events and receipt of version 1 have no finding except for the invented stream name of the fixture', async () => {
   type Frozen = {
     readonly events: readonly (Omit<RecordedEvent, 'revision'> & { readonly revision: string })[];
   };
@@ -176,7 +176,7 @@ test('what version 1 wrote audits clean, but for its made-up name: the frozen ev
     JSON.parse(readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8'));
   const frozen = [...read('events-v1.json').events, ...read('receipts-v1.json').events];
   const places = new Map(frozen.map((event) => [event.position, event]));
-  // Of what came behind them there is one event of each type only.
+  // The rest of the fixture has only one event of each type.
   const record = [...places.values()]
     .map((event) => ({ ...event, revision: BigInt(event.revision) }))
     .sort((a, b) => (a.position < b.position ? -1 : 1))
@@ -188,7 +188,7 @@ test('what version 1 wrote audits clean, but for its made-up name: the frozen ev
   assert.deepEqual({ events, jobs, receipts, keys }, { events: 10, jobs: 1, receipts: 1, keys: 1 });
 });
 
-test('text of strangers steers no terminal, and only the first findings are shown', () => {
+test('control characters are escaped, and only the first findings are shown', () => {
   const table = findingTable();
   for (let n = 0; n < 60; n++) {
     const stream = `job-\u001b[31m\n\u202e${n}`;
@@ -220,7 +220,7 @@ function* longDecisions(count: number): Generator<string> {
   yield `${endLine({ events: count, streams: count, head })}\n`;
 }
 
-/** Through a pipe: when all is taken, and before its end is told, the process shows what it has needed at most. */
+/** Peak memory of an audit from a pipe, read after all input is consumed and before the input ends. */
 async function peakOf(count: number) {
   const [command, args] = runtimeCommand('src/cli/relay.ts', ['audit', '--events', '-', '--json']);
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -244,7 +244,7 @@ async function peakOf(count: number) {
   return { peakMiB, sentMiB: sent / 1024 / 1024 };
 }
 
-test('a record may be larger than the memory that its audit takes', async () => {
+test('an audit needs less memory than the size of the record', async () => {
   const count = 20_000;
   const { peakMiB, sentMiB } = await peakOf(count);
   assert.ok(sentMiB > 380, `${sentMiB} MiB were sent`);

@@ -1,11 +1,11 @@
-// Lines out of bytes that come in pieces of any size.
+// Reads lines from chunks of any size.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { linesOf } from '#src/cli/export-file.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 
 async function read(bytes: Uint8Array, piece: number, max?: number) {
-  // One buffer for all pieces, as who reads a file may have it.
+  // One buffer for all chunks, as a reader of a file may use it.
   const buffer = new Uint8Array(piece);
   async function* chunks() {
     for (let from = 0; from < bytes.length; from += piece) {
@@ -17,7 +17,7 @@ async function read(bytes: Uint8Array, piece: number, max?: number) {
   return Array.fromAsync(linesOf(chunks(), max));
 }
 
-test('the same lines in whatever pieces they come', async () => {
+test('the same lines for chunks of any size', async () => {
   const bytes = utf8('one\n\nzwölf ü€😀\nhalf');
   const lines = [
     { number: 1, text: 'one', end: 4, whole: true },
@@ -28,7 +28,7 @@ test('the same lines in whatever pieces they come', async () => {
   for (let piece = 1; piece <= bytes.length; piece++) assert.deepEqual(await read(bytes, piece), lines);
 });
 
-test('a line that is too long, or no UTF-8, has no text, and those behind it have theirs', async () => {
+test('a line that is too long or not UTF-8 has no text; the lines after it are read', async () => {
   const bytes = Buffer.concat([utf8('123456789\n12345678\n'), Uint8Array.of(0xff, 10), utf8('ok\n')]);
   for (const piece of [1, 4, 100]) {
     const lines = await read(bytes, piece, 8);

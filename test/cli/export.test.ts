@@ -1,4 +1,4 @@
-// relay export: the complete log as a file, byte for byte the same however often it was interrupted; and the files that
+// relay export: the complete log as a file, byte for byte the same after any number of interruptions; and the files that
 // it leaves unchanged.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -20,7 +20,7 @@ import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { CannotRun, systemCode } from '#src/cli/exit.ts';
-import { readBegun } from '#src/cli/export-file.ts';
+import { readExisting } from '#src/cli/export-file.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -46,7 +46,7 @@ async function withLog<T>(DATA_DIR: string, work: (log: EventLog) => Promise<T>)
 const decisions = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => decisionAppend(from + n));
 
-/** The file as it should be, written apart from the command. */
+/** The expected file, built independently of the command. */
 async function expected(DATA_DIR: string, origin: string | null = null): Promise<string> {
   const events = await withLog(DATA_DIR, (log) => log.readAll({ after: null, max: 1_000_000 }));
   const streams = new Set(events.map(({ stream }) => stream)).size;
@@ -71,25 +71,25 @@ before(async () => {
   whole = await expected(small);
 });
 
-test('the whole log, in its order, to its owner alone', async () => {
+test('the complete log in order, in a file that only its owner can read', async () => {
   const file = place('whole');
   const { code, stdout, stderr } = await exportTo(small, file);
-  const sentence = `Exported 150 events of 60 streams to ${file}.\n`;
-  assert.deepEqual([code, stdout, stderr], [0, sentence, '']);
+  const summary = `Exported 150 events of 60 streams to ${file}.\n`;
+  assert.deepEqual([code, stdout, stderr], [0, summary, '']);
   assert.equal(readFileSync(file, 'utf8'), whole);
   assert.equal(statSync(file).mode & 0o777, 0o600);
 });
 
-test('--json tells the same to machines; --out - writes to standard output', async () => {
+test('--json prints the result as JSON; --out - writes to standard output', async () => {
   const file = place('json');
   const [json, pipe] = await Promise.all([exportTo(small, file, '--json'), exportTo(small, '-')]);
   const head = '00000000000000000150';
-  const told = { file, origin: null, events: 150, streams: 60, head, added: 150 };
-  assert.deepEqual([json.code, JSON.parse(json.stdout), json.stderr], [0, told, '']);
+  const expectedJson = { file, origin: null, events: 150, streams: 60, head, added: 150 };
+  assert.deepEqual([json.code, JSON.parse(json.stdout), json.stderr], [0, expectedJson, '']);
   assert.deepEqual([pipe.code, pipe.stdout], [0, whole]);
 });
 
-test('wherever it was cut, a second run ends with the same bytes', async () => {
+test('after a cut at any offset, a second run ends with the same bytes', async () => {
   const line = whole.indexOf('\n', 20_000);
   const end = whole.lastIndexOf('\n', whole.length - 2) + 1;
   const cuts = [
@@ -108,7 +108,7 @@ test('wherever it was cut, a second run ends with the same bytes', async () => {
   await Promise.all(
     cuts.map(async (at) => {
       const file = place(`cut-${at}`);
-      // The last: half a line after the end, as a run leaves it that had more to add.
+      // The last case: half a line after the end, as left by a run that was adding events.
       writeFileSync(`${file}.part`, at > whole.length ? `${whole}{"position":"0` : whole.slice(0, at));
       const { code, stderr } = await exportTo(small, file);
       assert.deepEqual([code, stderr], [0, ''], `cut at ${at}`);
@@ -165,7 +165,7 @@ function send(run: RunningCli, signal: NodeJS.Signals): void {
   }
 }
 
-/** All its threads are: the signal is only on its way when `kill` returns. */
+/** Whether all its threads are stopped: `kill` returns before the signal is delivered. */
 function isStopped(pid: number): boolean {
   try {
     const states = readdirSync(`/proc/${pid}/task`).map((task) =>
@@ -178,7 +178,7 @@ function isStopped(pid: number): boolean {
   }
 }
 
-test('killed in the middle, there is no file under its name, and the next run completes it', async () => {
+test('killed in the middle, it leaves no file under the final name, and the next run completes it', async () => {
   const file = place('killed');
   await caught(file, 'SIGKILL');
   assert.equal(existsSync(file), false);
@@ -203,7 +203,7 @@ test('killed while it continues a finished export, the finished export is unchan
   assert.equal(readFileSync(file, 'utf8'), finished);
 });
 
-test('two runs never write one file: the second ends with exit 2, and the first with the complete log', async () => {
+test('two runs never write the same file: the second exits with 2, and the first writes the complete log', async () => {
   const file = place('shared');
   const first = await caught(file, 'SIGSTOP');
   try {
@@ -222,7 +222,7 @@ test('two runs never write one file: the second ends with exit 2, and the first 
   );
 });
 
-test('a symbolic link stays one: the file that it names is continued', async () => {
+test('a symbolic link is kept: the file that it names is continued', async () => {
   const [file, link] = [place('linked'), place('link')];
   writeFileSync(file, '');
   symlinkSync(file, link);
@@ -231,7 +231,7 @@ test('a symbolic link stays one: the file that it names is continued', async () 
   assert.equal(readFileSync(file, 'utf8'), whole);
 });
 
-test('a finished export is continued with what has come since, and left as it is where nothing has', async () => {
+test('a finished export is continued with newer events, and is unchanged if there are none', async () => {
   const DATA_DIR = place('growing');
   const file = place('grown');
   await withLog(DATA_DIR, (log) => appendAll(log, decisions(0, 3)));
@@ -246,7 +246,7 @@ test('a finished export is continued with what has come since, and left as it is
   assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
 });
 
-test('a transparency log that has begun since is named by the first line', async () => {
+test('the first line names a transparency log that was started after the first export', async () => {
   const DATA_DIR = place('born');
   const file = place('born.ndjson');
   await withLog(DATA_DIR, (log) => appendAll(log, decisions(0, 2)));
@@ -259,7 +259,7 @@ test('a transparency log that has begun since is named by the first line', async
   assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR, 'relay.example/receipts'));
 });
 
-test('an empty log has an export, too', async () => {
+test('an empty log is exported, too', async () => {
   const DATA_DIR = place('empty');
   const file = place('empty.ndjson');
   await withLog(DATA_DIR, async () => undefined);
@@ -267,7 +267,7 @@ test('an empty log has an export, too', async () => {
   assert.equal(readFileSync(file, 'utf8'), await expected(DATA_DIR));
 });
 
-test('what is no export of this log is refused with exit 2, and left byte for byte as it is', async () => {
+test('a file that is not an export of this log is refused with exit 2 and left unchanged', async () => {
   const DATA_DIR = place('other');
   await withLog(DATA_DIR, (log) => appendAll(log, decisions(100, 5)));
   const lines = whole.split('\n');
@@ -276,7 +276,7 @@ test('what is no export of this log is refused with exit 2, and left byte for by
   const cases: [text: string, problem: RegExp][] = [
     [withOther(1), /is an export of another log/],
     [withOther(-3), /is an export of another log/],
-    ['my thesis', /exists and is no export/],
+    ['my thesis', /exists and is not an export/],
     [await expected(DATA_DIR), /is an export of another log/],
     [whole.replace('"origin":null', '"origin":"else.example/receipts"'), /is an export of another log/],
     [whole.replace('"from":null', '"from":"7"'), /begins in the middle of a log/],
@@ -294,33 +294,33 @@ test('what is no export of this log is refused with exit 2, and left byte for by
   );
 });
 
-test('a file that cannot have been left by an export is refused with the line that is wrong', async () => {
+test('a file that no export can have written is refused with the number of the wrong line', async () => {
   const [head, first, second, ...rest] = whole.split('\n');
   const cases: [text: string, problem: RegExp][] = [
-    ['my thesis\n', /exists and is no export/],
+    ['my thesis\n', /exists and is not an export/],
     [[head, second, first, ...rest].join('\n'), /line 3: it is out of order/],
     [whole.replace('"revision":"0"', '"revision":"00"'), /line 2: it is neither an event nor the end/],
     [`${whole}${first}\n`, /line 153: it follows the end/],
-    [whole.replace('"streams":60', '"streams":61'), /line 152: its counts are not those/],
+    [whole.replace('"streams":60', '"streams":61'), /line 152: its counts differ/],
   ];
   for (const [text, problem] of cases) {
     async function* chunks() {
       yield utf8(text);
     }
     await assert.rejects(
-      readBegun('the file', chunks(), () => undefined),
+      readExisting('the file', chunks(), () => undefined),
       (error) => error instanceof CannotRun && problem.test(error.message),
       String(problem),
     );
   }
 });
 
-test('a place where no file can be, and a log that is not there: exit 2, and nothing is made', async () => {
+test('a path that cannot be a file, or a missing log: exit 2, and nothing is created', async () => {
   mkdirSync(place('a-folder'));
   const cases: [DATA_DIR: string, out: string, problem: RegExp][] = [
     [small, place('a-folder'), /is a folder/],
     [small, join(place('no-folder'), 'file'), /is in a folder that does not exist/],
-    [small, '/dev/null', /is no file/],
+    [small, '/dev/null', /is not a file/],
     [place('no-log'), place('never'), /there is no event log at/],
   ];
   await Promise.all(

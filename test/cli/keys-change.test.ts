@@ -1,4 +1,4 @@
-// relay keys list, rotate and retire on a real key file and a real log, as an operator runs them.
+// relay keys list, rotate and retire on a real key file and a real log.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const folder = mkdtempSync(join(tmpdir(), 'relay-keys-change-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 const keyFile = join(folder, 'keys.json');
 
-/** As the first start of a service leaves it. */
+/** The state after the first start of a service. */
 async function startedOnce(): Promise<void> {
   createKeyFile(keyFile);
   const log = await sqliteEventLog({ file: join(folder, 'events.db') });
@@ -39,26 +39,26 @@ const shown = (rows: readonly Row[]) =>
 
 const isRetiring = ({ state, purpose }: Row) => purpose === 'checkpoint' && state === 'retiring';
 
-describe('relay keys, on a log that a service has begun', () => {
+describe('relay keys, on the log of a service', () => {
   before(startedOnce);
   let first = '';
   let second = '';
   let printed = '';
 
-  test('list: what the first start announced', async () => {
+  test('list: the keys that the first start announced', async () => {
     const rows = await list();
     assert.deepEqual(shown(rows), ['receipt active active', 'checkpoint active active']);
     first = rows[0]?.keyId ?? '';
   });
 
-  test('retire: the only key that can sign is refused, with what to do instead', async () => {
+  test('retire: the only key that can sign is refused; the error names the command to run first', async () => {
     const { code, stdout, stderr } = await keys(['retire', '--', first]);
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /^relay: no other receipt key [^\n]+`relay keys rotate` first\n$/);
     assert.equal((await keys(['retire', 'a'.repeat(43)])).code, 1);
   });
 
-  test('rotate: a fresh key signs, the old one runs out after the grace', async () => {
+  test('rotate: a new key signs; the old one retires after the grace period', async () => {
     const begun = Date.now();
     const { keyId, purpose, outcome, retiring, file } = await good(['rotate', '--grace', '15']);
     assert.deepEqual([purpose, outcome, file], ['receipt', 'rotated', keyFile]);
@@ -72,15 +72,18 @@ describe('relay keys, on a log that a service has begun', () => {
     assert.equal(readKeyFile(keyFile).keys[0]?.keyId, second);
   });
 
-  test('retire --compromised --since: the day stands in the list, for people and for machines', async () => {
+  test('retire --compromised --since: the list contains the time, as text and as JSON', async () => {
     const since = '2026-01-31T12:00:07Z';
     const retired = await good(['retire', '--compromised', '--since', since, '--', first]);
     assert.deepEqual([retired.outcome, retired.compromisedAt], ['retired', '2026-01-31T12:00:07.000Z']);
     const again = await keys(['retire', '--compromised', '--since', '2026-02-01', '--', first]);
-    const [unchanged = '', told = '', rule = '', ...more] = again.stdout.split('\n');
+    const [unchanged = '', retirement = '', rule = '', ...more] = again.stdout.split('\n');
     assert.deepEqual([again.code, more], [0, ['']]);
     assert.match(unchanged, /nothing was recorded/);
-    assert.ok(told.startsWith(`receipt key ${first} is compromised since 2026-01-31 12:00:07 UTC: `), told);
+    assert.ok(
+      retirement.startsWith(`receipt key ${first} is compromised since 2026-01-31 12:00:07 UTC: `),
+      retirement,
+    );
     assert.match(rule, /^Receipts that it signed from then on do not verify, .* earlier ones verify\.$/);
     const { code, stdout } = await keys(['list']);
     assert.equal(code, 0);
@@ -91,7 +94,7 @@ describe('relay keys, on a log that a service has begun', () => {
     printed = stdout;
   });
 
-  test('rotate: without --grace the old key runs out after ten minutes', async () => {
+  test('rotate: without --grace the old key retires after ten minutes', async () => {
     const begun = Date.now();
     const { retiring } = await good(['rotate', '--purpose', 'checkpoint']);
     assert.equal(retiring.length, 1);
@@ -99,12 +102,12 @@ describe('relay keys, on a log that a service has begun', () => {
     assert.ok(graceMs >= 600_000 && graceMs < 660_000, `${graceMs}`);
   });
 
-  test('retire: a compromised checkpoint key is told to count nowhere, and one that is merely over until when it signs', async () => {
+  test('retire: the output for a retired checkpoint key, and for a compromised one', async () => {
     const keyId = (await list()).find(isRetiring)?.keyId ?? assert.fail('no key is retiring');
     const over = await keys(['retire', '--', keyId]);
     assert.match(
       over.stdout,
-      /^It had ended .*\ncheckpoint key [\w-]{43} signs until [-\d]{10} \d\d:\d\d UTC\n$/,
+      /^The key had ended .*\ncheckpoint key [\w-]{43} signs until [-\d]{10} \d\d:\d\d UTC\n$/,
     );
     const lost = await keys(['retire', '--compromised', '--', keyId]);
     assert.match(
@@ -114,7 +117,7 @@ describe('relay keys, on a log that a service has begun', () => {
     assert.deepEqual([over.code, lost.code], [0, 0]);
   });
 
-  test('no private part and no secret is ever shown', async () => {
+  test('no private key and no secret is printed', async () => {
     const { keys: stored, hmacSecret } = JSON.parse(readFileSync(keyFile, 'utf8'));
     const { stdout, stderr } = await keys(['rotate', '--purpose', 'checkpoint']);
     assert.match(stdout, /^checkpoint key [\w-]{43} signs from now on\n/);
@@ -126,7 +129,7 @@ describe('relay keys, on a log that a service has begun', () => {
 
   for (const [what, args] of [
     ['a grace under ten minutes', ['rotate', '--grace', '9']],
-    ['a day to come', ['retire', '--compromised', '--since', '2999-01-01', '--', 'k'.repeat(43)]],
+    ['a day in the future', ['retire', '--compromised', '--since', '2999-01-01', '--', 'k'.repeat(43)]],
     ['a time without its zone', ['retire', '--compromised', '--since', '2026-01-31T12:00', 'k'.repeat(43)]],
   ] as const) {
     test(`${what} cannot run`, async () => {
@@ -148,7 +151,7 @@ describe('relay keys, on a log that a service has begun', () => {
   });
 });
 
-test('without a log there is nothing to list or rotate, and none is made', async () => {
+test('without a log, list and rotate cannot run, and none is created', async () => {
   const env = { DATA_DIR: join(folder, 'none') };
   for (const command of ['list', 'rotate']) {
     const { code, stderr } = await keys([command], env);

@@ -1,4 +1,4 @@
-// relay keys init: a key file comes into being once, for its owner alone, and is never touched again.
+// relay keys init: creates a key file that only its owner can read, and never changes an existing one.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ const keyIds = (path: string) =>
   JSON.parse(readFileSync(path, 'utf8')).keys.map(({ kid }: { kid: string }) => kid);
 
 describe('relay keys init', () => {
-  test('--file: makes it, mode 0600, and prints the key id but no secret', async () => {
+  test('--file: creates it with mode 0600, and prints the key ids but no secret', async () => {
     const path = join(folder, 'named', 'keys.json');
     const { code, stdout, stderr } = await runCli(['keys', 'init', '--file', path]);
     assert.deepEqual([code, stderr], [0, '']);
@@ -33,7 +33,7 @@ describe('relay keys init', () => {
     assert.deepEqual(JSON.parse(stdout), { file: path, keyIds: keyIds(path) });
   });
 
-  test('a file that is there is refused and left as it is', async () => {
+  test('an existing file is refused and left unchanged', async () => {
     const path = join(folder, 'precious');
     writeFileSync(path, 'precious');
     const { code, stdout, stderr } = await runCli(['keys', 'init', '--file', path]);
@@ -41,14 +41,14 @@ describe('relay keys init', () => {
     assert.equal(readFileSync(path, 'utf8'), 'precious');
   });
 
-  test('a place where no file can be made', async () => {
+  test('a path where no file can be created', async () => {
     const path = join(folder, 'precious', 'below.json');
     const { code, stderr } = await runCli(['keys', 'init', '--file', path]);
     assert.equal(code, 2);
     assert.match(stderr, /^relay: [^\n]+\n$/);
   });
 
-  test('without --file: where SIGNING_KEYS_FILE says, or else in DATA_DIR', async () => {
+  test('without --file: at SIGNING_KEYS_FILE, or else in DATA_DIR', async () => {
     const named = join(folder, 'by-variable.json');
     const data = join(folder, 'data');
     const cases = [

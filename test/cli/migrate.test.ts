@@ -1,4 +1,4 @@
-// relay migrate: the schema of a shared database, brought to this version as often as one likes.
+// relay migrate: brings the schema of a shared database to this version; a repeat changes nothing.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import postgres from 'postgres';
@@ -12,7 +12,7 @@ describe('relay migrate', () => {
     assert.match(stderr, /^relay: DATABASE_URL is not set[^\n]*\n$/);
   });
 
-  test('a database that is away: one line, without the password', async () => {
+  test('an unavailable database: one line, without the password', async () => {
     const env = { DATABASE_URL: 'postgres://relay:secret-word@127.0.0.1:1/relay' };
     const { code, stdout, stderr } = await runCli(['migrate'], { env });
     assert.deepEqual([code, stdout], [2, '']);
@@ -20,7 +20,7 @@ describe('relay migrate', () => {
     assert.doesNotMatch(stderr, /secret-word/);
   });
 
-  test('makes the tables, and a second time changes nothing', needsPostgres(), async () => {
+  test('creates the tables; a second run changes nothing', needsPostgres(), async () => {
     const server = await postgresServer();
     try {
       const DATABASE_URL = await server.newDatabase();

@@ -1,5 +1,4 @@
-// Output that cannot be written, and text of strangers in it: an exit code never says that all was told where it was not,
-// and what is told steers no terminal.
+// Output that cannot be written changes the exit code; control characters in foreign text are escaped.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,16 +32,16 @@ before(async () => {
   await log.close();
 });
 
-type Gone = 'full' | 'closed';
+type Output = 'full' | 'closed';
 
-/** `full`: a disk without room. `closed`: whoever reads has gone before the first word. */
-async function told(gone: Gone, args: readonly string[]) {
+/** `full`: the disk is full. `closed`: the reader has closed the pipe before the first output. */
+async function runWith(output: Output, args: readonly string[]) {
   const [command, given] = runtimeCommand('src/cli/relay.ts', args);
   const full = openSync('/dev/full', 'w');
   const child = spawn(command, given, {
     cwd: rootPath,
     env: { ...process.env, DATA_DIR },
-    stdio: ['ignore', gone === 'full' ? full : 'pipe', 'pipe'],
+    stdio: ['ignore', output === 'full' ? full : 'pipe', 'pipe'],
   });
   child.stdout?.destroy();
   closeSync(full);
@@ -55,7 +54,7 @@ async function told(gone: Gone, args: readonly string[]) {
 }
 
 const FULL = 'relay: standard output cannot be written (ENOSPC)\n';
-const CASES: readonly [args: () => readonly string[], gone: Gone, code: number, stderr: string][] = [
+const CASES: readonly [args: () => readonly string[], output: Output, code: number, stderr: string][] = [
   [() => ['audit', '--events', clean], 'full', 2, FULL],
   [() => ['audit', '--events', clean], 'closed', 2, ''],
   [() => ['audit', '--events', bad], 'full', 1, FULL],
@@ -64,15 +63,15 @@ const CASES: readonly [args: () => readonly string[], gone: Gone, code: number, 
   [() => ['export', '--out', '-'], 'closed', 2, ''],
 ];
 
-test('output that is lost: exit 1 where something was found wrong by then, else 2, and one line at most', async () => {
+test('lost output: exit 1 if a problem was found by then, else 2, and at most one line', async () => {
   await Promise.all(
-    CASES.map(async ([args, gone, code, stderr]) => {
-      assert.deepEqual(await told(gone, args()), { code, stderr }, `${args().join(' ')} ${gone}`);
+    CASES.map(async ([args, output, code, stderr]) => {
+      assert.deepEqual(await runWith(output, args()), { code, stderr }, `${args().join(' ')} ${output}`);
     }),
   );
 });
 
-test('an audit that is ended leaves nothing behind, however it is ended', async () => {
+test('an audit that is stopped or killed leaves no files behind', async () => {
   await Promise.all(
     (['SIGINT', 'SIGKILL'] as const).map(async (signal) => {
       const TMPDIR = mkdtempSync(join(folder, 'tmp-'));
@@ -83,7 +82,7 @@ test('an audit that is ended leaves nothing behind, however it is ended', async 
       });
       child.stdin.on('error', () => undefined);
       child.stdin.write(`${exportOf([]).split('\n')[0]}\nno event\n`);
-      // The finding is told: it is at work.
+      // The finding is printed: the audit is running.
       await once(child.stdout, 'data');
       assert.deepEqual(readdirSync(TMPDIR), []);
       process.kill(child.pid ?? 0, signal);
@@ -93,8 +92,8 @@ test('an audit that is ended leaves nothing behind, however it is ended', async 
   );
 });
 
-/** CSI, DEL, overrides, letters without width, tags and half a character. */
-const STEERING = [
+/** CSI, DEL, direction overrides, characters without width, tags and a lone surrogate. */
+const UNSAFE = [
   '\u009b',
   '\u007f',
   '\u001b',
@@ -114,25 +113,25 @@ const STEERING = [
   '\ud800',
 ];
 
-test('what steers a terminal or cannot be seen is spelled out', () => {
-  for (const text of STEERING) {
-    const spelled = text
+test('control and invisible characters are escaped', () => {
+  for (const text of UNSAFE) {
+    const escaped = text
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
       .join('');
-    assert.equal(plain(`a${text}b`), `a${spelled}b`);
-    assert.equal(jsonText([`a${text}b`]), `["a${spelled}b"]`);
+    assert.equal(plain(`a${text}b`), `a${escaped}b`);
+    assert.equal(jsonText([`a${text}b`]), `["a${escaped}b"]`);
   }
   for (const text of ['ordinary, with ü, 漢字 and 🙂', '\\u009b']) assert.equal(plain(text), text);
 });
 
-test('JSON for machines stays the same value', () => {
-  const value = { [`name${STEERING.join('')}`]: STEERING, more: ['\n\t"\\ü🙂', 1, null, { deep: [true] }] };
+test('escaped JSON has the same value', () => {
+  const value = { [`name${UNSAFE.join('')}`]: UNSAFE, more: ['\n\t"\\ü🙂', 1, null, { deep: [true] }] };
   for (const indent of [0, 2]) assert.deepEqual(JSON.parse(jsonText(value, indent)), value);
   assert.equal(jsonText({ a: ['b\n'] }, 2), JSON.stringify({ a: ['b\n'] }, null, 2));
 });
 
-test('findings for machines show nobody’s control characters raw', async () => {
+test('findings as JSON contain no raw control characters', async () => {
   const event = { stream: 'job-\u009b31m\u202e', revision: '0' };
   const text = `${exportOf([]).split('\n')[0]}\n${JSON.stringify(event)}\n`;
   const { stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: text });

@@ -1,4 +1,4 @@
-// relay pay against the real service and a facilitator's double: what it pays, and that it never pays twice.
+// relay pay against the real service and a facilitator double: it pays once, never twice.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const it = payWorld();
 const { scene, run, books } = it;
 
 describe('relay pay: buys one call', () => {
-  test('delivered, charged once, every fact holds; and nothing tells the key', async () => {
+  test('delivered, charged once, every fact holds; and the key is not printed', async () => {
     const book = books();
     const body = { order: 4711, total: '12.50' };
     const bought = scene('/good', '--body', JSON.stringify(body), '--header', 'X-Order: 1', '--key', 'k-1');
@@ -42,7 +42,7 @@ describe('relay pay: buys one call', () => {
     assert.deepEqual([request?.method, Buffer.from(request?.body ?? '').toString()], ['PUT', '[1,2]']);
   });
 
-  test('in words: the terms, the payment, every mark good', async () => {
+  test('as text: the terms, the payment, and every check marked as good', async () => {
     const bought = scene('/words');
     const args = bought.args.filter((arg) => arg !== '--json');
     const { code, stdout, stderr } = await run({ ...bought, args });
@@ -52,7 +52,7 @@ describe('relay pay: buys one call', () => {
     assert.match(stdout, /\nDelivered\.\n$/);
   });
 
-  test('a failed target is paid for, verified, and exit 1', async () => {
+  test('a failed target is paid for and verified: exit 1', async () => {
     const bought = scene('/fails');
     const book = books();
     const result = await run(bought);
@@ -65,7 +65,7 @@ describe('relay pay: buys one call', () => {
 });
 
 describe('relay pay: never pays twice', () => {
-  test('answers that were lost: the same payment is presented again, and replays', async () => {
+  test('lost answers: the same payment is presented again and returns a replay', async () => {
     const bought = scene('/lost');
     const book = books();
     let lost = 0;
@@ -83,7 +83,7 @@ describe('relay pay: never pays twice', () => {
     assert.match(result.stderr, /no answer; the same payment is presented again in \d+ s/);
   });
 
-  test('503 of a settlement of unknown fate: waits as told, with the same payment', async () => {
+  test('503 for an unconfirmed settlement: waits for Retry-After and presents the same payment', async () => {
     const bought = scene('/unknown');
     const book = books();
     it.facilitator.scriptSettle(settledAnswerLost);
@@ -99,12 +99,12 @@ describe('relay pay: never pays twice', () => {
   for (const [status, body] of [
     [429, { error: { code: 'too_many_in_flight', message: 'slow down' } }],
     [409, { error: { code: 'idempotency_in_progress', message: 'running' } }],
-    [502, 'a proxy speaks'],
+    [502, 'an answer of a proxy'],
     [504, ''],
     [200, ''],
     [404, 'no such page'],
   ] as const) {
-    test(`${status} without a result is waited out`, async () => {
+    test(`${status} without a result: presented again`, async () => {
       const bought = scene(`/passing-${status}`);
       const book = books();
       let times = 0;
@@ -121,7 +121,7 @@ describe('relay pay: never pays twice', () => {
     });
   }
 
-  test('a final no ends it: one payment, not charged, exit 1', async () => {
+  test('a final refusal ends the purchase: one payment, not charged, exit 1', async () => {
     const bought = scene('/refused');
     const book = books();
     it.facilitator.scriptSettle(unsettled('insufficient_funds'));
@@ -146,14 +146,14 @@ describe('relay pay: never pays twice', () => {
     await elsewhere.close();
     const { outcome, payment } = JSON.parse(result.stdout);
     assert.deepEqual([result.code, outcome], [1, 'unfinished']);
-    // It may be spent for all that is known: whoever made it gets it back.
+    // The payment may be spent, so it is returned to the buyer.
     assert.deepEqual(Object.values(payment.header), book.payments());
     assert.deepEqual([book.payments().length, elsewhere.payments.length], [1, 0]);
   });
 });
 
 describe('relay pay --save', () => {
-  test('a buyer that is killed after it has sent comes back for what it bought', async () => {
+  test('a buyer that is killed after sending continues and gets the result', async () => {
     const file = join(it.world.folder, 'purchase.json');
     const bought = scene('/crash', '--body', '{"a":1}', '--save', file);
     const book = books();
@@ -185,11 +185,11 @@ describe('relay pay --save', () => {
 
     const other = await run({ ...bought, args: [...scene('/crash', '--save', file).args] });
     assert.deepEqual([other.code, other.stdout], [2, '']);
-    assert.match(other.stderr, /holds the purchase of another call/);
+    assert.match(other.stderr, /contains the purchase of another call/);
     assert.equal(book.payments().length, 2);
   });
 
-  test('a file that holds something else, or cannot be made, is told before anything is paid', async () => {
+  test('a file with other contents, or one that cannot be created, is reported before anything is paid', async () => {
     const book = books();
     const foreign = join(it.world.folder, 'foreign');
     for (const content of ['', '{}', 'null', '{"format":"relay-purchase/1"}']) {

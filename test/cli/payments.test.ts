@@ -1,4 +1,4 @@
-// relay payments: what an operator sees and says, beside a service that runs on the same log.
+// relay payments: lists and resolves payments, also while a service runs on the same log.
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ const USABLE = [
   settlementUnknown({ jobId: jobId(3) }),
 ];
 
-/** A DATA_DIR whose log holds these streams. */
+/** A DATA_DIR whose log contains these streams. */
 async function dataWith(name: string, ...payments: readonly (readonly DomainEvent[])[]) {
   const DATA_DIR = join(folder, name);
   const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
@@ -56,7 +56,7 @@ const row = (n: number, state: string) => {
 };
 
 describe('relay payments', () => {
-  test('without a log it cannot run, and makes none', async () => {
+  test('without a log it cannot run, and creates none', async () => {
     const DATA_DIR = join(folder, 'nowhere');
     for (const args of [[], ['--json'], ['resolve', id(1), '--not-settled']]) {
       const { code, stdout, stderr } = await runCli(['payments', ...args], { env: { DATA_DIR } });
@@ -66,13 +66,13 @@ describe('relay payments', () => {
     assert.equal(existsSync(DATA_DIR), false);
   });
 
-  test('nothing to look after: an empty array, no line, exit 0', async () => {
+  test('no open payments: an empty array, no line, exit 0', async () => {
     const env = await dataWith('empty');
     assert.deepEqual(await runCli(['payments', '--json'], { env }), { code: 0, stdout: '[]\n', stderr: '' });
     assert.deepEqual(await runCli(['payments'], { env }), { code: 0, stdout: '', stderr: '' });
   });
 
-  test('--json, and a line each: all of them, or those asked for', async () => {
+  test('--json, or one line for each: all payments, or the selected states', async () => {
     const env = await dataWith('listed', UNSERVED, LOST);
     const cases: readonly [readonly string[], readonly object[]][] = [
       [[], [row(1, 'unserved'), row(2, 'unknown')]],
@@ -92,7 +92,7 @@ describe('relay payments', () => {
     assert.equal(stdout, `unknown ${since} ${amount} ${payer} ${jobId(2)} - ${id(2)}\n`);
   });
 
-  test('a service that runs on the log is neither disturbed nor in the way', async () => {
+  test('a service that runs on the log continues, and does not block the command', async () => {
     const env = await dataWith('served', UNSERVED, LOST);
     const service = await startService({ ...env, LOG_LEVEL: 'info' });
     try {
@@ -110,7 +110,7 @@ describe('relay payments', () => {
 });
 
 describe('relay payments resolve', () => {
-  test('--settled TX: recorded in one spelling, told with what comes next, then listed as unserved', async () => {
+  test('--settled TX: recorded in lower case, printed with the next step, then listed as unserved', async () => {
     const env = await dataWith('settled', LOST);
     const args = ['payments', 'resolve', id(1), '--settled', TRANSACTION];
     const { code, stdout, stderr } = await runCli(args, { env });
@@ -145,7 +145,7 @@ describe('relay payments resolve', () => {
     assert.equal((await stored(env, id(1))).length, USABLE.length);
   });
 
-  test('what the log does not hold', async () => {
+  test('a payment that is not in the log', async () => {
     const env = await dataWith('unheard', LOST);
     const { code, stderr } = await runCli(['payments', 'resolve', id(9), '--not-settled'], { env });
     assert.deepEqual([code, stderr], [1, `relay: nothing to resolve: ${id(9)} is not in the log\n`]);

@@ -1,4 +1,4 @@
-// Progress in words: a rate, and a share only where it is known.
+// Progress as text: a rate, and a percentage if it is known.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { progressText, showProgress } from '#src/cli/terminal.ts';
@@ -32,7 +32,7 @@ test('without a terminal: a line every five seconds, and one when it continues',
   ]);
 });
 
-test('on a terminal: one bar with the same words', () => {
+test('on a terminal: one bar with the same text', () => {
   const written: string[] = [];
   const terminal = {
     isTTY: true,

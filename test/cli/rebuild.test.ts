@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { runCli, startCli } from '#test/support/cli.ts';
 import { appendAll, decisionAppend, jobAppends, jobIdOf, PLAN } from '#test/support/job-histories.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
@@ -49,7 +49,7 @@ test('without a log it cannot run, and makes nothing', async () => {
   assert.equal(existsSync(DATA_DIR), false);
 });
 
-test('a database that is away: exit 2 and one line, without the password', async () => {
+test('an unavailable database: exit 2 and one line, without the password', async () => {
   const { DATA_DIR } = await dataWith('away', 1);
   const env = { DATA_DIR, DATABASE_URL: 'postgres://relay:secret-word@127.0.0.1:1/relay' };
   const { code, stdout, stderr } = await runCli(['rebuild'], { env });
@@ -94,7 +94,7 @@ test('embedded: rebuilt and compared while no service has them; held by one, exi
 
 test('embedded, where services on a database share the log: exit 2 and the setting that was forgotten', async () => {
   const { DATA_DIR } = await dataWith('shared', 1);
-  const tenancy = await takeTenancy(join(DATA_DIR, 'events.lock'), 'shared');
+  const tenancy = await acquireProcessLock(join(DATA_DIR, 'events.lock'), 'shared');
   try {
     for (const args of [[], ['--check']]) {
       const { code, stdout, stderr } = await runCli(['rebuild', ...args], { env: { DATA_DIR } });

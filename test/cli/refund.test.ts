@@ -66,7 +66,7 @@ describe('relay payments refund', () => {
     }
   });
 
-  test('--unverified is recorded as such, once; the balance counts it as refunded', async () => {
+  test('--unverified is recorded once and marked so; the balance counts it as refunded', async () => {
     const first = await refund(PAYMENT_STREAM, '--tx', TX, '--unverified', '--json');
     assert.equal(first.code, 0, first.stderr);
     const { verified, transaction, refunds } = JSON.parse(first.stdout);

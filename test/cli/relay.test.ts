@@ -1,4 +1,4 @@
-// The command line as a whole: every command explains itself, and every way to end has its exit status.
+// The command line as a whole: the help of every command, and the exit statuses.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
@@ -17,7 +17,7 @@ const COMMANDS = [
 
 describe('relay', () => {
   for (const command of [[], ...COMMANDS]) {
-    test(`${['relay', ...command].join(' ')} --help explains itself and ends well`, async () => {
+    test(`${['relay', ...command].join(' ')} --help prints its usage: exit 0`, async () => {
       const { code, stdout, stderr } = await runCli([...command, '--help']);
       assert.equal(code, 0);
       assert.match(stdout, new RegExp(`^Usage: ${['relay', ...command].join(' ')} `));
@@ -67,7 +67,7 @@ describe('relay', () => {
     });
   }
 
-  test('a wrong environment is told by its variable, on one line, without its value', async () => {
+  test('a wrong environment: the error names the variables on one line, without their values', async () => {
     const env = { PORT: 'secret-port', DATABASE_URL: 'mysql://me:secret-word@host/db' };
     const { code, stdout, stderr } = await runCli(['serve'], { env });
     assert.equal(code, 2);

@@ -13,7 +13,7 @@ const LISTENING = /"baseUrl":"(http:\/\/127\.0\.0\.1:\d+)"/;
 
 describe('relay serve', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    test(`answers, and ends well on ${signal}`, async () => {
+    test(`answers, and exits with 0 on ${signal}`, async () => {
       const env = { PORT: '0', DATA_DIR: join(folder, signal) };
       const cli = startCli(['serve'], { env });
       await cli.until((stdout) => LISTENING.test(stdout));
@@ -26,7 +26,7 @@ describe('relay serve', () => {
     });
   }
 
-  test('a key file that is named and not there: cannot run, and says what makes one', async () => {
+  test('a configured key file that does not exist: cannot run, and the error names the command that creates one', async () => {
     const env = {
       PORT: '0',
       DATA_DIR: join(folder, 'keyless'),

@@ -1,4 +1,4 @@
-// relay verify: where receipts and keys come from, and everything that is no receipt.
+// relay verify: the sources of receipts and keys, and inputs that are not a receipt.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,8 +10,8 @@ import { jws, key, keySet, receiptAnswer, receiptFolder, stranger } from '#test/
 const { path: folder, keys: KEYS, file, remove } = receiptFolder();
 after(remove);
 
-describe('what is no receipt cannot be verified: exit 2, one line, no stack', () => {
-  const no = async (args: readonly string[], line: RegExp, stdin = '') => {
+describe('an input that is not a receipt cannot be verified: exit 2, one line, no stack', () => {
+  const refuses = async (args: readonly string[], line: RegExp, stdin = '') => {
     const { code, stdout, stderr } = await runCli(['verify', ...args], { stdin });
     assert.equal(stdout, '');
     assert.match(stderr, /^relay: [^\n]+\n$/);
@@ -19,42 +19,44 @@ describe('what is no receipt cannot be verified: exit 2, one line, no stack', ()
     assert.equal(code, 2);
   };
 
-  test('a file without --keys says how to get them', () =>
-    no([file('good.json', jws)], /--keys.*\/\.well-known\/jwks\.json/));
-  test('a file that is not there', () =>
-    no([join(folder, 'nowhere'), '--keys', KEYS], /nowhere does not exist/));
-  test('a folder', () => no([folder, '--keys', KEYS], /is a folder/));
-  test('nothing at all', () => no(['-', '--keys', KEYS], /standard input is neither JSON nor a JWS/));
-  test('bytes that are no text', () =>
-    no([file('bytes', Buffer.from([0xff, 0xfe, 0])), '--keys', KEYS], /is not text/));
-  test('text', () => no([file('text', 'Dear Sir or Madam,'), '--keys', KEYS], /neither JSON nor a JWS/));
-  test('cut JSON', () => no([file('cut', '{"jws":"e'), '--keys', KEYS], /neither JSON nor a JWS/));
-  test('JSON without a receipt', () => no([file('list', '[1]'), '--keys', KEYS], /JSON without a receipt/));
-  test('nested without end', () =>
-    no([file('deep', `${'['.repeat(200_000)}${']'.repeat(200_000)}`), '--keys', KEYS], /receipt/));
+  test('a file without --keys: the error describes how to get them', () =>
+    refuses([file('good.json', jws)], /--keys.*\/\.well-known\/jwks\.json/));
+  test('a missing file', () => refuses([join(folder, 'nowhere'), '--keys', KEYS], /nowhere does not exist/));
+  test('a folder', () => refuses([folder, '--keys', KEYS], /is a folder/));
+  test('empty input', () => refuses(['-', '--keys', KEYS], /standard input is neither JSON nor a JWS/));
+  test('bytes that are not text', () =>
+    refuses([file('bytes', Buffer.from([0xff, 0xfe, 0])), '--keys', KEYS], /is not UTF-8 text/));
+  test('text', () => refuses([file('text', 'Dear Sir or Madam,'), '--keys', KEYS], /neither JSON nor a JWS/));
+  test('cut JSON', () => refuses([file('cut', '{"jws":"e'), '--keys', KEYS], /neither JSON nor a JWS/));
+  test('JSON without a receipt', () =>
+    refuses([file('list', '[1]'), '--keys', KEYS], /JSON without a receipt/));
+  test('deeply nested JSON', () =>
+    refuses([file('deep', `${'['.repeat(200_000)}${']'.repeat(200_000)}`), '--keys', KEYS], /receipt/));
   test('an error answer of the service', () =>
-    no(
+    refuses(
       [file('error', '{"error":{"code":"receipt_not_found","message":"x"}}'), '--keys', KEYS],
       /receipt_not_found/,
     ));
   test('a file of over 1 MiB', () =>
-    no([file('huge', ' '.repeat(1024 * 1024 + 1)), '--keys', KEYS], /over 1 MiB/));
-  test('an endless file', () => no(['/dev/zero', '--keys', KEYS], /over 1 MiB/));
-  test('keys that are not there', () =>
-    no([file('good.json', jws), '--keys', join(folder, 'none')], /none does not exist/));
-  test('keys that are no JSON', () => no([file('good.json', jws), '--keys', file('k', 'x')], /is not JSON/));
-  test('keys that are no JWK set', () =>
-    no([file('good.json', jws), '--keys', file('k', '{}')], /no JWK set/));
-  test('a JWK set without a key of ours', () =>
-    no([file('good.json', jws), '--keys', file('k', '{"keys":[{"kty":"RSA"}]}')], /no Ed25519 key/));
-  test('a URL where nobody listens', () => no(['http://127.0.0.1:1/r', '--keys', KEYS], /cannot be reached/));
+    refuses([file('huge', ' '.repeat(1024 * 1024 + 1)), '--keys', KEYS], /larger than 1 MiB/));
+  test('an endless file', () => refuses(['/dev/zero', '--keys', KEYS], /larger than 1 MiB/));
+  test('a missing key set', () =>
+    refuses([file('good.json', jws), '--keys', join(folder, 'none')], /none does not exist/));
+  test('a key set that is not JSON', () =>
+    refuses([file('good.json', jws), '--keys', file('k', 'x')], /is not JSON/));
+  test('JSON that is not a JWK set', () =>
+    refuses([file('good.json', jws), '--keys', file('k', '{}')], /not a JWK set/));
+  test('a JWK set without an Ed25519 key', () =>
+    refuses([file('good.json', jws), '--keys', file('k', '{"keys":[{"kty":"RSA"}]}')], /no Ed25519 key/));
+  test('a URL without a server', () =>
+    refuses(['http://127.0.0.1:1/r', '--keys', KEYS], /cannot be reached/));
 });
 
 describe('over HTTP', () => {
   const serve = async (routes: Readonly<Record<string, string>>, use: (origin: string) => Promise<void>) => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const server = createServer((request, response) => {
-      asked.push(request.url ?? '');
+      requested.push(request.url ?? '');
       const body = routes[request.url ?? ''];
       response
         .writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
@@ -67,28 +69,28 @@ describe('over HTTP', () => {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     }
-    return asked;
+    return requested;
   };
   const answer = JSON.stringify(receiptAnswer(jws));
 
   test('a receipt by its URL is verified with the keys of the same origin', async () => {
     const routes = { '/api/receipts/r': answer, '/.well-known/jwks.json': keySet(key) };
-    const asked = await serve(routes, async (origin) => {
+    const requested = await serve(routes, async (origin) => {
       const { code, stdout } = await runCli(['verify', `${origin}/api/receipts/r`, '--json']);
       assert.equal(code, 0);
       assert.equal(JSON.parse(stdout).keysFrom, `${origin}/.well-known/jwks.json`);
     });
-    assert.deepEqual(asked.sort(), ['/.well-known/jwks.json', '/api/receipts/r']);
+    assert.deepEqual(requested.sort(), ['/.well-known/jwks.json', '/api/receipts/r']);
   });
 
-  test('with --keys the origin is not asked for its keys', async () => {
-    const asked = await serve(
+  test('with --keys the key set of the origin is not fetched', async () => {
+    const requested = await serve(
       { '/r': answer, '/.well-known/jwks.json': keySet(stranger) },
       async (origin) => {
         assert.equal((await runCli(['verify', `${origin}/r`, '--keys', KEYS])).code, 0);
       },
     );
-    assert.deepEqual(asked, ['/r']);
+    assert.deepEqual(requested, ['/r']);
   });
 
   test('a file with the keys of a URL', async () => {
@@ -97,14 +99,14 @@ describe('over HTTP', () => {
     });
   });
 
-  test('a miss cannot be verified', async () => {
+  test('a 404 cannot be verified', async () => {
     await serve({}, async (origin) => {
       const { code, stderr } = await runCli(['verify', `${origin}/r`, '--keys', KEYS]);
       assert.deepEqual([code, stderr], [2, `relay: ${origin}/r answered 404\n`]);
     });
   });
 
-  test('an answer without end is left', async () => {
+  test('an endless answer is aborted', async () => {
     const server = createServer((_request, response) => {
       const more = () => {
         while (!response.destroyed && response.write(' '.repeat(65_536)));
@@ -118,7 +120,7 @@ describe('over HTTP', () => {
     try {
       const { code, stderr } = await runCli(['verify', `http://127.0.0.1:${port}/r`, '--keys', KEYS]);
       assert.equal(code, 2);
-      assert.match(stderr, /over 1 MiB/);
+      assert.match(stderr, /larger than 1 MiB/);
     } finally {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));

@@ -1,4 +1,4 @@
-// relay verify with what a payer and the log hand out besides: a proof of inclusion, and disclosures.
+// relay verify with an inclusion proof and with disclosures.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { disclose } from '#src/domain/receipt/commitments.ts';
@@ -36,7 +36,7 @@ const foreignProof = await log.proof(0);
 const wrong: Readonly<Record<string, readonly [proof: string, problem: string]>> = {
   'of another leaf': [foreignProof, 'inclusion'],
   'of another log, by the same key': [await elsewhere.proof(1), 'origin'],
-  'signed by a key that the key set does not hold': [await stranger.proof(1), 'checkpoint'],
+  'signed by a key that the key set does not contain': [await stranger.proof(1), 'checkpoint'],
   'signed by a key for receipts': [await byReceiptKey.proof(1), 'checkpoint'],
   'with a changed size': [good.replace('\n3\n', '\n4\n'), 'checkpoint'],
 };
@@ -52,7 +52,7 @@ async function verify(...more: readonly string[]) {
 }
 
 describe('--proof', () => {
-  test('holds: the receipt stands in the log of which it speaks', async () => {
+  test('a good proof: the receipt is in the log that it names', async () => {
     const found = await verify('--proof', file('good.tlog-proof', good));
     assert.deepEqual(found.logged, {
       name: 'receipt_logged',
@@ -62,7 +62,7 @@ describe('--proof', () => {
     assert.deepEqual([found.code, found.ok], [0, true]);
   });
 
-  test('without it the log is not asked for, and nothing is said of it', async () => {
+  test('without it there is no check of the log', async () => {
     assert.deepEqual(await verify(), { code: 0, logged: undefined, ok: true, disclosures: undefined });
   });
 
@@ -88,7 +88,7 @@ describe('--proof', () => {
     ['half a proof', good.slice(0, 40), /is no proof file/],
     ['a checkpoint alone', good.slice(good.indexOf('\n\n') + 2), /is no proof file/],
   ] as const) {
-    test(`${title} is no proof: it cannot be run, and nothing is said of the receipt`, async () => {
+    test(`${title} is not a proof: cannot run, and no verdict on the receipt`, async () => {
       const path = file('none.tlog-proof', content);
       const { code, stdout, stderr } = await runCli(['verify', receipt, '--keys', keys, '--proof', path]);
       assert.deepEqual([code, stdout], [2, '']);
@@ -100,7 +100,7 @@ describe('--proof', () => {
     });
   }
 
-  test('a file that is not there cannot be run', async () => {
+  test('a missing file: cannot run', async () => {
     const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--proof', '/nowhere/proof']);
     assert.equal(code, 2);
     assert.match(stderr, /\/nowhere\/proof does not exist/);
@@ -113,12 +113,12 @@ describe('--disclose', () => {
     const found = await verify('--disclose', file('array.json', JSON.stringify([url.text])));
     assert.deepEqual([found.code, found.ok, found.disclosures], [0, true, opened]);
   });
-  test('takes the whole execution response', async () => {
+  test('accepts the complete execution response', async () => {
     const response = JSON.stringify({ mode: 'demo', disclosures: [url.text] });
     const found = await verify('--disclose', file('response.json', response));
     assert.deepEqual([found.code, found.ok, found.disclosures], [0, true, opened]);
   });
-  test('in words, too', async () => {
+  test('prints them as text', async () => {
     const path = file('array.json', JSON.stringify([url.text]));
     const { stdout } = await runCli(['verify', receipt, '--keys', keys, '--disclose', path]);
     assert.match(stdout, /✓ target_url: https:\/\/target\.example\/hook\?s=1\n/);
@@ -136,7 +136,7 @@ describe('--disclose', () => {
     ['by other keys', ['--keys', file('other-keys.json', keySet(testKey()))]],
     ['in the log', ['--proof', file('foreign.tlog-proof', foreignProof)]],
   ] as const) {
-    test(`opens none where the receipt does not verify ${title}`, async () => {
+    test(`opens none if the receipt does not verify ${title}`, async () => {
       const args = [
         'verify',
         receipt,
@@ -146,22 +146,25 @@ describe('--disclose', () => {
         '--disclose',
         file('array.json', JSON.stringify([url.text])),
       ];
-      const [words, json] = [await runCli(args), await runCli([...args, '--json'])];
-      assert.deepEqual([words.code, json.code], [1, 1]);
-      for (const { stdout } of [words, json]) assert.doesNotMatch(stdout, /target_url|target\.example/);
+      const [text, json] = [await runCli(args), await runCli([...args, '--json'])];
+      assert.deepEqual([text.code, json.code], [1, 1]);
+      for (const { stdout } of [text, json]) assert.doesNotMatch(stdout, /target_url|target\.example/);
       assert.match(
-        words.stdout,
+        text.stdout,
         /Not opened: nothing vouches for disclosures where the receipt does not verify\./,
       );
-      assert.doesNotMatch(words.stdout, /committed to by/);
+      assert.doesNotMatch(text.stdout, /committed to by/);
       const { ok, disclosures } = JSON.parse(json.stdout);
       assert.deepEqual([ok, disclosures], [false, []]);
     });
   }
-  test('opens what the receipt commits to, though words beside the receipt differ', async () => {
-    const told = file('told.json', JSON.stringify({ jws, id: payload.receiptId, signature: 'ed25519:x' }));
+  test('opens committed disclosures, even if the text around the receipt differs', async () => {
+    const answer = file(
+      'answer.json',
+      JSON.stringify({ jws, id: payload.receiptId, signature: 'ed25519:x' }),
+    );
     const path = file('array.json', JSON.stringify([url.text]));
-    const { code, stdout } = await runCli(['verify', told, '--keys', keys, '--disclose', path, '--json']);
+    const { code, stdout } = await runCli(['verify', answer, '--keys', keys, '--disclose', path, '--json']);
     const { ok, disclosures, differences } = JSON.parse(stdout);
     assert.deepEqual([code, ok, disclosures, differences.length], [1, false, opened, 1]);
   });

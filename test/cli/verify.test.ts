@@ -29,11 +29,11 @@ const failed = (found: { checks: { name: string; ok: boolean }[] }) =>
   found.checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
 describe('a good receipt verifies', () => {
-  test('also where its signer wrote a time that no calendar has: it is told as it is', async () => {
+  test('with a time of issue beyond the range of a date, which is printed in seconds', async () => {
     const late = file('late.json', await signed({ ...payload, iat: 9e12 }, key));
     const { code, stdout, stderr } = await runCli(['verify', late, '--keys', KEYS]);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /\n {2}issued +9000000000000 seconds after 1970 began\n/);
+    assert.match(stdout, /\n {2}issued +9000000000000 seconds after 1970-01-01T00:00:00Z\n/);
     assert.match(stdout, /\nVerified: /);
   });
 
@@ -78,17 +78,17 @@ describe('a good receipt verifies', () => {
     assert.equal(code, 0);
   });
 
-  test('for people: what it says, every check with its mark and no colour, and a last word', async () => {
+  test('as text: the outcome, every check with its mark, no colour, and the verdict', async () => {
     const { code, stdout } = await runCli(['verify', file('good.json', jws), '--keys', KEYS]);
     assert.equal(code, 0);
     assert.match(stdout, new RegExp(`^Receipt ${payload.receiptId}\n`));
-    assert.match(stdout, /says +POST succeeded, answer 200, attempts: 2/);
+    assert.match(stdout, /outcome +POST succeeded, answer 200, attempts: 2/);
     assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 7);
     assert.match(stdout, /\nVerified: every check holds\.\n$/);
     assert.doesNotMatch(stdout, /\u001b/);
   });
 
-  test('no colour in a pipe, whatever FORCE_COLOR says', async () => {
+  test('no colour in a pipe, also with FORCE_COLOR', async () => {
     const args = ['verify', file('good.json', jws), '--keys', KEYS];
     const { stdout } = await runCli(args, { env: { FORCE_COLOR: '1' } });
     assert.doesNotMatch(stdout, /\u001b/);
@@ -96,7 +96,7 @@ describe('a good receipt verifies', () => {
 });
 
 describe('a bad receipt is found: exit 1', () => {
-  test('another word under the old signature', async () => {
+  test('a changed payload under the old signature', async () => {
     const found = await report(withPayload({ ...payload, mode: 'demo' }));
     assert.deepEqual([found.code, found.ok, failed(found)], [1, false, ['signature_valid']]);
   });
@@ -125,12 +125,12 @@ describe('a bad receipt is found: exit 1', () => {
     assert.deepEqual([found.code, failed(found)], [1, ['signature_valid', 'key_valid_at_issue']]);
   });
 
-  test('the keys of somebody else, and it says which key is missing', async () => {
+  test('a key set of another relay: the missing key is named', async () => {
     const keys = file('strangers.json', keySet(stranger));
     const { code, stdout } = await runCli(['verify', file('good.json', jws), '--keys', keys]);
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`does not hold the key .*\n  ${stranger.keyId}\n`));
-    assert.doesNotMatch(stdout, /says +POST/);
+    assert.match(stdout, new RegExp(`does not contain the key .*\n  ${stranger.keyId}\n`));
+    assert.doesNotMatch(stdout, /outcome +POST/);
     assert.match(stdout, /\nNOT verified: see above\.\n$/);
   });
 
@@ -161,7 +161,7 @@ describe('a bad receipt is found: exit 1', () => {
     assert.deepEqual([found.code, failed(found)], [1, ['payload_job_id']]);
   });
 
-  test('a JWS that is none', async () => {
+  test('a malformed JWS', async () => {
     for (const broken of [
       'a.b.c',
       'eyJ.!!!.x',
@@ -176,24 +176,24 @@ describe('a bad receipt is found: exit 1', () => {
 });
 
 describe('readable text that the signature does not cover is compared with what it covers', () => {
-  const said = receiptAnswer(jws);
-  const told = executionAnswer(jws);
+  const answer = receiptAnswer(jws);
+  const execution = executionAnswer(jws);
   const edits: Readonly<Record<string, object>> = {
     'payload.outcome.status': {
-      ...said,
+      ...answer,
       payload: { ...payload, outcome: { ...payload.outcome, status: 'failed' } },
     },
-    'payload.payment': { ...said, payload: { ...payload, payment: null } },
-    'payload.bonus': { ...said, payload: { ...payload, bonus: 'never signed' } },
-    payload: { ...said, payload: null },
-    signature: { ...said, signature: 'ed25519:AAAA' },
-    keyId: { ...said, keyId: stranger.keyId },
-    'job.status': { ...told, job: { ...told.job, status: 'failed' } },
-    'job.responseStatus': { ...told, job: { ...told.job, responseStatus: 201 } },
-    'job.attempts': { ...told, job: { ...told.job, attempts: 1 } },
-    'payment.payer': { ...told, payment: { ...told.payment, payer: '0xsomebody' } },
-    payment: { ...told, payment: null },
-    mode: { ...told, mode: 'demo' },
+    'payload.payment': { ...answer, payload: { ...payload, payment: null } },
+    'payload.bonus': { ...answer, payload: { ...payload, bonus: 'never signed' } },
+    payload: { ...answer, payload: null },
+    signature: { ...answer, signature: 'ed25519:AAAA' },
+    keyId: { ...answer, keyId: stranger.keyId },
+    'job.status': { ...execution, job: { ...execution.job, status: 'failed' } },
+    'job.responseStatus': { ...execution, job: { ...execution.job, responseStatus: 201 } },
+    'job.attempts': { ...execution, job: { ...execution.job, attempts: 1 } },
+    'payment.payer': { ...execution, payment: { ...execution.payment, payer: '0xsomebody' } },
+    payment: { ...execution, payment: null },
+    mode: { ...execution, mode: 'demo' },
   };
   for (const [field, content] of Object.entries(edits)) {
     test(`${field} edited beside an intact JWS`, async () => {
@@ -209,10 +209,10 @@ describe('readable text that the signature does not cover is compared with what 
     });
   }
 
-  test('what it cannot compare counts as different: nested without end, half a surrogate pair', async () => {
+  test('values that cannot be compared count as different: deep nesting, a lone surrogate', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     for (const value of [deep, '"\\ud800"']) {
-      const text = JSON.stringify(said).replace('"mode":"x402"', `"mode":${value}`);
+      const text = JSON.stringify(answer).replace('"mode":"x402"', `"mode":${value}`);
       const found = await report(text);
       assert.equal(found.code, 1);
       assert.deepEqual(
@@ -222,9 +222,9 @@ describe('readable text that the signature does not cover is compared with what 
     }
   });
 
-  test('it cannot steer the terminal', async () => {
+  test('control characters are escaped', async () => {
     const mode = '\u001b]0;owned\u0007\u009b31m\u202edemo';
-    const path = file('steering.json', JSON.stringify({ ...told, mode }));
+    const path = file('control.json', JSON.stringify({ ...execution, mode }));
     const { code, stdout } = await runCli(['verify', path, '--keys', KEYS]);
     assert.equal(code, 1);
     assert.ok(stdout.includes('text: \\u001b]0;owned\\u0007\\u009b31m\\u202edemo\n'));

@@ -1,4 +1,4 @@
-// relay demo: the story is true, in words and for machines, and nothing of it is left behind.
+// relay demo: every fact holds, the output is text or JSON, and no files are left behind.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import { givePristine } from '#test/support/pristine.ts';
 const folder = mkdtempSync(join(tmpdir(), 'relay-demo-test-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A TMPDIR of its own for each test: what is in it afterwards was left behind. */
+/** A separate TMPDIR for each test, to detect files left behind. */
 function scratch(name: string): Readonly<Record<string, string>> {
   const TMPDIR = join(folder, name);
   mkdirSync(TMPDIR);
@@ -35,7 +35,7 @@ const FACTS = [
 ];
 
 describe('relay demo', () => {
-  test('--once --json: every fact holds, and the figures are those of one call', async () => {
+  test('--once --json: every fact holds, and the numbers are those of one call', async () => {
     const env = scratch('json');
     const { code, stdout, stderr } = await runCli(['demo', '--once', '--json'], { env });
     assert.deepEqual([code, stderr], [0, '']);
@@ -63,27 +63,27 @@ describe('relay demo', () => {
     assert.deepEqual(leftBehind(env), []);
   });
 
-  test('--once: tells it in words, every mark good, without a colour', async () => {
+  test('--once: prints text, every check marked as good, without colour', async () => {
     const env = scratch('words');
     const { code, stdout, stderr } = await runCli(['demo', '--once'], { env });
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(stdout, /\n {2}webhook-signature +v1a,/);
-    // nothing that is gone when it ends
+    // No address that does not answer any more when the command has ended.
     assert.doesNotMatch(stdout, /proof page|Try it yourself/);
     assert.match(stdout, /Everything is as expected\.\n$/);
     assert.deepEqual(leftBehind(env), []);
   });
 
-  test('the environment has no say: neither a proxy nor what configures a service', async () => {
-    const nobody = 'http://127.0.0.1:1';
+  test('the environment is ignored: proxies and the configuration of a service', async () => {
+    const closedPort = 'http://127.0.0.1:1';
     const env = {
       ...scratch('environment'),
-      HTTP_PROXY: nobody,
-      http_proxy: nobody,
-      HTTPS_PROXY: nobody,
-      https_proxy: nobody,
+      HTTP_PROXY: closedPort,
+      http_proxy: closedPort,
+      HTTPS_PROXY: closedPort,
+      https_proxy: closedPort,
       NODE_USE_ENV_PROXY: '1',
       PORT: 'nonsense',
       X402_ENABLED: 'true',
@@ -96,7 +96,7 @@ describe('relay demo', () => {
     assert.equal(existsSync(join(folder, 'untouched')), false);
   });
 
-  test('stays up until it is told to stop, works meanwhile, and then leaves nothing', async () => {
+  test('runs until it is stopped, answers meanwhile, and leaves nothing behind', async () => {
     const env = scratch('stays');
     const cli = startCli(['demo'], { env });
     await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
@@ -113,7 +113,7 @@ describe('relay demo', () => {
     await assert.rejects(fetch(link));
   });
 
-  test('a signal while it starts leaves nothing either', async () => {
+  test('a signal during the start leaves nothing behind', async () => {
     const env = scratch('early');
     const cli = startCli(['demo'], { env });
     while (leftBehind(env).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -136,9 +136,9 @@ describe('relay demo', () => {
     }
   });
 
-  test('the usual port is taken and none was asked for: any free one does', async () => {
+  test('without --port, a free port is used if the default one is in use', async () => {
     const holder = createServer();
-    // held by another demo or test is as good
+    // It may be in use by another demo or test already.
     await new Promise<void>((resolve) =>
       holder.once('error', () => resolve()).listen(3402, '127.0.0.1', resolve),
     );
@@ -150,7 +150,7 @@ describe('relay demo', () => {
     assert.deepEqual(leftBehind(env), []);
   });
 
-  test('--port: listens there; taken by another it cannot run', async () => {
+  test('--port: listens on this port; if it is in use, the command cannot run', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     const { port } = holder.address() as AddressInfo;

@@ -1,4 +1,4 @@
-// relay demo --paid: a real chain, a real payment, and a story whose every fact was compared with what happened.
+// relay demo --paid: a real chain, a real payment, and every fact compared with the chain and the target.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const needs = needsAnvil();
 const TMPDIR = mkdtempSync(join(tmpdir(), 'relay-demo-paid-test-'));
 after(() => rmSync(TMPDIR, { recursive: true, force: true }));
 
-/** The chain is started by it. */
+/** The chain is started through the shell. */
 const SHELL = { env: { TMPDIR }, mayRun: '/bin/sh' };
 
 const FACTS = [
@@ -57,7 +57,7 @@ describe('relay demo --paid', () => {
         payee: { before: '0', after: '3000', afterReplay: '3000' },
       });
       const { payment, terms, replay, verification } = story;
-      // One spelling in all that is recorded: lower case.
+      // Recorded addresses are in lower case.
       const payTo = terms.payTo.toLowerCase();
       assert.deepEqual([payment.amount, payment.payTo, payment.network], ['3000', payTo, 'eip155:8453']);
       assert.match(payment.transaction, /^0x[0-9a-f]{64}$/);
@@ -67,15 +67,19 @@ describe('relay demo --paid', () => {
     },
   );
 
-  test('a proxy in the way of the chain: a clear end, and no chain left behind', needs, async () => {
-    const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
-    const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
-    assert.equal(code, EXIT.couldNotRun);
-    assert.match(stderr, /the local chain does not answer/);
-    assert.deepEqual(readdirSync(TMPDIR), []);
-  });
+  test(
+    'a proxy that covers the chain: exit 2 with the reason, and no chain left running',
+    needs,
+    async () => {
+      const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
+      const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
+      assert.equal(code, EXIT.couldNotRun);
+      assert.match(stderr, /the local chain does not answer/);
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    },
+  );
 
-  test('--once: tells it in words, every mark good', needs, async () => {
+  test('--once: prints text, every check marked as good', needs, async () => {
     const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once'], SHELL);
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
@@ -88,21 +92,21 @@ describe('relay demo --paid', () => {
   });
 
   test(
-    'where the runtime asks for a permission to start a program and has none: exit 2, and it says which',
+    'without the runtime’s permission to start a program: exit 2, and the error names the permission',
     needs,
     async () => {
       const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], {
         env: { TMPDIR },
       });
-      const asks = runtimeName === 'deno';
-      assert.equal(code, asks ? EXIT.couldNotRun : EXIT.good);
-      assert.equal(stdout === '', asks);
-      assert.match(stderr, asks ? /^relay: [^\n]*--allow-run[^\n]*\n$/ : /^$/);
+      const needsPermission = runtimeName === 'deno';
+      assert.equal(code, needsPermission ? EXIT.couldNotRun : EXIT.good);
+      assert.equal(stdout === '', needsPermission);
+      assert.match(stderr, needsPermission ? /^relay: [^\n]*--allow-run[^\n]*\n$/ : /^$/);
       assert.deepEqual(readdirSync(TMPDIR), []);
     },
   );
 
-  test('without a chain for this platform it cannot run, says so, and has started nothing', async () => {
+  test('without a chain for this platform it cannot run, reports why, and starts nothing', async () => {
     const undo: (() => Promise<void>)[] = [];
     await assert.rejects(
       startPaidWorld(undo, () => null),

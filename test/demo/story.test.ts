@@ -1,4 +1,4 @@
-// The demo's story against relays that lie: each lie is found and named, so that a good story means something.
+// The demo against faulty relays: each fault is detected by the fact that covers it.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -25,18 +25,18 @@ const log = smallLog();
 for (const data of [sha256('another'), receiptLeafData(jws)]) await log.append(data);
 const proof = await log.proof(1);
 const proofOfAnother = await log.proof(0);
-/** As truly signed, of another second. */
+/** Correctly signed, issued one second later. */
 const other = await signed({ ...payload, iat: payload.iat + 1 }, key);
 
 type Call = { readonly headers: Record<string, string>; readonly body: unknown };
-type Told = ReturnType<typeof execution>;
+type Execution = ReturnType<typeof execution>;
 
-/** What a relay may get wrong; each absent part is honest. */
-type Lies = {
+/** The faults of a relay; absent parts are correct. */
+type Faults = {
   readonly status?: number;
-  /** What reaches the target at the first call and at the repeat. */
+  /** The requests at the target for the first call and for the repeat. */
   readonly send?: (honest: Received, call: 1 | 2) => readonly Received[];
-  readonly tell?: (honest: Told, call: 1 | 2) => object;
+  readonly answer?: (honest: Execution, call: 1 | 2) => object;
   readonly storedJws?: string;
   readonly proof?: string;
   readonly paths?: Readonly<Record<string, number>>;
@@ -56,15 +56,15 @@ function execution(origin: string, replay: boolean) {
 async function delivery({ headers, body }: Call): Promise<Received> {
   const bytes = Buffer.from(JSON.stringify(body));
   const signature = await key.sign(Buffer.concat([Buffer.from(`${payload.jobId}.1767323045.`), bytes]));
-  const trio = {
+  const webhookHeaders = {
     'webhook-id': payload.jobId,
     'webhook-timestamp': '1767323045',
     'webhook-signature': `v1a,${Buffer.from(signature).toString('base64')}`,
   };
-  return { method: 'POST', path: '/hook', headers: { ...headers, ...trio }, body: bytes };
+  return { method: 'POST', path: '/hook', headers: { ...headers, ...webhookHeaders }, body: bytes };
 }
 
-async function told(lies: Lies): Promise<Story> {
+async function storyWith(faults: Faults): Promise<Story> {
   const received: Received[] = [];
   let calls = 0;
   const server = createServer((request, response) => {
@@ -74,19 +74,20 @@ async function told(lies: Lies): Promise<Story> {
     request.on('data', (chunk: Uint8Array) => chunks.push(chunk));
     request.on('end', async () => {
       const url = request.url ?? '';
-      if (url in (lies.paths ?? {})) return answer(lies.paths?.[url] ?? 0, {});
+      if (url in (faults.paths ?? {})) return answer(faults.paths?.[url] ?? 0, {});
       if (url === '/.well-known/jwks.json')
         return answer(200, { keys: [key, log.key].map(({ record }) => toJwk(record)) });
-      if (url === `/log/proof/${payload.receiptId}`) return response.writeHead(200).end(lies.proof ?? proof);
-      if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: lies.storedJws ?? jws });
+      if (url === `/log/proof/${payload.receiptId}`)
+        return response.writeHead(200).end(faults.proof ?? proof);
+      if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: faults.storedJws ?? jws });
       if (request.method === 'GET') return answer(200, {});
       calls += 1;
       const call = calls === 1 ? 1 : 2;
       const honest = await delivery(JSON.parse(Buffer.concat(chunks).toString()));
-      const send = lies.send ?? ((one) => (call === 1 ? [one] : []));
+      const send = faults.send ?? ((one) => (call === 1 ? [one] : []));
       received.push(...send(honest, call));
-      const honestly = execution(`http://${host}`, call === 2);
-      return answer(lies.status ?? 200, lies.tell?.(honestly, call) ?? honestly);
+      const correct = execution(`http://${host}`, call === 2);
+      return answer(faults.status ?? 200, faults.answer?.(correct, call) ?? correct);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -106,15 +107,15 @@ async function told(lies: Lies): Promise<Story> {
 }
 
 const first =
-  (change: (honest: Received) => Received): NonNullable<Lies['send']> =>
+  (change: (honest: Received) => Received): NonNullable<Faults['send']> =>
   (honest, call) =>
     call === 1 ? [change(honest)] : [];
 const withHeader = (name: string, value: string) =>
   first((honest) => ({ ...honest, headers: { ...honest.headers, [name]: value } }));
 
-describe('the story of a relay', () => {
-  test('that is honest is good', async () => {
-    const story = await told({});
+describe('the demo with a relay', () => {
+  test('without faults: every fact holds', async () => {
+    const story = await storyWith({});
     assert.deepEqual(
       story.facts.filter(({ ok }) => !ok),
       [],
@@ -122,12 +123,12 @@ describe('the story of a relay', () => {
     assert.equal(story.ok, true);
   });
 
-  const cases: readonly (readonly [string, Lies, readonly string[]])[] = [
+  const cases: readonly (readonly [string, Faults, readonly string[]])[] = [
     [
       'whose job failed',
       {
         status: 502,
-        tell: (told) => ({ ...told, job: { ...told.job, status: 'failed', responseStatus: 500 } }),
+        answer: (honest) => ({ ...honest, job: { ...honest.job, status: 'failed', responseStatus: 500 } }),
       },
       ['job_succeeded'],
     ],
@@ -135,7 +136,7 @@ describe('the story of a relay', () => {
     ['that sends again at the repeat', { send: (one) => [one] }, ['replay_not_sent']],
     [
       'that counts two attempts',
-      { tell: (told) => ({ ...told, job: { ...told.job, attempts: 2 } }) },
+      { answer: (honest) => ({ ...honest, job: { ...honest.job, attempts: 2 } }) },
       ['called_once'],
     ],
     [
@@ -176,22 +177,29 @@ describe('the story of a relay', () => {
       ['receipt_verified_offline', 'receipt_logged'],
     ],
     ['that proves another leaf', { proof: proofOfAnother }, ['receipt_verified_offline', 'receipt_logged']],
-    ['that calls the repeat new', { tell: (told) => ({ ...told, idempotentReplay: false }) }, ['replayed']],
     [
-      'that calls the first a replay',
-      { tell: (told) => ({ ...told, idempotentReplay: true }) },
+      'that reports the repeat as a first call',
+      { answer: (honest) => ({ ...honest, idempotentReplay: false }) },
       ['replayed'],
     ],
     [
-      'that signs the repeat anew',
-      { tell: (told, call) => (call === 1 ? told : { ...told, receipt: { ...told.receipt, jws: other } }) },
+      'that reports the first call as a replay',
+      { answer: (honest) => ({ ...honest, idempotentReplay: true }) },
+      ['replayed'],
+    ],
+    [
+      'that signs the repeat again',
+      {
+        answer: (honest, call) =>
+          call === 1 ? honest : { ...honest, receipt: { ...honest.receipt, jws: other } },
+      },
       ['replay_same_receipt'],
     ],
     ['with a dead link', { paths: { '/proof': 404 } }, ['links_work']],
   ];
-  for (const [title, lies, broken] of cases) {
-    test(`${title} is not: ${broken.join(', ')}`, async () => {
-      const story = await told(lies);
+  for (const [title, faults, broken] of cases) {
+    test(`${title}: ${broken.join(', ')} fails`, async () => {
+      const story = await storyWith(faults);
       assert.deepEqual(
         story.facts.filter(({ ok }) => !ok).map(({ name }) => name),
         broken,
@@ -200,16 +208,16 @@ describe('the story of a relay', () => {
     });
   }
 
-  test('that refuses, or calls nobody, or hides its receipt or keys ends there', async () => {
-    const ends: readonly (readonly [Lies, RegExp])[] = [
+  test('that refuses, calls no target, or does not serve its receipt or keys: the demo ends', async () => {
+    const ends: readonly (readonly [Faults, RegExp])[] = [
       [{ status: 429 }, /answered 429/],
       [{ send: () => [] }, /the target received nothing/],
       [{ paths: { '/receipt': 503 } }, /receipt answered 503/],
       [{ paths: { '/.well-known/jwks.json': 404 } }, /jwks\.json answered 404/],
     ];
-    for (const [lies, message] of ends) {
+    for (const [faults, message] of ends) {
       await assert.rejects(
-        told(lies),
+        storyWith(faults),
         (error) => error instanceof StoryFailed && message.test(error.message),
       );
     }

@@ -1,4 +1,4 @@
-// The main documents against the specification, the limits and the schemas that the routes enforce.
+// The main documents, compared with the specification, the limits and the schemas that the routes enforce.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { capabilities } from '#src/discovery/documents/capabilities.ts';
@@ -47,7 +47,7 @@ test('the catalog names its primitives and surfaces as the specification does', 
   ]);
 });
 
-test('the catalog has the policy modes with their status, and tells which one is in force', () => {
+test('the catalog lists the policy modes with their status, and the one in force', () => {
   for (const mode of ['open-public-https', 'blocklist-quota', 'allowlist'] as const) {
     const { policyModes, activePrimitive } = catalog.build(factsWith({ policyMode: mode }));
     assert.deepEqual(
@@ -103,14 +103,14 @@ test('every example is a valid request with a key of its own, to example.com, wi
     assert.match(new URL(example.url).hostname, /\.example\.com$/);
     for (const value of Object.values(example.headers ?? {}))
       assert.match(String(value), /^(Bearer )?[A-Z-]+$/);
-    // What stands for a credential in the address is in capitals, too.
+    // A placeholder for a credential in the address is in capitals, too.
     assert.doesNotMatch(new URL(example.url).pathname, /[0-9a-f]{8}|\d{4}/i);
   }
   assert.equal(new Set(examples.map(({ idempotencyKey }) => idempotencyKey)).size, 9);
   assert.ok(!examples.some(({ idempotencyKey }) => idempotencyKey === undefined));
 });
 
-test('the minimal request is valid, and goes to the free target where that is one', () => {
+test('the minimal request is valid, and calls the canary if that can be a target', () => {
   const urlAt = (baseUrl: string) => {
     const { minimalRequest } = quickstart.build(factsWith({ baseUrl }));
     assert.deepEqual(check.faults(minimalRequest), []);
@@ -138,7 +138,7 @@ test('the call flow goes from discovery to the stored receipt, in the order of t
   assert.ok(decisionRules.useWhen.length >= 3 && decisionRules.avoidWhen.length >= 4);
 });
 
-test('the quickstart tells limits as enforced, and addresses whose ids are left to fill in', () => {
+test('the quickstart contains the enforced limits, and address templates', () => {
   const { limits, verify } = quickstart.build(factsWith());
   assert.deepEqual(limits, {
     allowedMethods: METHODS,
@@ -154,7 +154,7 @@ test('the quickstart tells limits as enforced, and addresses whose ids are left 
   });
 });
 
-test('every limit stands in the capabilities with its number, unit and meaning, once', () => {
+test('the capabilities contain every limit once, with its number, unit and meaning', () => {
   const { limits, execution, idempotency, decisions } = capabilities.build(factsWith());
   for (const [name, limit] of Object.entries<Limit>(LIMITS)) {
     const { min = null, max, default: usual = null, unit, meaning, whenExceeded: beyond } = limit;
@@ -169,20 +169,20 @@ test('every limit stands in the capabilities with its number, unit and meaning, 
   assert.equal(decisions.validForMs, TIMES.decisionValidMs);
 });
 
-test('the longest call is every step at its longest, and no answer is later than its budget', () => {
-  const told = (facilitatorTimeoutMs: number | null) => {
+test('callMs is the sum of the longest steps, and at most the response deadline', () => {
+  const limitsWith = (facilitatorTimeoutMs: number | null) => {
     const { limits } = capabilities.build(factsWith({ facilitatorTimeoutMs }));
     const max = (name: string) => limits.find((limit) => limit.name === name)?.max;
     return [max('callMs'), max('answerMs')];
   };
-  // Look-up 2 s, three attempts of 12 s, two waits of 5 s, the links 1 s; a payment is verified and settled.
+  // DNS lookup 2 s, three attempts of 12 s, two waits of 5 s, the links 1 s; a payment is verified and settled.
   const freeMs = 2000 + 3 * 12_000 + 2 * 5000 + 1000;
-  assert.deepEqual(told(null), [freeMs, 111_000]);
-  assert.deepEqual(told(20_000), [freeMs + 2 * 20_000, 111_000]);
-  assert.deepEqual(told(40_000), [111_000, 111_000]);
+  assert.deepEqual(limitsWith(null), [freeMs, 111_000]);
+  assert.deepEqual(limitsWith(20_000), [freeMs + 2 * 20_000, 111_000]);
+  assert.deepEqual(limitsWith(40_000), [111_000, 111_000]);
 });
 
-test('the canary: free to call directly; as a target told of only where it can be one, and at what cost', () => {
+test('the canary is free to call directly; it is described as a target only if it can be one, with the cost', () => {
   for (const [baseUrl, isTarget] of [
     ['https://relay.example', true],
     ['http://127.0.0.1:3402', false],
@@ -203,7 +203,7 @@ test('the canary: free to call directly; as a target told of only where it can b
   }
 });
 
-test('which targets must not get duplicates is told in one way', () => {
+test('every document describes targets that must not receive duplicates in the same way', () => {
   const rule = 'cannot safely receive duplicate attempts without idempotency (retry.attempts above 1';
   const { avoidWhen } = quickstart.build(factsWith()).decisionRules;
   for (const text of [avoidWhen.join(), guidanceText(factsWith()), llmsText(factsWith())]) {
@@ -212,7 +212,7 @@ test('which targets must not get duplicates is told in one way', () => {
   }
 });
 
-test('the capabilities tell quota, rate and retention of this deployment', () => {
+test('the capabilities contain quota, rate limit and retention of this deployment', () => {
   const facts = factsWith({
     policyMode: 'blocklist-quota',
     targetQuota: { windowMs: 61_000, maxRequests: 23 },

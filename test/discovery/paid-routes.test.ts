@@ -1,4 +1,4 @@
-// What is published of the paid routes, against what they enforce.
+// The published facts of the paid routes, compared with the schemas that they enforce.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
@@ -11,7 +11,7 @@ for (const [route, facts] of Object.entries(PAID_ROUTES)) {
     assert.equal(Value.Check(facts.inputSchema, { ...facts.inputExample, surprise: 1 }), false);
   });
 
-  test(`paid routes: ${route}: the description is short enough for a catalogue`, () => {
+  test(`paid routes: ${route}: the description is short enough for a catalog`, () => {
     assert.ok(
       facts.description.length > 40 && facts.description.length <= 450,
       String(facts.description.length),

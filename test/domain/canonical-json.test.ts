@@ -87,7 +87,7 @@ test('what I-JSON cannot hold is a TypeError: NaN, infinities, lone surrogates, 
   for (const value of bad) assert.throws(() => canonicalJson(value as unknown as Json), TypeError);
 });
 
-test('the order of names and white space never matter, and the text says the same value again', () => {
+test('the order of names and white space do not matter, and the text parses to the same value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
       const text = JSON.stringify(value);
@@ -103,7 +103,7 @@ test('the order of names and white space never matter, and the text says the sam
   );
 });
 
-test('hasLoneSurrogate is true exactly where UTF-8 cannot carry the text', () => {
+test('hasLoneSurrogate is true exactly if UTF-8 cannot encode the text', () => {
   const unit = fc.constantFrom('a', '\ud800', '\udbff', '\udc00', '\udfff', '😀');
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 6 }), (text) => {

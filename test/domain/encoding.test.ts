@@ -64,7 +64,7 @@ test('base64url agrees with the runtime both ways', () => {
   );
 });
 
-test('fromBase64url takes the one canonical form only: what it takes, it would write', () => {
+test('fromBase64url accepts the canonical form only: the form that toBase64url writes', () => {
   const alphabet = 'AQgwZm9v-_+/=.\n \u00e9\u0141'.split('');
   const texts = fc.array(fc.constantFrom(...alphabet), { maxLength: 9 }).map((letters) => letters.join(''));
   fc.assert(

@@ -9,7 +9,7 @@ test('a known event is decoded as it is', () => assert.deepEqual(decodeEvent(sto
 
 for (const [why, event] of [
   ['an unknown type', stored({ type: 'JobExploded' })],
-  ['a name that every object has', stored({ type: 'constructor' })],
+  ['the name of a built-in object member', stored({ type: 'constructor' })],
   ['an unknown version', stored({ data: { ...stored().data, v: 2 } })],
   ['a missing field', stored({ data: { ...stored().data, jobId: undefined } })],
   ['a field too many', stored({ data: { ...stored().data, url: 'https://secret.example/' } })],
@@ -20,10 +20,10 @@ for (const [why, event] of [
   ],
   ['no data', stored({ data: null })],
 ] as const) {
-  test(`${why} is null, never a guess`, () => assert.equal(decodeEvent(event), null));
+  test(`${why} is null`, () => assert.equal(decodeEvent(event), null));
 }
 
-test('what is read is what is decoded, but for text that Postgres does not take', () => {
+test('readEvent equals decodeEvent, except for text that Postgres does not store', () => {
   assert.deepEqual(readEvent(stored()), jobStarted());
   assert.equal(readEvent(stored({ type: 'JobExploded' })), null);
   for (const text of ['nul \u0000', 'half \ud800', '\udc00 half']) {

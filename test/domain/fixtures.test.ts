@@ -1,4 +1,4 @@
-// Old events and receipts verify forever: what was released once is read as it stands, and nobody edits it.
+// Events and receipts of every released version stay readable and verifiable. The fixtures are never edited.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -61,12 +61,12 @@ test('there is one event of every version of every type', () => {
 
 for (const event of [...eventsOf(1), ...eventsOf(2)]) {
   if (event.type === 'DecisionRecorded' && event.data.v === 1) continue;
-  test(`version ${event.data.v} of ${event.type} is read as it was written`, () => {
+  test(`version ${event.data.v} of ${event.type} is decoded as it was written`, () => {
     assert.deepEqual(decodeEvent(event), { type: event.type, data: event.data });
   });
 }
 
-test('version 1 of DecisionRecorded is upcast: it was made on measured facts; its hash is of what was recorded', () => {
+test('version 1 of DecisionRecorded is upcast; its hash is of the recorded event', () => {
   const recorded = eventsOf(1).find(({ type }) => type === 'DecisionRecorded');
   assert.ok(recorded !== undefined);
   const { facts, ...data } = recorded.data as { facts: object };
@@ -155,7 +155,7 @@ test('a receipt of version 1 verifies with jose, and its payload is canonical', 
   assert.deepEqual(protectedHeader, { alg: 'EdDSA', kid: jwk?.kid, typ: 'relay-receipt+jws' });
 });
 
-test('the events of version 1 chain to what the receipt says', async () => {
+test('the events of version 1 have the chain that the receipt states', async () => {
   const payload = parseJws(receipt.jws)?.payload as ReceiptPayload;
   const upTo = recordedOf(receipt).filter(({ type }) => type !== 'ReceiptSigned');
   assert.deepEqual(payload.stream, {

@@ -6,7 +6,7 @@ import { ID_PATTERN, makeId } from '#src/domain/ids.ts';
 
 const random = fc.uint8Array({ minLength: 16, maxLength: 20 });
 
-test('an id is its prefix and 26 letters, never holds a "-", and fits its published pattern', () => {
+test('an id is its prefix and 26 letters, contains no "-", and matches its published pattern', () => {
   fc.assert(
     fc.property(random, (bytes) => {
       for (const [prefix, pattern] of [
@@ -21,7 +21,7 @@ test('an id is its prefix and 26 letters, never holds a "-", and fits its publis
   );
 });
 
-test('an id holds all 128 bits: two draws that differ in one bit give two ids', () => {
+test('an id contains all 128 bits: draws that differ in one bit give different ids', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), fc.nat(127), (bytes, bit) => {
       const other = Uint8Array.from(bytes);
@@ -37,7 +37,7 @@ test('fewer than 128 random bits are refused', () => {
   assert.throws(() => makeId('job', new Uint8Array(15)), RangeError);
 });
 
-test("a stream's category is what stands before the first '-'", () => {
+test("a stream's category is the text before the first '-'", () => {
   assert.deepEqual(
     [
       STREAM.job('job_a'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, isRefused, refused } from '#src/domain/refusal.ts';
 
-test('a refusal is data: its code, its words, and nothing that was not given', () => {
+test('a refusal is data: its code, its message, and only the given extras', () => {
   const plain = refused('unsafe_target', 'No.');
   assert.deepEqual(plain, { refused: 'unsafe_target', message: 'No.' });
   assert.deepEqual(Object.keys(refused('rate_limited', 'Later.', { retryAfterSeconds: 3 })).sort(), [

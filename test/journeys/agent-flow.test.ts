@@ -1,5 +1,5 @@
-// A stock agent that knows a base address and nothing else: llms.txt, the interface description, a free decision, a
-// paid execution of it, a verified receipt. Beside /llms.txt no address of the service stands here: each is read.
+// A stock agent that has only a base address: llms.txt, the interface description, a free decision, its paid execution, a
+// verified receipt. Of the service's addresses this file contains /llms.txt only; the agent reads all others.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
@@ -28,7 +28,7 @@ type Document = {
 };
 type Found = Operation & { readonly method: string; readonly path: string; readonly url: string };
 
-/** What the agent finds out from the base address. */
+/** What the agent discovers from the base address. */
 type Known = {
   readonly decide: Found;
   readonly execute: Found;
@@ -50,7 +50,7 @@ const post = (body: unknown) => ({
 });
 
 const json = (content: Content | undefined): Media => content?.content?.['application/json'] ?? {};
-const tells = (content: Content | undefined, ...names: readonly string[]) =>
+const describes = (content: Content | undefined, ...names: readonly string[]) =>
   names.every((name) => json(content).schema?.properties?.[name] !== undefined);
 
 const takesReceiptId = ({ parameters = [] }: Operation) =>
@@ -92,25 +92,25 @@ async function discover(baseUrl: string): Promise<Known> {
       'a free operation that takes an action and decides',
       (operation) =>
         !isPaid(operation) &&
-        tells(operation.requestBody, 'action', 'buyerPolicy') &&
-        tells(operation.responses[200], 'decisionId', 'recommendation'),
+        describes(operation.requestBody, 'action', 'buyerPolicy') &&
+        describes(operation.responses[200], 'decisionId', 'recommendation'),
     ),
     execute: only(
       'a paid operation that executes a decision',
-      (operation) => isPaid(operation) && tells(operation.requestBody, 'decisionId', 'action'),
+      (operation) => isPaid(operation) && describes(operation.requestBody, 'decisionId', 'action'),
     ),
     verify: only(
       'an operation that reports on a receipt by its id',
       (operation) =>
         operation.method === 'GET' &&
         takesReceiptId(operation) &&
-        tells(operation.responses[200], 'signatureVerified', 'checks'),
+        describes(operation.responses[200], 'signatureVerified', 'checks'),
     ),
     keys: linked('keys'),
   };
 }
 
-/** The example of the description with the agent's own in it: still what the description's schema wants. */
+/** The description's example with the agent's own values; it still matches the schema. */
 function requestOf({ requestBody, path }: Found, own: Json): Json {
   const { schema, example } = json(requestBody);
   assert.ok(schema && example, `${path} has no example`);
@@ -134,7 +134,7 @@ type Report = {
   readonly checks: readonly { readonly name: string; readonly ok: boolean }[];
 };
 
-/** What the agent's owner allows, told to it in advance. */
+/** The policy of the agent's owner, given in advance. */
 type Policy = { readonly maxUsd: string; readonly network: string; readonly payTo: string };
 
 const MICRO = 1_000_000;
@@ -166,7 +166,7 @@ describe('a stock agent', () => {
     return { ...(action as Json), url: paid.target.url(path), idempotencyKey: `agent${path}` };
   };
 
-  /** `asked`: what each 402 asked for, as it was judged. */
+  /** `asked`: the payment requirements of each 402. */
   function payingFetch(signer: Payer, policy: Policy, asked: unknown[]) {
     const client = registerExactEvmScheme(new x402Client(), { signer });
     client.onBeforePaymentCreation(async ({ paymentRequired, selectedRequirements: terms }) => {
@@ -200,7 +200,7 @@ describe('a stock agent', () => {
     const text = await response.text();
     assert.equal(response.status, 200, text);
     const { job, receipt, links }: Executed = JSON.parse(text);
-    // The 402 asked for what the description says.
+    // The 402 requires what the description states.
     const { price } = known.execute['x-payment-info'] ?? {};
     const usd = Number(price?.amount);
     const { network, payTo } = allowed();
@@ -218,7 +218,7 @@ describe('a stock agent', () => {
     assert.deepEqual([report.receiptId, report.jobId], [receipt.id, job.id]);
     assert.ok(report.checks.length > 10, JSON.stringify(report));
 
-    // And once more without trusting any report.
+    // Verified again without the service's report.
     const { jws } = await read<{ jws: string }>(links.receipt);
     const keys = createLocalJWKSet(await read<JSONWebKeySet>(known.keys));
     const { payload } = await compactVerify(jws, keys, { algorithms: ['EdDSA'] });
@@ -231,7 +231,7 @@ describe('a stock agent', () => {
     assert.deepEqual(parties, [payer.address.toLowerCase(), payTo.toLowerCase()]);
   });
 
-  test('a price over its policy: it is told not to pay', needs, async () => {
+  test('a price over its policy: the decision is not to pay', needs, async () => {
     const { recommendation } = await decide(actionAt('/too-dear'), '0.001');
     assert.equal(recommendation, 'do_not_pay');
   });

@@ -1,5 +1,5 @@
-// The record under an auditor's eyes: an honest history of 200 jobs is clean, and each kind of tampering with an export of
-// it is found, and named by kind, stream, revision and job.
+// Audits: an honest history of 200 jobs has no finding, and each kind of tampering with its export is reported with kind,
+// stream, revision and job.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -72,31 +72,35 @@ const named = (text: string) => {
 };
 
 /**
- * `expected`: `kind stream revision jobId`, `-` for none. Nothing but the log as a whole, its checkpoints and these streams
- * is blamed.
+ * `expected`: `kind stream revision jobId`, `-` for none. No finding may name another stream; findings of the whole log and
+ * of checkpoints are allowed.
  */
 async function isFound(tampered: Events | string, expected: readonly string[], kept: Kept = {}) {
   const text = typeof tampered === 'string' ? tampered : exportOf(tampered);
   const { findings } = await auditText(text, kept);
-  const told = findings.map(
+  const reported = findings.map(
     ({ kind, stream, revision, jobId }) => `${kind} ${stream ?? '-'} ${revision ?? '-'} ${jobId ?? '-'}`,
   );
-  for (const line of expected) assert.ok(told.includes(line), `${line}\nis not among\n${told.join('\n')}`);
+  for (const line of expected)
+    assert.ok(reported.includes(line), `${line}\nis not among\n${reported.join('\n')}`);
   const blamed = new Set(expected.map((line) => named(line).stream));
-  for (const line of told) {
+  for (const line of reported) {
     const { kind, stream } = named(line);
-    assert.ok(blamed.has(stream) || kind.startsWith('checkpoint_'), `nobody tampered with: ${line}`);
+    assert.ok(
+      blamed.has(stream) || kind.startsWith('checkpoint_'),
+      `finding in an untouched stream: ${line}`,
+    );
   }
 }
 
-/** Place of the first checkpoint behind the job's receipt: what it was signed over is not there any more. */
+/** Location of the first checkpoint after the job's receipt: it does not match the changed leaves. */
 function checkpointAfter(of: string): string {
   const at = events.findIndex(ofJob(of, 'ReceiptSigned'));
   const next = events.find((event, i) => i > at && event.stream === STREAM.receiptLog);
   return `${STREAM.receiptLog} ${next?.revision} -`;
 }
 
-test('an honest history is clean, from the log and from its export, against kept keys and checkpoints', async () => {
+test('an honest history has no finding, from the log and from its export, with kept keys and checkpoints', async () => {
   const jwks = join(folder, 'jwks.json');
   const checkpoint = join(folder, 'checkpoint.txt');
   writeFileSync(jwks, JSON.stringify(history.jwks));
@@ -114,7 +118,7 @@ test('an honest history is clean, from the log and from its export, against kept
   );
 });
 
-test('an untouched export of 2,000 jobs is clean', async () => {
+test('an untouched export of 2,000 jobs has no finding', async () => {
   const large = exportOf((await auditHistory({ jobs: 2000 })).events);
   const { code, stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: large });
   const { summary } = JSON.parse(stdout);
@@ -158,7 +162,7 @@ test('a receipt that is dropped', () =>
     `checkpoint_ahead ${checkpointAfter(jobId)}`,
   ]));
 
-test('two events that change places', async () => {
+test('two events that are swapped', async () => {
   const swapped = (other: Events) => {
     const at = other.findIndex(ofJob(jobId, 'AttemptMade'));
     const [made, completed] = other.slice(at, at + 2);
@@ -169,7 +173,7 @@ test('two events that change places', async () => {
   await isFound(renumbered(swapped(events)), [`job_event_impossible ${job} 1 ${jobId}`]);
 });
 
-test('an event that is there twice', async () => {
+test('an event that is copied', async () => {
   const twice = changed(events, ofJob(jobId, 'AttemptMade'), (event) => [event, event]);
   await isFound(twice, [`revision_repeated ${job} 1 ${jobId}`]);
   await isFound(renumbered(twice), [
@@ -178,7 +182,7 @@ test('an event that is there twice', async () => {
   ]);
 });
 
-test('a receipt signed with a foreign key, under its own name or under ours', async () => {
+test('a receipt signed with a foreign key, under its own id or the relay’s', async () => {
   const receipt = events.find(ofJob(jobId, 'ReceiptSigned'));
   assert.ok(receipt !== undefined);
   const foreign = testKey();
@@ -205,7 +209,7 @@ test('a receipt signed with a retired key after its retirement', async () => {
   );
 });
 
-test('a receipt that is altered and signed again with the true key', async () => {
+test('a receipt that is changed and signed again with the relay’s key', async () => {
   const receipt = events.find(ofJob(jobId, 'ReceiptSigned'));
   assert.ok(receipt !== undefined);
   const lie = await resigned(receipt, history.keys.first, (payload) => ({
@@ -234,7 +238,7 @@ test('a receipt that is moved to another job', async () => {
   );
 });
 
-test('a job that is removed with all that is in its stream', async () => {
+test('a job that is removed with its whole stream', async () => {
   const gone = without(events, ({ stream }) => stream === job);
   const ahead = `checkpoint_ahead ${checkpointAfter(jobId)}`;
   await isFound(gone, [ahead, `position_gap ${gapAfter(ofJob(jobId, 'ReceiptSigned'))}`]);
@@ -243,7 +247,7 @@ test('a job that is removed with all that is in its stream', async () => {
 
 const gapJob = (stream: string, data: JsonObject) => (stream === STREAM.keys ? '-' : (data.jobId ?? '-'));
 
-test('a decision that is removed, or says otherwise', async () => {
+test('a decision that is removed or changed', async () => {
   const guided = jobs[31] ?? '';
   const started = events.find(ofJob(guided, 'JobStarted'));
   const decision = isOf(STREAM.decision(String(started?.data.decisionId)), 'DecisionRecorded');
@@ -297,13 +301,13 @@ test('a checkpoint that is edited, forged, or removed', async () => {
   ]);
 });
 
-/** The event behind the one that is gone. */
+/** The event after the removed one. */
 function gapAfter(which: (event: RecordedEvent) => boolean): string {
   const next = events[events.findIndex(which) + 1];
   return next === undefined ? '' : `${next.stream} ${next.revision} ${gapJob(next.stream, next.data)}`;
 }
 
-test('a key that is announced otherwise', () =>
+test('a key announcement that is changed', () =>
   isFound(
     changed(
       events,
@@ -313,7 +317,7 @@ test('a key that is announced otherwise', () =>
     [`checkpoint_root_mismatch ${STREAM.receiptLog} 1 -`],
   ));
 
-test('a tail that is cut', async () => {
+test('a tail that is cut off', async () => {
   const text = exportOf(events);
   const lines = text.split('\n');
   await isFound(lines.slice(0, -40).join('\n').concat('\n'), ['export_cut - - -']);
@@ -322,7 +326,7 @@ test('a tail that is cut', async () => {
   await isFound([...lines.slice(0, -40), end, ''].join('\n'), ['export_end_mismatch - - -']);
 });
 
-test('a tail that is cut behind an end that fits is found by who kept a later checkpoint', async () => {
+test('a cut tail with a matching end line is found with a later kept checkpoint', async () => {
   const cut = events.slice(0, events.findIndex(ofJob(jobs[120] ?? '', 'JobStarted')));
   const { findings } = await auditText(exportOf(cut));
   assert.deepEqual(findings, []);
@@ -330,17 +334,17 @@ test('a tail that is cut behind an end that fits is found by who kept a later ch
   await isFound(cut, ['kept_checkpoint_ahead - - -'], { checkpoints });
 });
 
-test('checkpoints that are removed between others are found by who kept one of them', async () => {
+test('checkpoints that are removed between others are found with one of them kept', async () => {
   const { checkpoints } = history;
   const whole = await auditText(exportOf(events), { checkpoints });
   assert.deepEqual(whole.findings, [], 'each was stored before it was given out');
   const fifth = (event: RecordedEvent) => event.stream === STREAM.receiptLog && event.revision === 4n;
   const cut = renumbered(without(events, fifth));
-  assert.deepEqual((await auditText(exportOf(cut))).findings, [], 'it agrees with itself');
+  assert.deepEqual((await auditText(exportOf(cut))).findings, [], 'it is consistent');
   await isFound(cut, ['kept_checkpoint_unrecorded - - -'], { checkpoints: checkpoints.slice(4, 5) });
 });
 
-test('an export that ends between leaves and their checkpoint is clean for who kept that one: a note says so', async () => {
+test('an export that ends between leaves and their kept checkpoint has no finding, and a note', async () => {
   const last = events.findLastIndex(({ stream }) => stream === STREAM.receiptLog);
   const { findings, keptNotes } = await auditText(exportOf(events.slice(0, last)), {
     checkpoints: history.checkpoints,
@@ -348,7 +352,7 @@ test('an export that ends between leaves and their checkpoint is clean for who k
   assert.deepEqual([findings, keptNotes], [[], { unreachedCheckpoints: 1 }]);
 });
 
-test('a line that two readers would read in two ways', async () => {
+test('a line that two parsers would read differently', async () => {
   const attempt = events.find(ofJob(jobId, 'AttemptMade'));
   assert.ok(attempt !== undefined);
   const line = eventLine(attempt);
@@ -357,11 +361,11 @@ test('a line that two readers would read in two ways', async () => {
   await isFound(exportOf(events).replace(line, twice), [...findings, 'export_end_mismatch - - -']);
 });
 
-test('a history made anew without one job, by the holder of all keys, meets an older checkpoint', async () => {
-  const anew = await auditHistory({ jobs: 200, keys: history.keys, without: 33 });
-  const text = exportOf(anew.events);
-  assert.deepEqual((await auditText(text, { jwks: history.jwks })).findings, [], 'it agrees with itself');
-  // Those of before the job tell nothing of it; the last one covers a leaf more than there is.
+test('a history rewritten without one job, with all keys, contradicts an older checkpoint', async () => {
+  const rewritten = await auditHistory({ jobs: 200, keys: history.keys, without: 33 });
+  const text = exportOf(rewritten.events);
+  assert.deepEqual((await auditText(text, { jwks: history.jwks })).findings, [], 'it is consistent');
+  // Checkpoints before the job are not affected; the last one covers one leaf more than the record has.
   const { findings } = await auditText(text, { checkpoints: history.checkpoints });
   assert.deepEqual(
     findings.map(({ kind }) => kind),
@@ -371,16 +375,16 @@ test('a history made anew without one job, by the holder of all keys, meets an o
   );
 });
 
-test('a relay that disowns its checkpoint key cannot rewrite what that key has signed', async () => {
-  const anew = await auditHistory({ jobs: 20, keys: history.keys, without: 3 });
+test('a relay that revokes its checkpoint key cannot rewrite what that key has signed', async () => {
+  const rewritten = await auditHistory({ jobs: 20, keys: history.keys, without: 3 });
   const { keyId } = history.keys.checkpoint;
   const retired = { v: 1, keyId, reason: 'compromised', compromisedAt: '2026-01-01T00:00:00.000Z' };
-  const [last] = anew.events.slice(-1);
-  const [key] = anew.events.filter(({ stream }) => stream === STREAM.keys).slice(-1);
+  const [last] = rewritten.events.slice(-1);
+  const [key] = rewritten.events.filter(({ stream }) => stream === STREAM.keys).slice(-1);
   assert.ok(last !== undefined && key !== undefined);
   const at = last.created;
   const disowned = renumbered([
-    ...anew.events,
+    ...rewritten.events,
     {
       ...key,
       id: crypto.randomUUID(),
@@ -395,17 +399,21 @@ test('a relay that disowns its checkpoint key cannot rewrite what that key has s
   );
 });
 
-test('a history made anew with other keys meets a kept key set, or a kept checkpoint alone', async () => {
-  const anew = await auditHistory({ jobs: 20, keys: historyKeys() });
-  assert.deepEqual((await auditText(exportOf(anew.events))).findings, [], 'it agrees with itself');
+test('a history rewritten with other keys contradicts a kept key set, or a kept checkpoint alone', async () => {
+  const rewritten = await auditHistory({ jobs: 20, keys: historyKeys() });
+  assert.deepEqual((await auditText(exportOf(rewritten.events))).findings, [], 'it is consistent');
   const { jwks } = history;
   const checkpoints = history.checkpoints.slice(1, 2);
   const untrusted = [0, 1, 2].map((revision) => `key_untrusted ${STREAM.keys} ${revision} -`);
-  await isFound(anew.events, [...untrusted, 'key_missing - - -'], { jwks });
-  await isFound(anew.events, [...untrusted, 'key_missing - - -', 'kept_checkpoint_root_mismatch - - -'], {
-    jwks,
-    checkpoints,
-  });
+  await isFound(rewritten.events, [...untrusted, 'key_missing - - -'], { jwks });
+  await isFound(
+    rewritten.events,
+    [...untrusted, 'key_missing - - -', 'kept_checkpoint_root_mismatch - - -'],
+    {
+      jwks,
+      checkpoints,
+    },
+  );
   const unsigned = 'kept_checkpoint_signature_invalid - - -';
-  await isFound(anew.events, [unsigned, 'kept_checkpoint_root_mismatch - - -'], { checkpoints });
+  await isFound(rewritten.events, [unsigned, 'kept_checkpoint_root_mismatch - - -'], { checkpoints });
 });

@@ -1,5 +1,5 @@
-// The running process against input that its own description allows, nearly allows, or does not allow at all: it never
-// answers 500, and every answer is one that it describes.
+// Bad input to the running process: input that its description allows, nearly allows, or does not allow. It never answers
+// 500, and every answer is one that it describes.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -51,7 +51,7 @@ type Sent = {
   readonly body?: string | Uint8Array<ArrayBuffer>;
 };
 
-/** Sends it, and holds the answer against `operation`; undefined: the description has none. */
+/** Sends the request and checks the answer against `operation`; undefined: the description has none. */
 async function sendAndJudge(sent: Sent, operation: Operation | undefined): Promise<Response> {
   const { path, method, headers = {}, body } = sent;
   const response = await fetch(`${service.url}${path}`, {
@@ -256,7 +256,7 @@ describe('bad input', () => {
     }
   });
 
-  test('paths that nobody described: 404, whatever stands in them', async () => {
+  test('undescribed paths: 404 for any content', async () => {
     const strange = fc.oneof(
       fc.webPath(),
       fc
@@ -277,7 +277,7 @@ describe('bad input', () => {
     );
   });
 
-  test('it still lives, and has told no failure of its own', async () => {
+  test('the process still runs, and has logged no failure', async () => {
     assert.equal((await get(`${service.url}/health`)).status, 200);
     const { code, stdout, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);

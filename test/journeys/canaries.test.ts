@@ -1,4 +1,4 @@
-// Words put wherever a caller or a target can put one. They are found in the caller's own answer, and nowhere else.
+// Canary words in every place that a caller or a target can fill. They occur in the caller's own answer, and nowhere else.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { canaryFor, filesBelow, formsOf, wordsIn } from '#test/support/canaries.ts';
@@ -51,7 +51,7 @@ const ALL = [
   UNRESOLVED,
 ];
 
-/** Headers of the caller's own request to the service, which are nobody's business after it. */
+/** Headers of the caller's own request to the service, which must not be stored. */
 const CALLER_HEADERS = {
   'user-agent': CALLER,
   cookie: `session=${CALLER}`,
@@ -84,12 +84,12 @@ const request = (outcome: string) => ({
   timeoutMs: outcome === 'silent' ? 1000 : 12_000,
 });
 
-/** How calls that are executed end. */
+/** The outcomes of the executed calls. */
 const OUTCOMES = ['good', 'bad', 'moved', 'broken', 'silent', 'elsewhere', 'closed'] as const;
 
 const executed: Answered<Executed & ErrorBody>[] = [];
 const refusals: Answered<ErrorBody>[] = [];
-/** Of endpoints that anyone may ask. */
+/** Of public endpoints. */
 const published: (readonly [url: string, text: string])[] = [];
 let ended: Ended;
 
@@ -97,7 +97,7 @@ async function executeAll(): Promise<void> {
   const nobodysPort = await closedPort();
   for (const outcome of OUTCOMES) {
     const sent = request(outcome);
-    // A name that the certificate does not have, and a port where nobody listens.
+    // A name that the certificate does not have, and a port without a listener.
     if (outcome === 'elsewhere') sent.url = sent.url.replace('.target.test', '.elsewhere.example');
     if (outcome === 'closed') sent.url = sent.url.replace(`:${world.target.port}`, `:${nobodysPort}`);
     executed.push(await execute(service, sent, CALLER_HEADERS));
@@ -204,7 +204,7 @@ describe('canaries', () => {
     await collector.close();
   });
 
-  test('the search finds a word in every form', () => {
+  test('the search finds a word in every encoding', () => {
     for (const form of formsOf(BODY)) {
       assert.deepEqual(wordsIn(ALL, Buffer.concat([Buffer.from('?'), form, Buffer.from('?')])), [BODY]);
     }
@@ -214,8 +214,12 @@ describe('canaries', () => {
     }
   });
 
-  test('every call ended as it was meant to, and the words were really sent', () => {
-    const told = executed.map(({ status, body }) => [status, body.job?.errorCategory, body.idempotentReplay]);
+  test('every call ended as intended, and the words were sent', () => {
+    const contained = executed.map(({ status, body }) => [
+      status,
+      body.job?.errorCategory,
+      body.idempotentReplay,
+    ]);
     const outcomes = [
       [200, null],
       [502, 'target_server_error'],
@@ -226,7 +230,7 @@ describe('canaries', () => {
       [502, 'connect_error'],
     ];
     assert.deepEqual(
-      told,
+      contained,
       outcomes.flatMap((outcome) => [false, true].map((replay) => [...outcome, replay])),
     );
     const [first] = world.target.requests;
@@ -239,33 +243,33 @@ describe('canaries', () => {
     for (const { headers, body } of executed) {
       const { disclosures, ...rest } = body;
       assert.deepEqual(wordsIn(ALL, JSON.stringify([rest, [...headers]])), []);
-      const told = wordsIn(ALL, JSON.stringify([...opened(disclosures)]));
-      assert.deepEqual(told, [PATH, QUERY, HOST, HEADER_NAME, STRIPPED, KEY]);
+      const contained = wordsIn(ALL, JSON.stringify([...opened(disclosures)]));
+      assert.deepEqual(contained, [PATH, QUERY, HOST, HEADER_NAME, STRIPPED, KEY]);
     }
   });
 
-  test('refusals repeat no value: at most the names of unknown properties, and what a policy check is asked for', () => {
+  test('refusals repeat no value: at most names of unknown properties, and the URL of a policy check', () => {
     assert.ok(refusals.length >= 41);
     for (const { status, headers, body } of refusals) {
       assert.ok([200, 400, 409, 413, 415].includes(status), `${status} ${JSON.stringify(body)}`);
       assert.deepEqual(wordsIn(ALL, JSON.stringify([...headers])), []);
       if (status === 200) continue;
       assert.deepEqual(wordsIn(ALL, body.error.message), []);
-      const told = wordsIn(ALL, JSON.stringify(body));
+      const contained = wordsIn(ALL, JSON.stringify(body));
       assert.deepEqual(
-        told.filter((found) => found !== UNKNOWN_NAME),
+        contained.filter((found) => found !== UNKNOWN_NAME),
         [],
         JSON.stringify(body),
       );
     }
   });
 
-  test('what everyone may read holds none of them', () => {
+  test('public answers contain none of them', () => {
     assert.ok(published.length > 60, `${published.length}`);
     for (const [path, text] of published) assert.deepEqual(wordsIn(ALL, text), [], path);
   });
 
-  test('no file of the data directory holds any, while the service runs and after it has stopped', async () => {
+  test('no file of the data directory contains any, while the service runs and after it has stopped', async () => {
     const assertClean = () => {
       const files = filesBelow(world.dataDir);
       assert.ok(files.some(([path]) => path.endsWith('events.db')) && files.length > 20, `${files.length}`);
@@ -274,23 +278,23 @@ describe('canaries', () => {
     assertClean();
     ended = await service.stop();
     assertClean();
-    // The search would have seen what is there: the ids of the jobs are.
+    // The search works: it finds the ids of the jobs.
     const id = executed[0]?.body.job.id ?? '';
     assert.ok(filesBelow(world.dataDir).some(([, bytes]) => bytes.includes(id)));
   });
 
-  test('no line of the log holds any', () => {
+  test('no log line contains any', () => {
     assert.equal(ended.code, 0);
     assert.deepEqual(wordsIn(ALL, ended.stdout), []);
     assert.equal(ended.stderr, '');
-    // It is a log of every request, written with all that may be.
+    // The log contains every request, at the most detailed level.
     assert.ok(ended.stdout.split('"msg":"request"').length > 80);
   });
 
-  test('no byte that went to the trace collector holds any', () => {
+  test('no data for the trace collector contains any', () => {
     assert.ok(collector.spans().length > 100, `${collector.spans().length}`);
     assert.deepEqual(wordsIn(ALL, collector.bytes()), []);
-    // The search would have seen what is there: the ids of the jobs are.
+    // The search works: it finds the ids of the jobs.
     assert.ok(collector.bytes().includes(executed[0]?.body.job.id ?? '?'));
   });
 });

@@ -1,5 +1,5 @@
-// The transparency log of a real service: begun at its first start, signed only as it grows, the same log after
-// a restart under another name.
+// The transparency log of a real service: begun at the first start, signed only when it grows, and the same log
+// after a restart under another host.
 import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ describe('the transparency log', () => {
     return checkpoint;
   }
 
-  /** The receipt with the first checkpoint that it is in. */
+  /** The receipt and the first checkpoint that covers it. */
   const logged = ({ receipt }: Executed): Promise<Receipt> =>
     waitFor('a checkpoint over the receipt', async () => {
       const { body } = await get<Receipt>(`${service.url}/api/receipts/${receipt.id}`);
@@ -60,7 +60,7 @@ describe('the transparency log', () => {
       assert.equal((await verified(checkpoint)).origin, origin);
   });
 
-  test('a receipt is in a checkpoint soon, which its own address and the next answers show', async () => {
+  test('a checkpoint soon covers a receipt; /log/checkpoint and the next answers contain it', async () => {
     const receipt = await logged(await call('three'));
     const { size } = await verified(receipt.checkpoint);
     // Two keys and three receipts.
@@ -72,7 +72,7 @@ describe('the transparency log', () => {
     assert.equal(component?.value, true);
   });
 
-  test('an orderly end leaves no receipt without a checkpoint; none is signed for nothing', async () => {
+  test('after a regular shutdown a checkpoint covers every receipt; none is signed without new leaves', async () => {
     await call('four');
     assert.equal((await service.stop()).code, 0);
     const events = await recordedIn(world.dataDir);
@@ -81,32 +81,32 @@ describe('the transparency log', () => {
     cpSync(join(world.dataDir, 'events.db'), backup());
   });
 
-  test('started again under another name it is the same log', async () => {
+  test('started again under another host it is the same log', async () => {
     service = await world.start({ PUBLIC_BASE_URL: 'https://later.example' });
     const next = await call('five');
     assert.equal((await verified(next.checkpoint)).origin, origin);
     assert.equal(logOf(payloadOf(next.receipt.jws))?.origin, origin);
     assert.equal((await verified((await logged(next)).checkpoint)).size, 7);
-    const told = logLines(service.stdout()).filter(({ named }) => named !== undefined);
+    const warnings = logLines(service.stdout()).filter(({ named }) => named !== undefined);
     assert.deepEqual(
-      told.map(({ level, named, here }) => [level, named, here]),
+      warnings.map(({ level, named, here }) => [level, named, here]),
       [['warn', origin, 'later.example/receipts']],
     );
   });
 
-  test('a log put back as it was before its last checkpoint executes on, signs nothing, and says so', async () => {
+  test('a log restored from before its last checkpoint: executions continue, nothing is signed, an error is logged', async () => {
     await service.stop();
     for (const tail of ['', '-wal', '-shm']) rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
     cpSync(backup(), join(world.dataDir, 'events.db'));
     service = await world.start();
-    const told = () => logLines(service.stdout()).filter(({ problem }) => problem !== undefined);
+    const errors = () => logLines(service.stdout()).filter(({ problem }) => problem !== undefined);
     for (const name of ['six', 'seven', 'eight']) {
       const { job, checkpoint } = await call(name);
       assert.equal(job.status, 'succeeded');
-      assert.equal((await verified(checkpoint)).size, 7, 'what was given out once stays the newest');
+      assert.equal((await verified(checkpoint)).size, 7, 'a published checkpoint stays the newest');
     }
-    await waitFor('the finding', () => told().length > 0);
-    const [{ level, problem, msg } = assert.fail(), ...more] = told();
+    await waitFor('the finding', () => errors().length > 0);
+    const [{ level, problem, msg } = assert.fail(), ...more] = errors();
     assert.deepEqual([level, problem, more], ['error', 'checkpoint_forgotten', []]);
     assert.ok(String(msg).includes(join(world.dataDir, 'checkpoint.note')), String(msg));
     const { body } = await get<Trust>(`${service.url}/api/trust`);

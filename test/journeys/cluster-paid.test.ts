@@ -1,5 +1,5 @@
-// Paid calls over EventStoreDB and PostgreSQL: a payment buys one call whichever process is shown it, and an operator
-// sees from any machine what nobody could confirm.
+// Paid calls over EventStoreDB and PostgreSQL: a payment buys one call at any process, and an operator sees
+// unconfirmed payments from any machine.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
@@ -45,7 +45,7 @@ describe('paid, by three processes over EventStoreDB', () => {
   });
 
   test(
-    '20 copies of a payment at once over all: one call, charged once; and one more of each is a replay',
+    '20 copies of a payment at once over all processes: one call, charged once; another copy is a replay',
     needs,
     async () => {
       const samples = await paid.samples(members[0], 'copies', { count: 10 });
@@ -60,7 +60,7 @@ describe('paid, by three processes over EventStoreDB', () => {
   );
 
   test(
-    'a settlement nobody could confirm: relay payments lists it; shown to another process it buys its one call',
+    'an unconfirmed settlement: relay payments lists it; sent to another process it buys its one call',
     needs,
     async () => {
       const samples = await paid.samples(members[0], 'unknown', { count: 5 });
@@ -85,7 +85,7 @@ describe('paid, by three processes over EventStoreDB', () => {
     },
   );
 
-  test('resolved by hand, from a machine that runs no process: every process goes by it', needs, async () => {
+  test('resolved by an operator on another machine: every process uses the verdict', needs, async () => {
     const [sample] = await paid.samples(members[0], 'resolved', { count: 1 });
     assert.ok(sample);
     // The money moves; the answer that names its transaction is lost.

@@ -1,5 +1,5 @@
-// The process is killed, again and again, and started on what it left: nothing acknowledged is lost, nothing is sent
-// twice, nothing stays running, and everything that was started has its receipt.
+// The process is killed repeatedly and restarted on the same files: nothing acknowledged is lost, nothing is sent twice, no
+// job stays running, and every started job has its receipt.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Service, waitFor } from '#test/support/service.ts';
@@ -33,7 +33,7 @@ type JobView = {
   }[];
 };
 
-/** No job is left running: what a dead process left is closed by the one that follows it. */
+/** No job stays running: the next process closes the jobs of a dead one. */
 async function recovered(service: Service): Promise<void> {
   await waitFor('no job is running', async () => {
     const { status, body } = await get<{ stats: { running: number } }>(
@@ -43,7 +43,7 @@ async function recovered(service: Service): Promise<void> {
   });
 }
 
-/** Small and repeatable: the moments of the kills come from it, the rest of the disorder from the machine. */
+/** A small repeatable generator for the moments of the kills. */
 function dice(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -156,11 +156,14 @@ describe('kill -9', () => {
     for (const { n, answer } of calls) {
       const sent = times.get(`/${n}`) ?? 0;
       const { least, most } = answer === null ? UNTOLD : sendsTold(answer.body.receipt.jws);
-      assert.ok(least <= sent && sent <= most, `call ${n} was sent ${sent} times, told ${least} to ${most}`);
+      assert.ok(
+        least <= sent && sent <= most,
+        `call ${n} was sent ${sent} times, expected ${least} to ${most}`,
+      );
     }
   }
 
-  /** By the log itself, with the service gone. */
+  /** From the log, after the service has ended. */
   async function assertAllClosed(service: Service, calls: readonly Call[]): Promise<void> {
     const jwks = (await get(`${service.url}/.well-known/jwks.json`)).body;
     const { code } = await service.stop();
@@ -238,9 +241,9 @@ describe('kill -9 at chosen boundaries', () => {
         [status, body.idempotentReplay, body.job.id, body.job.status, body.job.errorCategory],
         [502, true, id, 'failed', 'interrupted_unknown'],
       );
-      const told = payloadOf(body.receipt.jws).attempts;
+      const receipted = payloadOf(body.receipt.jws).attempts;
       assert.deepEqual(
-        told.map(({ sent, errorCategory, status: answered }) => [sent, errorCategory, answered]),
+        receipted.map(({ sent, errorCategory, status: answered }) => [sent, errorCategory, answered]),
         attempts,
       );
       await assertStands(second, body);

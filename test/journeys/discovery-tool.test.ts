@@ -1,4 +1,4 @@
-// What a directory of paid services sees of the running service: the stock tool @agentcash/discovery, by its command.
+// Discovery by a directory of paid services: the stock tool @agentcash/discovery, as a command.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import process from 'node:process';
@@ -54,7 +54,7 @@ describe('the discovery tool', () => {
     await facilitator.close();
   });
 
-  test('discover finds the two paid routes at 0.003 USD by x402, all others free, and warns of nothing', async () => {
+  test('discover finds the two paid routes at 0.003 USD by x402, all others free, without warnings', async () => {
     const { code, stdout, stderr } = await discovery('discover', service.url);
     assert.equal(code, 0, stderr);
     const routes = stdout.split('\n').filter((line) => /^ {2}(GET|POST) /.test(line));
@@ -75,7 +75,7 @@ describe('the discovery tool', () => {
   });
 
   for (const path of PAID) {
-    test(`check finds ${path} paid, 0.003 USD by x402, with the schemas of its 402, and warns of nothing`, async () => {
+    test(`check finds ${path} paid, 0.003 USD by x402, with the schemas of its 402, without warnings`, async () => {
       const people = await discovery('check', service.url + path);
       assert.match(people.stdout, /^ {2}POST {5}paid {2}0\.003 USD {2}\[x402\]$/m);
       assert.doesNotMatch(people.stdout, /Warnings/, people.stdout);
@@ -90,7 +90,7 @@ describe('the discovery tool', () => {
     });
   }
 
-  test('looking asks nobody for money: the facilitator has verified and settled nothing', () => {
+  test('discovery costs nothing: the facilitator has verified and settled nothing', () => {
     assert.deepEqual([facilitator.calls.verify, facilitator.calls.settle], [0, 0]);
   });
 });

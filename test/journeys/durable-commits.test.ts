@@ -1,4 +1,4 @@
-// How often an execution waits for the disk, counted at the embedded log itself.
+// How often an execution waits for the disk, counted at the embedded log.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';

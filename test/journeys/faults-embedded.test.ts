@@ -1,5 +1,5 @@
-// One process with everything in its directory: the log's file takes no write for a while; the read models' files are
-// spoilt while it is down.
+// One process with embedded stores: the log's file accepts no writes for some time; the read models' files are damaged
+// while the process is down.
 import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ describe('all embedded', () => {
   });
   after(() => world.end());
 
-  // As another connection that does not let go; and as a file that takes no more, which SQLite tells at the write.
+  // Another connection that keeps its lock; and a full file, which SQLite reports at the write.
   const faults: readonly (readonly [title: string, name: string, hold: () => () => void])[] = [
     [
       'the log’s file is locked by another',
@@ -50,7 +50,7 @@ describe('all embedded', () => {
     ['no write to the log succeeds', 'failing', () => holdBack(world.dataDir)],
   ];
   for (const [title, name, hold] of faults) {
-    test(`${title}: 503 and nothing is sent, reads go on; let go: normal without a restart`, async () => {
+    test(`${title}: 503 and nothing is sent, reads continue; afterwards: normal without a restart`, async () => {
       const keyed = { url: world.target.url(`/${name}-key`), idempotencyKey: name };
       const release = hold();
       const [withKey, without, decided] = await Promise.all([
@@ -67,7 +67,7 @@ describe('all embedded', () => {
       const id = jobNamed(service, without);
       assert.deepEqual([hitsOf(world, `/${name}`), hitsOf(world, `/${name}-key`)], [0, 0]);
       release();
-      // Started within its lease, it runs: the caller was told where its result will be.
+      // Started within its lease, it runs: the caller got the job's address.
       const job = await waitFor('the job has its result', async () => {
         const { status, body } = await jobOf(service, id);
         return status === 200 && body.receiptId !== null && body;
@@ -86,7 +86,7 @@ describe('all embedded', () => {
     });
   }
 
-  test('the read models’ files are spoilt while it is down: replayed from the log, told to the operator, all there', async () => {
+  test('the read models’ files are damaged while it is down: rebuilt from the log, logged, complete', async () => {
     const before = (await monitoring(service)).body.stats;
     assert.deepEqual([before.total, before.running], [1 + 2 * faults.length, 0]);
     assert.equal((await service.stop()).code, 0);

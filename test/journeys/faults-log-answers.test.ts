@@ -1,5 +1,5 @@
-// The event log stores, and its answer is lost; or it is away while the target works. What was stored is found stored,
-// what was sent is never sent again, and the caller learns its result, at once or by its key.
+// The event log stores an event and its answer is lost; or it is unavailable while the target works. Stored events are
+// found, sent requests are never sent again, and the caller gets its result, at once or by its idempotency key.
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -31,7 +31,7 @@ const APPENDS: readonly (readonly EventType[])[] = [
   ['AttemptMade', 'JobCompleted', 'ReceiptSigned'],
 ];
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-/** The appends that were repeated, as the operator is told; the transparency log signs when its own time comes. */
+/** The repeated appends that were logged; those of the transparency log, which has its own schedule, are ignored. */
 const unknownFates = (stdout: string) =>
   logLines(stdout)
     .filter(({ msg }) => msg === 'append of unknown fate, repeating')
@@ -87,13 +87,13 @@ describe('answers of the log are lost', () => {
             eventStore.faults.loseAnswers(isLost ? 1 : 0, STREAM.receiptLog);
           }
         })();
-        const told = service.stdout().length;
+        const before = service.stdout().length;
         const { status, body } = await execute(service, request);
         await arming;
         eventStore.faults.loseAnswers(0);
         assert.deepEqual([status, body.job.attempts, body.idempotentReplay], [200, 2, false]);
         assert.deepEqual(
-          unknownFates(service.stdout().slice(told)),
+          unknownFates(service.stdout().slice(before)),
           APPENDS.filter((_, step) => lost[step]),
         );
         assert.equal(hitsOf(cluster.world, path), 2);
@@ -107,7 +107,7 @@ describe('answers of the log are lost', () => {
   }
 
   test(
-    'the log stops while the target works: the answer waits, is given when it is back, and nothing is sent again',
+    'the log stops while the target works: the answer waits until it is back, and nothing is sent again',
     needs,
     async () => {
       const { target } = cluster.world;
@@ -118,7 +118,7 @@ describe('answers of the log are lost', () => {
         idempotencyKey: 'held',
         retry: { attempts: 3, backoffMs: 0 },
       };
-      const told = service.stdout().length;
+      const before = service.stdout().length;
       const call = execute(service, request);
       let answered = false;
       void call.finally(() => {
@@ -127,7 +127,7 @@ describe('answers of the log are lost', () => {
       await waitFor('the request is at the target', () => hitsOf(cluster.world, '/held') === 1);
       await eventStore.stop();
       held.resolve({ status: 201 });
-      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(told)).length > 0);
+      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
       assert.equal(answered, false);
       await eventStore.start();
       const { status, body } = await call;
@@ -157,12 +157,12 @@ describe('answers of the log are lost', () => {
         idempotencyKey: 'between',
         retry: { attempts: 2, backoffMs: 0 },
       };
-      const told = service.stdout().length;
+      const before = service.stdout().length;
       const call = execute(service, request);
       await waitFor('the request is at the target', () => hitsOf(cluster.world, '/between') === 1);
       await eventStore.stop();
       held.resolve({ status: 503 });
-      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(told)).length > 0);
+      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
       assert.equal(hitsOf(cluster.world, '/between'), 1);
       await eventStore.start();
       const { status, body } = await call;
@@ -175,7 +175,7 @@ describe('answers of the log are lost', () => {
   );
 
   test(
-    'the caller is gone while the target works: the job goes on, and its key brings the result',
+    'the caller disconnects while the target works: the job continues, and its key replays the result',
     needs,
     async () => {
       const { target } = cluster.world;
@@ -212,7 +212,7 @@ describe('answers of the log are lost', () => {
     },
   );
 
-  test('it ends well', needs, async () => {
+  test('it ends regularly', needs, async () => {
     const { code, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
   });

@@ -1,5 +1,5 @@
-// The event log goes away while the target works, and stays away beyond every caller's budget: callers learn where the
-// result will be found, it is found there, and a supervisor's stop still ends in its time.
+// The event log becomes unavailable while the target works, for longer than any caller waits: callers get the address of
+// the result, the result is found there, and a supervisor's stop still ends in time.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -12,19 +12,19 @@ import { type Answered, type ErrorBody, type Executed, execute } from '#test/sup
 import type { Answer } from '#test/support/tls-target.ts';
 
 const needs = needsPostgres();
-/** attempts × timeoutMs + 15 s, as JobStarted says. */
+/** attempts × timeoutMs + 15 s, as in JobStarted. */
 const LEASE_MS = 1000 + 15_000;
 /** How long a caller waits for a job that was sent. */
 const BUDGET_MS = 110_000;
-/** What a supervisor gives. */
+/** A supervisor's limit. */
 const STOP_MS = 120_000;
 
-describe('the log away for longer than a caller waits', () => {
+describe('the log unavailable for longer than a caller waits', () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
-  /** Keeps an outcome in its hands and lives. */
+  /** Has an outcome that is not stored yet, and survives. */
   let owner: Service;
-  /** The same, and its supervisor stops it. */
+  /** The same, and is stopped by its supervisor. */
   let ending: Service;
   let watching: Service;
   let kept: { readonly answer: Answered<Executed & ErrorBody>; readonly tookMs: number };
@@ -50,7 +50,7 @@ describe('the log away for longer than a caller waits', () => {
     return { answer, tookMs: performance.now() - begun };
   };
 
-  test('callers get 503 with their job within the budget; the one told to stop ends in its time', {
+  test('callers get 503 with their job within the budget; the stopped process ends in time', {
     ...needs,
     timeout: 180_000,
   }, async () => {
@@ -79,7 +79,7 @@ describe('the log away for longer than a caller waits', () => {
   });
 
   test(
-    'back: what the living one kept is stored at once, found by its key everywhere, with its one receipt',
+    'back: the surviving process stores its outcome at once; its key replays it everywhere, with one receipt',
     needs,
     async () => {
       const id = jobNamed(owner, kept.answer);

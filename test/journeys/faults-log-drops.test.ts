@@ -1,5 +1,5 @@
-// Under load the log's connections are cut again and again, its subscriptions are dropped, its server dies and is back:
-// nothing is sent twice, nothing acknowledged is lost, and every job that was started has its receipt.
+// Under load the log's connections are cut repeatedly, its subscriptions are dropped, its server is killed and restarted:
+// nothing is sent twice, nothing acknowledged is lost, and every started job has its receipt.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -38,7 +38,7 @@ describe('connections to the log cut under load', () => {
         repeatAfter: ['event_log_unavailable', 'idempotency_in_progress'],
       });
       for (let cut = 0; cut < CUTS; cut++) {
-        // By what was stored, not by the clock: each cut meets appends on their way.
+        // Triggered by stored events, not by the clock: each cut hits appends in flight.
         const from = eventStore.appends();
         await waitFor('some appends', () => eventStore.appends() > from + 5, { everyMs: 1 });
         if (cut % 8 === 7) {
@@ -54,7 +54,7 @@ describe('connections to the log cut under load', () => {
   );
 
   test(
-    'afterwards: no job runs, one set of events for each, both processes show them all, and are well',
+    'afterwards: no job runs, each has one set of events, both processes show all jobs and are healthy',
     needs,
     async () => {
       const jobs = assertOneSetEach(eventStore);

@@ -1,5 +1,5 @@
-// The event log's server takes connections and answers nothing. Callers are told in time, nothing is sent; what it had
-// been asked lands when it thaws, and each of those late facts comes to its right end.
+// The event log's server accepts connections and does not answer. Callers get 503 in time, nothing is sent; appends that
+// are stored late, when the server resumes, are handled correctly.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -27,9 +27,9 @@ const anvil = needsAnvil();
 const postgres = needsPostgres();
 const needs = { skip: anvil.skip || postgres.skip };
 
-/** attempts × timeoutMs + 15 s, as JobStarted says. */
+/** attempts × timeoutMs + 15 s, as in JobStarted. */
 const LEASE_MS = 1000 + 15_000;
-/** Far below the answer budget of 110 s: a look that gets no answer takes 5 s, an append is waited for 2 s. */
+/** Far below the answer budget of 110 s: a read without an answer takes 5 s, an append 2 s. */
 const TOLD_WITHIN_MS = 20_000;
 
 type Answer = Answered<Executed & ErrorBody>;
@@ -49,7 +49,7 @@ describe('the log frozen before anything was sent', () => {
   });
   let claimed: { readonly answer: Answer; readonly tookMs: number };
   let paidAway: Sent;
-  /** The start was asked of the log before. */
+  /** Its start was sent to the log before. */
   let toldAt: number;
   let tooLate: Answer;
 
@@ -90,7 +90,7 @@ describe('the log frozen before anything was sent', () => {
     await cluster?.end();
   });
 
-  test('held at the append that claims its key: 503 in time, no job is begun', needs, () => {
+  test('held at the append that claims its key: 503 in time, no job starts', needs, () => {
     assertAway(claimed.answer, 'event_log_unavailable');
     assert.equal(claimed.answer.body.error.details, undefined);
     assert.ok(claimed.tookMs < TOLD_WITHIN_MS, `${claimed.tookMs} ms`);
@@ -108,7 +108,7 @@ describe('the log frozen before anything was sent', () => {
   );
 
   test(
-    'new calls: 503 in time, with a key and without; records are read, what is not known is 503',
+    'new calls: 503 in time, with a key and without; known records are read, unknown ones are 503',
     needs,
     async () => {
       const begun = performance.now();
@@ -135,7 +135,7 @@ describe('the log frozen before anything was sent', () => {
   );
 
   test(
-    'a start that is recorded after its lease: told to the caller, closed as not executed, never sent',
+    'a start that is recorded after its lease: reported to the caller, closed as not executed, never sent',
     needs,
     async () => {
       assertAway(tooLate, 'event_log_unavailable');
@@ -160,28 +160,24 @@ describe('the log frozen before anything was sent', () => {
     },
   );
 
-  test(
-    'a key whose claim landed late: another request is 409; its own goes on with that job',
-    needs,
-    async () => {
-      const [claim] = await waitFor('the claim has landed', () => {
-        const claims = eventStore.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
-        return claims.length > 0 && claims;
-      });
-      const { jobId } = JSON.parse(Buffer.from(claim?.data ?? []).toString());
-      assert.equal(hitsOf(cluster.world, '/claim'), 0);
-      const other = await execute(free, { ...claiming(), body: 'another' });
-      assert.deepEqual([other.status, other.body.error.code], [409, 'idempotency_conflict']);
-      const { status, body } = await execute(free, claiming());
-      assert.deepEqual([status, body.idempotentReplay, body.job.id], [200, false, jobId]);
-      await assertReplays(free, claiming(), body);
-      assert.equal(hitsOf(cluster.world, '/claim'), 1);
-      await assertStands(free, body);
-    },
-  );
+  test('a claim that is stored late: another request is 409; its own continues that job', needs, async () => {
+    const [claim] = await waitFor('the claim has landed', () => {
+      const claims = eventStore.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
+      return claims.length > 0 && claims;
+    });
+    const { jobId } = JSON.parse(Buffer.from(claim?.data ?? []).toString());
+    assert.equal(hitsOf(cluster.world, '/claim'), 0);
+    const other = await execute(free, { ...claiming(), body: 'another' });
+    assert.deepEqual([other.status, other.body.error.code], [409, 'idempotency_conflict']);
+    const { status, body } = await execute(free, claiming());
+    assert.deepEqual([status, body.idempotentReplay, body.job.id], [200, false, jobId]);
+    await assertReplays(free, claiming(), body);
+    assert.equal(hitsOf(cluster.world, '/claim'), 1);
+    await assertStands(free, body);
+  });
 
   test(
-    'a payment whose reservation landed late: its header goes on, served once, charged once',
+    'a reservation that is stored late: its header continues, served once, charged once',
     needs,
     async () => {
       await waitFor('the reservation has landed', () =>
@@ -204,7 +200,7 @@ describe('the log frozen before anything was sent', () => {
   );
 
   test(
-    'thawed: healthy without a restart, one set of events for each job, nothing running',
+    'resumed: healthy without a restart, one set of events for each job, no job running',
     needs,
     async () => {
       for (const service of [free, charging]) {

@@ -1,5 +1,5 @@
-// The event log goes away while the target works, and stays away for longer than a lease: who has the outcome and lives
-// records it; what a dead process had is closed by a living one; nothing is sent again.
+// The event log becomes unavailable while the target works, for longer than a lease: a surviving owner records its outcome;
+// another process closes the job of a dead owner; nothing is sent again.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -18,18 +18,18 @@ import { type Answered, type ErrorBody, type Executed, execute } from '#test/sup
 import type { Answer } from '#test/support/tls-target.ts';
 
 const needs = needsPostgres();
-/** attempts × timeoutMs + 15 s, as JobStarted says. */
+/** attempts × timeoutMs + 15 s, as in JobStarted. */
 const LEASE_MS = 1000 + 15_000;
 const GRACE_MS = 30_000;
 
-describe('the log away for longer than a lease', () => {
+describe('the log unavailable for longer than a lease', () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
-  /** Keeps an outcome in its hands and lives. */
+  /** Has an outcome that is not stored yet, and survives. */
   let owner: Service;
-  /** The same, and is killed meanwhile. */
+  /** The same, and is killed. */
   let dying: Service;
-  /** Closes what nobody runs. */
+  /** Closes jobs without an owner. */
   let watching: Service;
   let kept: Answered<Executed & ErrorBody>;
   let backAt: number;
@@ -50,12 +50,12 @@ describe('the log away for longer than a lease', () => {
     const keeping = execute(owner, request('kept'));
     const cut = execute(dying, request('lost')).catch(() => null);
     await waitFor('both are at the target', () => cluster.world.target.requests.length === 2);
-    // Before the outage the watching one has both among its candidates.
+    // Before the outage the observing process has both jobs among its candidates.
     await waitFor('both are seen', async () => (await monitoring(watching)).body.stats?.running === 2);
     await eventStore.stop();
     held.resolve({ status: 201 });
     const wentAt = performance.now();
-    await waitFor('it has the outcome in its hands', () => /append of unknown fate/.test(dying.stdout()));
+    await waitFor('it has the outcome', () => /append of unknown fate/.test(dying.stdout()));
     await dying.kill();
     assert.equal(await cut, null);
     await waitFor('the lease is over', () => performance.now() - wentAt > LEASE_MS);
@@ -66,7 +66,7 @@ describe('the log away for longer than a lease', () => {
   after(() => cluster?.end());
 
   test(
-    'the living one: its outcome is recorded, its caller answered, a repeat replays everywhere',
+    'surviving owner: its outcome is recorded, its caller answered, a repeat replays everywhere',
     needs,
     async () => {
       const { status, body } = kept;
@@ -80,12 +80,12 @@ describe('the log away for longer than a lease', () => {
     },
   );
 
-  test('the dead one: closed by a living one after lease and grace, with a receipt', {
+  test('dead owner: another process closes its job after lease and grace, with a receipt', {
     ...needs,
     timeout: 110_000,
   }, async () => {
     const { body } = await waitFor(
-      'a living one has closed it',
+      'another process has closed it',
       async () => {
         const answer = await execute(watching, request('lost'));
         if (answer.status !== 409) return answer;

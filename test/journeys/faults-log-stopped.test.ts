@@ -1,5 +1,5 @@
-// The event log's server is away before anything was sent: the answer is 503, nothing is sent, nothing is charged, what
-// was recorded can still be read; and when it is back all goes on by itself.
+// The event log's server is unavailable before anything was sent: the answer is 503, nothing is sent or charged, recorded
+// jobs can still be read; and when it is back the service continues without a restart.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -56,7 +56,7 @@ describe('the log stopped before anything was sent', () => {
     await cluster?.end();
   });
 
-  test('a call with a key: 503, no job is begun', needs, async () => {
+  test('a call with a key: 503, no job starts', needs, async () => {
     const answer = await execute(free, { url: cluster.world.target.url('/keyed'), idempotencyKey: 'keyed' });
     assertAway(answer, 'event_log_unavailable');
     assert.equal(answer.body.error.details, undefined);
@@ -65,18 +65,14 @@ describe('the log stopped before anything was sent', () => {
     assertAway(again, 'event_log_unavailable', 'a replay is read from the log');
   });
 
-  test(
-    'a paid call: 503, repeat with the same header; the facilitator is asked to move nothing',
-    needs,
-    async () => {
-      const sent = await send(charging, sample);
-      assertSaid(sent, 503, 'event_log_unavailable');
-      assertAway(sent, 'event_log_unavailable');
-      assert.match(sent.body.error.message, /nothing was sent\. Repeat with the same payment header/);
-      assert.deepEqual(paid.proxy.calls, []);
-      await paid.assertBooks([sample], { calls: 0, charges: 0 });
-    },
-  );
+  test('a paid call: 503, repeat with the same header; the facilitator settles nothing', needs, async () => {
+    const sent = await send(charging, sample);
+    assertSaid(sent, 503, 'event_log_unavailable');
+    assertAway(sent, 'event_log_unavailable');
+    assert.match(sent.body.error.message, /nothing was sent\. Repeat with the same payment header/);
+    assert.deepEqual(paid.proxy.calls, []);
+    await paid.assertBooks([sample], { calls: 0, charges: 0 });
+  });
 
   test('a decision: 503, nothing is recorded', needs, async () => {
     const action = { url: cluster.world.target.url('/decided') };
@@ -86,7 +82,7 @@ describe('the log stopped before anything was sent', () => {
   });
 
   test(
-    'what was recorded is read; what nobody knows is 503, never 404; the proof needs the log: 503',
+    'recorded jobs are read; unknown ids are 503, never 404; the proof needs the log: 503',
     needs,
     async () => {
       const { job, receipt } = known;
@@ -111,11 +107,11 @@ describe('the log stopped before anything was sent', () => {
     },
   );
 
-  test('health: 503, by that part alone; the process lives', needs, async () => {
+  test('health: 503, only because of the event log; the process runs', needs, async () => {
     for (const service of [free, charging]) await assertHealth(service, 'eventLog');
   });
 
-  test('nothing was sent in all that time', needs, () => {
+  test('nothing was sent during the outage', needs, () => {
     assert.deepEqual(
       [...cluster.world.target.requests, ...paid.target.requests].map(({ path }) => path),
       ['/known'],

@@ -1,5 +1,5 @@
-// PostgreSQL keeps its connections and answers nothing, in both tiers that have one: executions go on, reads say 503 in
-// their time, no request hangs; and when it moves again all is caught up by itself.
+// PostgreSQL keeps its connections and does not answer, in both tiers that use it: executions continue, reads are 503 in
+// time, no request hangs; when it resumes, the read models catch up automatically.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster, TIERS } from '#test/support/cluster.ts';
@@ -13,9 +13,9 @@ import { execute, get } from '#test/support/service-world.ts';
 
 const needs = needsPostgres();
 const CALLERS = 5;
-/** An answer waits a second for its links and half a second for shared quotas. The rest is the machine's. */
+/** An answer waits 1 s for its links and 0.5 s for shared quotas. The rest is for a slow machine. */
 const ANSWERED_WITHIN_MS = 8000;
-/** A question waits 5 s at most, and one that finds nothing is asked again after a second. The rest is the machine's. */
+/** A read waits at most 5 s, and is repeated after 1 s if it finds nothing. The rest is for a slow machine. */
 const READ_WITHIN_MS = 20_000;
 
 for (const tier of TIERS) {
@@ -39,7 +39,7 @@ for (const tier of TIERS) {
     });
 
     test(
-      'no execution fails or hangs; reads are 503 in their time; health is 200 without that part',
+      'no execution fails or hangs; reads are 503 in time; health is 200 with that part not ok',
       needs,
       async () => {
         load = startFaultLoad(cluster.world, [service], {
@@ -69,7 +69,7 @@ for (const tier of TIERS) {
       },
     );
 
-    test('it moves again: caught up by itself, and what was answered meanwhile stands', needs, async () => {
+    test('it resumes: the read models catch up, and answers given meanwhile stay valid', needs, async () => {
       proxy.thaw();
       await load.finish();
       assert.ok(load.slowestMs() < ANSWERED_WITHIN_MS, `${load.slowestMs()} ms`);

@@ -1,5 +1,5 @@
-// PostgreSQL is stopped for 20 s under load, in both tiers that have one: every execution is answered as the target
-// answered, reads say 503, and afterwards all is caught up by itself.
+// PostgreSQL is stopped for 20 s under load, in both tiers that use it: every execution is answered as the target
+// answered, reads are 503, and afterwards the read models catch up automatically.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster, TIERS } from '#test/support/cluster.ts';
@@ -13,9 +13,9 @@ import { execute, get } from '#test/support/service-world.ts';
 const needs = needsPostgres();
 const OUTAGE_MS = 20_000;
 const CALLERS = 10;
-/** An answer waits a second for its links. The rest is the machine's. */
+/** An answer waits 1 s for its links. The rest is for a slow machine. */
 const ANSWERED_WITHIN_MS = 6000;
-/** A read waits 5 s at most for a database that answers nothing; here the connections are refused. */
+/** A read waits 5 s at most for a database that does not answer; here the connections are refused. */
 const READ_WITHIN_MS = 6000;
 
 for (const tier of TIERS) {
@@ -39,7 +39,7 @@ for (const tier of TIERS) {
       needs,
       async () => {
         const { power } = cluster.postgres;
-        // No code at all: an answer that is no result fails the load.
+        // Any error answer fails the load.
         load = startFaultLoad(cluster.world, services, {
           callers: CALLERS,
           name: 'outage',
@@ -50,7 +50,7 @@ for (const tier of TIERS) {
         await power?.stop();
         const stopped = performance.now();
         const before = load.acknowledged.length;
-        const told = services.map((service) => service.stdout().length);
+        const logged = services.map((service) => service.stdout().length);
         await waitFor('answers without PostgreSQL', () => load.acknowledged.length >= before + 2 * CALLERS);
         const { links } = load.acknowledged.at(-1)?.executed ?? assert.fail();
         for (const service of services) {
@@ -84,14 +84,14 @@ for (const tier of TIERS) {
         assert.ok(load.slowestMs() < ANSWERED_WITHIN_MS, `${load.slowestMs()} ms`);
         for (const [n, service] of services.entries()) {
           await waitFor('quotas are counted together again', () =>
-            /together again/.test(service.stdout().slice(told[n])),
+            /count quotas together/.test(service.stdout().slice(logged[n])),
           );
         }
       },
     );
 
     test(
-      'back: both have caught up by themselves: totals, links of what was answered meanwhile, health',
+      'back: both catch up without a restart: totals, links of answers given meanwhile, health',
       needs,
       async () => {
         const { length } = load.acknowledged;

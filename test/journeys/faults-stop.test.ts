@@ -1,5 +1,5 @@
-// A supervisor stops a process of many while the log or PostgreSQL is away: what is in flight is answered, and the
-// process ends by itself, in bounded time and with exit code 0.
+// A supervisor stops one of several processes while the log or PostgreSQL is unavailable: calls in flight are answered, and
+// the process exits in bounded time with code 0.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -14,14 +14,14 @@ import type { Answer } from '#test/support/tls-target.ts';
 
 const needs = needsPostgres();
 const CALLS = 5;
-/** Nothing is in flight: only the parts are to be closed. Far below the 120 s that a supervisor gives. */
+/** Nothing is in flight: only the parts have to be closed. Far below the 120 s of a supervisor. */
 const IDLE_END_MS = 30_000;
 
 describe('SIGTERM to one of many', () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   let proxy: FreezingProxy;
-  /** Stays, and shows what the others have left. */
+  /** Keeps running, and shows what the others have left. */
   let witness: Service;
   let viaProxy: string;
 
@@ -80,7 +80,7 @@ describe('SIGTERM to one of many', () => {
     assert.deepEqual(errors, []);
   }
 
-  /** Answered by the one that ended, and found at the one that stays. */
+  /** Answered by the process that ended, and found at the one that keeps running. */
   async function assertFound(name: string, { requests, answers }: InFlight): Promise<void> {
     for (const [n, body] of (await answers).entries()) {
       await assertReplays(witness, requests[n], body);
@@ -124,14 +124,14 @@ describe('SIGTERM to one of many', () => {
   }
 
   test(
-    'the log is away when the target answers, and comes back: the calls are answered, then it ends',
+    'the log is unavailable when the target answers, and returns: the calls are answered, then it ends',
     needs,
     async () => {
       const it = await withCalls('log-away', CALLS);
       await eventStore.stop();
       it.service.signal('SIGTERM');
       it.release();
-      await waitFor('it has noticed', () => /append of unknown fate/.test(it.service.stdout()));
+      await waitFor('the failed append is logged', () => /append of unknown fate/.test(it.service.stdout()));
       await eventStore.start();
       const begun = performance.now();
       await it.answers;
@@ -157,7 +157,7 @@ describe('SIGTERM to one of many', () => {
   }
 
   test(
-    'PostgreSQL was frozen before it started: it starts, executes, says 503 to reads, and ends',
+    'PostgreSQL was frozen before it started: it starts, executes, answers reads with 503, and ends',
     needs,
     async () => {
       proxy.freeze();
@@ -174,7 +174,7 @@ describe('SIGTERM to one of many', () => {
     },
   );
 
-  test('both are away: it ends', needs, async () => {
+  test('both are unavailable: it ends', needs, async () => {
     const service = await cluster.start({ DATABASE_URL: viaProxy });
     proxy.freeze();
     eventStore.faults.freeze();
@@ -186,7 +186,7 @@ describe('SIGTERM to one of many', () => {
     await eventStore.faults.thaw();
   });
 
-  test('the one that stays: nothing is left running, one set of events for each job', needs, async () => {
+  test('the other process: no job is left running, one set of events for each job', needs, async () => {
     assert.equal(assertOneSetEach(eventStore), 4 * CALLS + 1);
     await waitFor('the witness is well', async () => (await get(`${witness.url}/health`)).status === 200);
     const begun = performance.now();

@@ -1,5 +1,5 @@
-// The free surfaces of the real service: a package for a browser, a schedule looked at, and the canary that the relay
-// itself may call, behind a TLS front as it stands in a deployment. What callers wrote there is kept nowhere.
+// The free surfaces of the real service: a package for a browser, a schedule preview, and the canary, which the relay
+// may call, behind a TLS front as in a deployment. Callers' input to them is stored nowhere.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -26,7 +26,7 @@ let base: string;
 /** What the service answered behind its front, in order. */
 const passed: string[] = [];
 
-/** The front: ends TLS and passes on. */
+/** The front: terminates TLS and forwards. */
 async function passOn({ method, path, headers, body }: RecordedRequest) {
   const { host: _, 'content-length': __, connection: ___, ...rest } = headers;
   const answer = await fetch(`${service.url}${path}`, {
@@ -55,7 +55,7 @@ describe('the free surfaces', () => {
   });
   after(() => world.end());
 
-  test('a package for a browser agent, and no more than that', async () => {
+  test('a package for a browser agent, and nothing else', async () => {
     const { status, body } = await post<Package>(`${service.url}/api/handoff/browser`, {
       targetUrl: `https://shop.target.test/${PATH}#cart`,
       actions: [{ type: 'navigate' }, { type: 'type', text: TEXT, selector: SELECTOR }],
@@ -68,7 +68,7 @@ describe('the free surfaces', () => {
     assert.equal(world.target.requests.length, 0);
   });
 
-  test('the next runs of a schedule, by the zones that this runtime knows', async () => {
+  test('the next runs of a schedule, by the runtime’s time zones', async () => {
     const { status, body } = await post<Preview>(`${service.url}/api/schedules/preview`, {
       webhook: {
         url: `https://hook.target.test/${PATH}`,
@@ -86,7 +86,7 @@ describe('the free surfaces', () => {
     assert.equal(world.target.requests.length, 0);
   });
 
-  test('the same verdict as of the policy check on what may not be called', async () => {
+  test('the same verdict as the policy check on a refused target', async () => {
     const url = `${base}/api/jobs`;
     type Refused = Verdict & ErrorBody;
     const checked = await post<Refused>(`${service.url}/api/policy/check`, { url });
@@ -106,7 +106,7 @@ describe('the free surfaces', () => {
     assert.equal(checked.body.error.code, 'unsafe_target');
   });
 
-  test('the canary is the one address of ours that the relay calls, and its receipt proves what it answered', async () => {
+  test('the canary is the only own address that the relay calls, and its receipt proves the answer', async () => {
     const url = `${base}/api/canary/echo`;
     const { status, body } = await execute(service, { url, body: { text: CANARY_BODY } });
     assert.deepEqual([status, body.job.status, body.job.responseStatus], [200, 'succeeded', 200]);
@@ -125,6 +125,7 @@ describe('the free surfaces', () => {
       bodySha256: createHash('sha256').update(request.body).digest('hex'),
       contentType: 'application/json',
       webhook: { id: body.job.id, timestamp: Number(request.headers['webhook-timestamp']), signed: true },
+      links: { keys: `${base}/.well-known/jwks.json`, snippets: `${base}/api/snippets` },
     });
     const opened = openAll(payloadOf(body.receipt.jws), body.disclosures);
     assert.equal(opened.get('response_body_sha256'), createHash('sha256').update(answer).digest('hex'));
@@ -133,14 +134,14 @@ describe('the free surfaces', () => {
     assert.equal(report.body.ok, true);
   });
 
-  test('the capabilities are there for all', async () => {
+  test('the capabilities are public', async () => {
     for (const surface of ['handoff', 'schedules']) {
       const { status, body } = await get<{ ok: boolean }>(`${service.url}/api/${surface}/capabilities`);
       assert.deepEqual([status, body.ok], [200, true]);
     }
   });
 
-  test('nothing that was written into them is in a file or a line of the log', async () => {
+  test('none of the input is in a file or a log line', async () => {
     const { code, stdout, stderr } = await service.stop();
     assert.equal(code, 0);
     const files = filesBelow(world.dataDir);

@@ -1,4 +1,5 @@
-// Keys come and go beside a running service: it switches by itself, and receipts hold or fall by when they were signed.
+// Keys are rotated, retired and compromised while the service runs: it switches without a restart, and a receipt is valid
+// according to when it was signed.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +23,7 @@ type Rotated = { readonly keyId: string; readonly retiring: readonly { readonly 
 
 let world: World;
 let service: Service;
-/** By the first key in two different seconds, and by the fresh one. */
+/** Receipts by the first key in two different seconds, and by the fresh one. */
 let early: Signed;
 let late: Signed;
 let fresh: Signed;
@@ -57,7 +58,7 @@ type Monitoring = { readonly status: string; readonly attention: readonly string
 const holds = async ({ id }: Pick<Signed, 'id'>): Promise<boolean> =>
   (await get<Report>(`${service.url}/api/verify/receipts/${id}`)).body.ok;
 
-/** By the command line, offline, from the receipt and the key set as published now. */
+/** Verifies with the command line, offline, from the receipt and the current key set. */
 async function exitsOffline(...receipts: readonly Signed[]): Promise<readonly (number | null)[]> {
   const keys = join(world.folder, 'jwks.json');
   writeFileSync(keys, JSON.stringify({ keys: await jwks() }));
@@ -70,7 +71,7 @@ async function exitsOffline(...receipts: readonly Signed[]): Promise<readonly (n
   );
 }
 
-describe('keys beside a running service', () => {
+describe('key changes while the service runs', () => {
   before(async () => {
     world = await makeWorld();
     service = await world.start();
@@ -102,7 +103,7 @@ describe('keys beside a running service', () => {
     assert.deepEqual(await exitsOffline(early, fresh), [0, 0]);
   });
 
-  test('the key set tells the window of the old key, and what each key is for', async () => {
+  test('the key set has the window of the old key, and the purpose of each key', async () => {
     const keys = await jwks();
     const [old, checkpoint, successor] = keys;
     assert.deepEqual(
@@ -119,7 +120,7 @@ describe('keys beside a running service', () => {
     assert.ok((old?.nbf ?? 0) <= early.iat && (successor?.nbf ?? 0) <= fresh.iat);
   });
 
-  test('a compromise: receipts issued from that day on fall, those before it hold', async () => {
+  test('a compromise: receipts issued since then are invalid, those before it are valid', async () => {
     const since = new Date(late.iat * 1000).toISOString();
     await relay('keys', 'retire', '--json', '--compromised', '--since', since, early.keyId);
     await waitFor('the compromise to be known', async () => !(await holds(late)), { everyMs: 200 });
@@ -128,7 +129,7 @@ describe('keys beside a running service', () => {
     assert.deepEqual(await exitsOffline(early, late, fresh), [0, 1, 0]);
   });
 
-  test('lists, trust, decisions, monitoring and the front page say of each receipt what its verification says', async () => {
+  test('lists, trust, decisions, monitoring and the front page agree with each receipt’s verification', async () => {
     const { proofs } = await waitFor('the lists to know', async () => {
       const { body } = await get<Proofs>(`${service.url}/api/proofs/recent?limit=50`);
       return body.proofs.some(({ receiptVerified }) => !receiptVerified) && body;

@@ -1,5 +1,5 @@
-// A stock MCP client with a stock x402 client buys calls on the local chain: asked by the unpaid call, paid once,
-// whatever it repeats and wherever it shows the payment again.
+// A stock MCP client with a stock x402 client buys calls on the local chain: the unpaid call returns the requirements, and
+// each call is paid once, also if it is repeated over MCP or HTTP.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { x402Client } from '@x402/core/client';
@@ -33,7 +33,7 @@ describe('an MCP client pays', () => {
     await paid?.end();
   });
 
-  /** By the unpaid call alone: what to pay, as the stock client reads and pays it. */
+  /** Pays by the requirements of the unpaid call, with the stock client. */
   async function asked(name: string, args: Record<string, unknown>, path: string): Promise<PaymentRequired> {
     const { isError, structured, text, settlement } = await client.call(name, args);
     assert.deepEqual([isError, settlement, structured.x402Version], [true, null, 2]);
@@ -75,7 +75,7 @@ describe('an MCP client pays', () => {
       await paid.assertBooks([sample], { calls: 1, charges: 1 });
       const again = await client.call('execute_webhook', sample.request, payment);
       assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
-      // The same authorization, shown in the headers of both versions over HTTP and as version 1 over MCP.
+      // The same authorization in the headers of both versions over HTTP, and as version 1 over MCP.
       const shown = altered(sample.payment, (of) => Object.assign(of, payment));
       for (const version of [2, 1] as const) {
         const overHttp = await send(service, sample, { version, payment: shown });
@@ -106,7 +106,7 @@ describe('an MCP client pays', () => {
     },
   );
 
-  test('decide, pay for what was approved, verify', needs, async () => {
+  test('decide, pay for the approved action, verify', needs, async () => {
     const sample = await aSample('guided', { idempotencyKey: 'guided' });
     const action = sample.request;
     const decided = await client.call('decide_webhook', {
@@ -132,18 +132,14 @@ describe('an MCP client pays', () => {
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
   });
 
-  test(
-    'a target that fails was paid for: a result with its settlement, and the same again',
-    needs,
-    async () => {
-      const sample = await aSample('fails');
-      for (const replay of [false, true]) {
-        const result = await client.call('execute_webhook', sample.request, sample.payment.payload);
-        assertDelivered(asSent(result, 502), sample, { status: 502, replay });
-      }
-      await paid.assertBooks([sample], { calls: 1, charges: 1 });
-    },
-  );
+  test('a failing target is a paid result with its settlement, and a repeat replays it', needs, async () => {
+    const sample = await aSample('fails');
+    for (const replay of [false, true]) {
+      const result = await client.call('execute_webhook', sample.request, sample.payment.payload);
+      assertDelivered(asSent(result, 502), sample, { status: 502, replay });
+    }
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
 
   test('20 copies of one payment at once, over MCP and over HTTP: one call, one charge', needs, async () => {
     const sample = await aSample('copies');
@@ -162,26 +158,30 @@ describe('an MCP client pays', () => {
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
   });
 
-  test('a payment that is no good is answered by what to pay and why; nothing moves', needs, async () => {
-    const sample = await aSample('refused');
-    const forged = altered(sample.payment, (_payload, signed) => {
-      signed.signature = `0x${'11'.repeat(64)}1b`;
-    });
-    const { isError, structured, settlement } = await client.call(
-      'execute_webhook',
-      sample.request,
-      forged.payload,
-    );
-    assert.deepEqual(
-      [isError, settlement, structured.error],
-      [true, null, 'payment_required: invalid_signature'],
-    );
-    assert.equal(parsePaymentRequired(structured).success, true);
-    await paid.assertBooks([sample], { calls: 0, charges: 0 });
-  });
+  test(
+    'an invalid payment is answered with the requirements and the reason; nothing is charged',
+    needs,
+    async () => {
+      const sample = await aSample('refused');
+      const forged = altered(sample.payment, (_payload, signed) => {
+        signed.signature = `0x${'11'.repeat(64)}1b`;
+      });
+      const { isError, structured, settlement } = await client.call(
+        'execute_webhook',
+        sample.request,
+        forged.payload,
+      );
+      assert.deepEqual(
+        [isError, settlement, structured.error],
+        [true, null, 'payment_required: invalid_signature'],
+      );
+      assert.equal(parsePaymentRequired(structured).success, true);
+      await paid.assertBooks([sample], { calls: 0, charges: 0 });
+    },
+  );
 
   test(
-    'settled, and the answer lost: the error says to show the same payment again, which is then served',
+    'settled, and the answer lost: the error asks for the same payment again, which is then served',
     needs,
     async () => {
       const sample = await aSample('lost');

@@ -1,5 +1,5 @@
-// An agent with the SDK's stock client at the real service, where nobody is charged: decide, execute, verify; repeats
-// and failures of the target; what it did over MCP stands over HTTP.
+// An agent with the SDK's stock client at the real service in demo mode: decide, execute, verify; repeats and failures of
+// the target; calls over MCP are visible over HTTP.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connectMcp, type McpClient } from '#test/support/mcp-client.ts';
@@ -38,7 +38,7 @@ describe('an MCP client in demo mode', () => {
     await world?.end();
   });
 
-  test('decide, execute what was approved, verify: one request at the target, every check ok', async () => {
+  test('decide, execute the approved action, verify: one request at the target, every check ok', async () => {
     const action = { url: world.target.url('/guided'), body: { n: 1 }, idempotencyKey: 'guided-1' };
     const decided = await client.call('decide_webhook', { action, buyerPolicy: { minTrustScore: 0 } });
     const { decisionId, recommendation } = decided.structured;
@@ -78,7 +78,7 @@ describe('an MCP client in demo mode', () => {
     assert.equal((await client.call('verify_receipt', { id: receipt.id })).structured.ok, true);
   });
 
-  test('a target that is refused is an error, and its policy check is none', async () => {
+  test('a refused target is an error; its policy check is not', async () => {
     const request = { url: 'https://10.0.0.1/' };
     const { isError, text } = await client.call('execute_webhook', request);
     assert.equal(isError, true);
@@ -102,7 +102,7 @@ describe('an MCP client in demo mode', () => {
     }
   });
 
-  test('the price is told, and there is no stream and no session', async () => {
+  test('the price is stated, and there is no stream and no session', async () => {
     const { structured } = await client.call('get_pricing');
     assert.deepEqual(structured, (await get(`${service.url}/api/pricing`)).body);
     for (const method of ['GET', 'DELETE']) {

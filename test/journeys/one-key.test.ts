@@ -1,4 +1,4 @@
-// Many callers at once, on one key and on many: how often the target is called, and what each caller is told.
+// Many callers at once, with one idempotency key and with many: how often the target is called, and each caller's answer.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Service } from '#test/support/service.ts';
@@ -26,7 +26,7 @@ describe('parallel calls', () => {
     ['succeeds', 200],
     ['fails', 502],
   ] as const) {
-    test(`${CALLS} on one key, the target ${name}: one request; the rest replay or are told to wait`, async () => {
+    test(`${CALLS} on one key, the target ${name}: one request; the rest replay or get 409`, async () => {
       const path = `/one-key-${name}`;
       let release = () => {};
       const held = new Promise<void>((resolve) => {
@@ -38,7 +38,7 @@ describe('parallel calls', () => {
       });
       const all = calls(async () => {
         const answered = await call(path, path);
-        // The first call is held at the target, so the first answer is one that was told to wait.
+        // The first call is held at the target, so the first answer is a 409.
         release();
         return answered;
       });
@@ -48,16 +48,16 @@ describe('parallel calls', () => {
       );
       assert.ok(original);
       assert.equal(more.length, 0);
-      for (const { status: told, headers, body } of answers) {
-        if (told === status) {
+      for (const { status: answered, headers, body } of answers) {
+        if (answered === status) {
           assert.deepEqual(
             [body.job, body.receipt.jws, body.receipt.id],
             [original.body.job, original.body.receipt.jws, original.body.receipt.id],
           );
         } else {
-          assert.deepEqual([told, body.error.code], [409, 'idempotency_in_progress']);
+          assert.deepEqual([answered, body.error.code], [409, 'idempotency_in_progress']);
           assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-          // Without a job where the key is held and the job's stream is not there yet.
+          // Without a job id if the key is claimed and the job's stream does not exist yet.
           const { job, links }: Executed = original.body;
           const known: unknown = { jobId: job.id, links: { job: links.job } };
           assert.deepEqual(body.error.details ?? known, known);
@@ -90,7 +90,7 @@ describe('parallel calls', () => {
       const { status, body } = await execute(service, { ...other, idempotencyKey: path });
       assert.deepEqual([status, body.error?.code], [409, 'idempotency_conflict'], JSON.stringify(other));
     }
-    // What only looks different is the same request.
+    // Another form of the same request.
     const same = { url: world.target.url(path).replace('https', 'HTTPS'), body: { n: 1 }, method: 'POST' };
     const { status, body } = await execute(service, { ...same, retry: {}, idempotencyKey: path });
     assert.deepEqual([status, body.idempotentReplay], [200, true]);

@@ -1,4 +1,4 @@
-// One webhook, executed and proven: what the caller gets, what the target gets, what anyone can see and check.
+// One webhook, executed and proven: the caller's answer, the target's request, and what anyone can read and verify.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -46,7 +46,7 @@ describe('one webhook', () => {
     world = await makeWorld({ handler: () => ({ status: 202, body: RESPONSE_BODY }) });
     service = await world.start();
     answer = await execute(service, request());
-    // The very next thing, asked once: the answer's links work at once.
+    // Requested once, immediately afterwards: the answer's links work at once.
     report = await get<Report>(answer.body.links.verifyJob ?? '');
     jwks = (await get(`${service.url}/.well-known/jwks.json`)).body;
   });
@@ -101,7 +101,7 @@ describe('one webhook', () => {
     });
   });
 
-  test('the target got exactly one request, with what was asked and what tells who calls', async () => {
+  test('the target got exactly one request, with the caller’s content and the relay’s identification', async () => {
     const { requests } = world.target;
     assert.equal(requests.length, 1);
     const [got] = requests;
@@ -267,7 +267,7 @@ describe('one webhook', () => {
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
     const rows = [...page.body.matchAll(/<tr><td><span class="pill (\w+)">.*\n.*<code[^>]*>(\w+)<\/code>/g)];
     assert.deepEqual(
-      // The receipt is seconds old: its place in the log may be pending.
+      // The receipt is seconds old: its log entry may be pending.
       rows.map(
         ([, state, name]) => `${name} ${name === 'receipt_logged' && state === 'warn' ? 'ok' : state}`,
       ),
@@ -306,7 +306,7 @@ describe('one webhook', () => {
     );
   });
 
-  test('with the service gone the receipt verifies from two saved texts, by us and by jose', async () => {
+  test('with the service stopped the receipt verifies from two saved texts, with relay verify and with jose', async () => {
     const { code, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
     await assert.rejects(get(`${service.url}/health/live`));
@@ -318,7 +318,7 @@ describe('one webhook', () => {
   });
 });
 
-/** Between two reports the receipt may have come under a checkpoint: logged, where it was pending. */
+/** Between two reports a checkpoint may have covered the receipt: logged instead of pending. */
 const untimed = ({ checks, ...rest }: Report) => ({
   ...rest,
   checks: checks.map((check) => (check.name === 'receipt_logged' ? { ...check, details: null } : check)),

@@ -1,4 +1,4 @@
-// The real service as Prometheus and a balancer see it: figures that add up, and each part gone for a while.
+// Metrics and health of the real service: the metrics add up, and each part is unavailable for some time.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -17,7 +17,7 @@ async function figures({ url }: Service): Promise<Figures> {
   return readFigures(body);
 }
 
-/** Status, then each part as `/health` tells it. */
+/** Status, then each part as in `/health`. */
 async function health({ url }: Service) {
   const { status, body } = await get<Health>(`${url}/health`);
   const parts = Object.entries(body.checks).map(([part, check]) => [part, check?.ok ?? null]);
@@ -49,14 +49,14 @@ describe('one process', () => {
   });
   after(() => world.end());
 
-  test('figures add up with what was called', async () => {
+  test('the metrics match the calls', async () => {
     const call = (path: string, more = {}) => execute(service, { url: world.target.url(path), ...more });
     const started = await figures(service);
     assert.equal(started.of('relay_jobs_total', { status: 'succeeded' }), 0);
     const waiting = call('/held');
     await waitFor('one is in flight', async () => {
       const seen = await figures(service);
-      // The request for the figures itself is the other.
+      // The other one is the request for the metrics.
       return seen.of('relay_executions_in_flight') === 1 && seen.of('http_requests_in_flight') === 2;
     });
     await Promise.all([call('/good'), call('/good'), call('/bad', { retry: { attempts: 2, backoffMs: 0 } })]);
@@ -85,7 +85,7 @@ describe('one process', () => {
     assert.equal(seen.of('http_request_duration_seconds_count', route), 7);
     const stored = { outcome: 'stored' };
     // The keys at the start, two of each job, one of the retry that was announced, one of the key that was claimed, and
-    // what the transparency log signs when its time comes.
+    // what the transparency log signs on its schedule.
     await waitFor('as many appends as the log holds', async () => {
       const log = await recordedIn(world.dataDir);
       const checkpoints = log.filter(({ type }) => type === 'CheckpointSigned').length;
@@ -100,7 +100,7 @@ describe('one process', () => {
     });
   });
 
-  test('a call that came by way of a proxy gets 404, and METRICS_PUBLIC=true answers it', async () => {
+  test('a request through a proxy gets 404, unless METRICS_PUBLIC=true', async () => {
     const asked = async (url: string) => {
       const response = await fetch(`${url}/metrics`, { headers: { 'x-forwarded-for': '127.0.0.1' } });
       return [response.status, await response.text()] as const;
@@ -119,24 +119,24 @@ describe('one process', () => {
     }
   });
 
-  test('the event log gone: health is 503 by that part, the figures say so, and all is well again after', async () => {
+  test('the event log unavailable: health is 503 with that part, the metrics show it, and all recovers', async () => {
     assert.deepEqual(await health(service), GOOD);
     const lock = new DatabaseSync(join(world.dataDir, 'events.db'));
     try {
       lock.exec('PRAGMA busy_timeout = 20000; BEGIN IMMEDIATE');
-      // A log is known to be gone by what it was asked to store.
+      // An append shows that the log is unavailable.
       const waiting = execute(service, { url: world.target.url('/good') });
-      const seen = await waitFor('health tells', async () => {
+      const seen = await waitFor('health reports it', async () => {
         const now = await health(service);
         return !now.ok && now;
       });
       assert.deepEqual([seen.status, seen.ok, seen.eventLog, seen.readModels], [503, false, false, true]);
       await assertAlive(service);
-      const told = await waitFor('an append of unknown fate', async () => {
+      const metrics = await waitFor('an append of unknown fate', async () => {
         const now = await figures(service);
         return now.of('relay_event_log_append_seconds_count', { outcome: 'unknown' }) !== 0 && now;
       });
-      assert.deepEqual([told.of('relay_event_log_up'), told.of('relay_read_models_up')], [0, 1]);
+      assert.deepEqual([metrics.of('relay_event_log_up'), metrics.of('relay_read_models_up')], [0, 1]);
       const { status, body } = await waiting;
       assert.deepEqual([status, body.error.code], [503, 'event_log_unavailable']);
     } finally {
@@ -163,28 +163,32 @@ describe('over PostgreSQL', () => {
     await server.remove();
   });
 
-  test('PostgreSQL gone: health stays 200 with that part not ok, the figures say so', needs, async () => {
-    const service = await world.start({ DATABASE_URL: await server.newDatabase() });
-    const { power } = server;
-    await waitFor('health is good', async () => (await health(service)).ok);
-    const [build] = (await figures(service)).labels('relay_build_info');
-    assert.equal(build?.storage, 'sqlite+postgres');
-    if (power === null) return;
-    await power.stop();
-    const seen = await health(service);
-    assert.deepEqual([seen.status, seen.ok, seen.eventLog, seen.readModels], [200, false, true, false]);
-    await assertAlive(service);
-    const told = await figures(service);
-    assert.deepEqual([told.of('relay_event_log_up'), told.of('relay_read_models_up')], [1, 0]);
-    assert.equal((await execute(service, { url: world.target.url() })).status, 200);
-    await waitFor(
-      'the lag grows',
-      async () => ((await figures(service)).of('relay_projection_lag_seconds') ?? 0) > 0,
-    );
-    await power.start();
-    await waitFor('all is well again', async () => {
-      const now = await figures(service);
-      return now.of('relay_read_models_up') === 1 && now.of('relay_projection_lag_seconds') === 0;
-    });
-  });
+  test(
+    'PostgreSQL unavailable: health stays 200 with that part not ok, the metrics show it',
+    needs,
+    async () => {
+      const service = await world.start({ DATABASE_URL: await server.newDatabase() });
+      const { power } = server;
+      await waitFor('health is good', async () => (await health(service)).ok);
+      const [build] = (await figures(service)).labels('relay_build_info');
+      assert.equal(build?.storage, 'sqlite+postgres');
+      if (power === null) return;
+      await power.stop();
+      const seen = await health(service);
+      assert.deepEqual([seen.status, seen.ok, seen.eventLog, seen.readModels], [200, false, true, false]);
+      await assertAlive(service);
+      const metrics = await figures(service);
+      assert.deepEqual([metrics.of('relay_event_log_up'), metrics.of('relay_read_models_up')], [1, 0]);
+      assert.equal((await execute(service, { url: world.target.url() })).status, 200);
+      await waitFor(
+        'the lag grows',
+        async () => ((await figures(service)).of('relay_projection_lag_seconds') ?? 0) > 0,
+      );
+      await power.start();
+      await waitFor('all is well again', async () => {
+        const now = await figures(service);
+        return now.of('relay_read_models_up') === 1 && now.of('relay_projection_lag_seconds') === 0;
+      });
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// The real service with a trace collector beside it: one tree a call; and a collector that fails disturbs nobody.
+// The real service with a trace collector beside it: one tree per call; and a failing collector disturbs no call.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { readFigures } from '#test/support/figures.ts';
@@ -24,7 +24,7 @@ after(async () => {
   await collector.close();
 });
 
-/** A span with those below it, by their starts. */
+/** A span with its children, ordered by start. */
 type Tree = readonly [name: string, ...below: Tree[]];
 
 const treeOf = (span: CollectedSpan, all: readonly CollectedSpan[]): Tree => [
@@ -49,12 +49,12 @@ describe('traces', () => {
     jobId = answer.job.id;
     await Promise.all([1, 2, 3].map(() => execute(service, { url: world.target.url('/good') })));
     await get(`${service.url}/nothing/here`);
-    // What has ended is handed over by the process that ends.
+    // A process exports its ended spans before it exits.
     assert.equal((await service.stop()).code, 0);
     spans = collector.spans();
   });
 
-  test('each call is one trace of its own, whose spans hang together', () => {
+  test('each call is one trace with connected spans', () => {
     const roots = spans.filter(({ parentId }) => parentId === null);
     const calls = roots.filter(({ kind }) => kind === 2);
     const named = (name: string) => calls.filter((span) => span.name === name).length;
@@ -67,7 +67,7 @@ describe('traces', () => {
     }
   });
 
-  test('an execution shows its look-up, its appends and its attempts in one tree', () => {
+  test('an execution has its DNS look-up, its appends and its attempts in one tree', () => {
     const mine = spans.find(({ facts }) => facts['relay.job.id'] === jobId);
     const trace = spans.filter(({ traceId }) => traceId === mine?.traceId);
     const root = trace.find(({ parentId }) => parentId === null) ?? assert.fail('no root');
@@ -79,25 +79,25 @@ describe('traces', () => {
     );
     const facts = (child: string) => trace.filter((span) => span.name === child).map((span) => span.facts);
     assert.deepEqual(
-      facts('attempt').map((told) => [told['relay.outcome'], told['http.response.status_code']]),
+      facts('attempt').map((span) => [span['relay.outcome'], span['http.response.status_code']]),
       [
         ['target_server_error', 503],
         ['succeeded', 200],
       ].map(([outcome, status]) => [outcome, status]),
     );
     assert.deepEqual(
-      facts('event_log.append').map((told) => told['relay.event_log.types']),
+      facts('event_log.append').map((span) => span['relay.event_log.types']),
       ['JobStarted', 'AttemptMade', 'AttemptMade JobCompleted ReceiptSigned'],
     );
     assert.deepEqual(
-      facts('dns').map((told) => told['relay.outcome']),
+      facts('dns').map((span) => span['relay.outcome']),
       ['addresses'],
     );
     assert.equal(root.facts['service.name'], 'webhook-relay');
     assert.equal(root.facts['http.response.status_code'], 200);
   });
 
-  test('what a caller says of traces is not taken up, and nothing of ours goes to the target', () => {
+  test('a caller’s trace headers are ignored, and none are sent to the target', () => {
     const bytes = collector.bytes().toString('latin1').toLowerCase();
     for (const word of ['c0ffee00', 'deadbeef', world.target.url('/flaky'), 'target.test', '127.0.0.1:']) {
       assert.ok(!bytes.replaceAll(collector.url.slice(7), '').includes(word), word);
@@ -108,7 +108,7 @@ describe('traces', () => {
     }
   });
 
-  test('a line of the log names the trace of its call', () => {
+  test('a log line names the trace of its call', () => {
     const line = logLines(service.stdout()).find(
       ({ msg, route, status }) => msg === 'request' && route === '/api/execute/webhook' && status === 200,
     );
@@ -125,7 +125,7 @@ describe('a collector that fails', () => {
       outcome: 'lost',
     });
 
-  test('away, hanging or refusing: calls are answered, one line says it, the process ends', async () => {
+  test('unavailable, hanging or refusing: calls are answered, one line is logged, the process ends', async () => {
     await Promise.all(modes.map(judge));
   });
 
@@ -143,7 +143,7 @@ describe('a collector that fails', () => {
         const before = (await lost(service)) ?? 0;
         await waitFor('spans are lost', async () => ((await lost(service)) ?? 0) > before);
       }
-      // Without a bound on what hangs it would wait for the collector for ever.
+      // Without a time limit it would wait for the collector without an end.
       const { code, stdout, stderr } = await service.stop();
       assert.deepEqual([code, stderr], [0, '']);
       const lines = logLines(stdout)

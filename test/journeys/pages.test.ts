@@ -1,5 +1,6 @@
 // The pages in a real browser, of a real service with jobs that succeeded and failed: light and dark, phone and desktop,
-// with the keyboard alone and without a script. Nothing is refused by their policy or loaded from elsewhere.
+// with the keyboard alone and without a script. The content security policy refuses nothing, and nothing is loaded from
+// other hosts.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type OpenPage, startBrowser, type TestBrowser } from '#test/support/browser.ts';
@@ -41,7 +42,7 @@ const paths = () => [
   unknown,
 ];
 
-/** Opens each page, and ends its window when `look` is through. */
+/** Opens each page, and closes its window after `look`. */
 async function onEachPage(
   window: Parameters<TestBrowser['open']>[1],
   look: (open: OpenPage, path: string) => Promise<void>,
@@ -85,7 +86,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   );
 }
 
-test('pages without a script say all they have to say, under headings in order', needs, async () => {
+test('pages without a script have all their content, under headings in order', needs, async () => {
   const words: Readonly<Record<string, readonly string[]>> = {
     '/': [succeeded.job.id, failed.job.id, 'answered 500', 'curl', 'demo mode'],
     '/docs': ['/api/execute/webhook', 'idempotencyKey', '/mcp'],
@@ -111,7 +112,7 @@ test('pages without a script say all they have to say, under headings in order',
   });
 });
 
-test('every link on the pages leads somewhere, to its very place', needs, async () => {
+test('every link on the pages has a target, and every fragment an element', needs, async () => {
   const texts = new Map<string, string>();
   const textOf = async (address: string) => {
     const response = await fetch(address);
@@ -135,12 +136,12 @@ test('every link on the pages leads somewhere, to its very place', needs, async 
   }
 });
 
-/** All that the Tab key should reach; of a group of choices that is the chosen one. */
+/** Everything that the Tab key must reach; of a radio group, the checked one. */
 const STOPS = `[...document.querySelectorAll(
   'a[href], summary, [tabindex="0"], textarea, button, input[type=file], input:checked',
 )].filter((one) => one.checkVisibility())`;
 
-/** What has the keyboard's focus: its place among the page's stops (-1: none of them), and whether that is seen. */
+/** The focused element: its index among the page's tab stops (-1: none), and whether the focus is visible. */
 const FOCUSED = `(() => {
   const at = document.activeElement;
   const { top, bottom, width } = at.getBoundingClientRect();

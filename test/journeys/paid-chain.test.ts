@@ -1,5 +1,5 @@
-// Settlements of unknown fate where the service may ask the chain: found paid, cancelled, spent elsewhere, or surely
-// never to come.
+// Settlements of unknown outcome, with access to the chain: found settled, cancelled, spent on another payment, or never
+// going to settle.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { SettleResponse } from '@x402/core/types';
@@ -22,16 +22,16 @@ import { type Service, waitFor } from '#test/support/service.ts';
 
 const needs = needsAnvil();
 
-describe('the chain knows', () => {
+describe('the chain decides', () => {
   let paid: PaidWorld;
   let service: Service;
-  /** Settled, their answers lost; their authorizations end while the other rows run. */
+  /** Settled, their answers lost; their authorizations expire while the other tests run. */
   let late: readonly Sample[];
   before(async () => {
     if (needs.skip) return;
     paid = await makePaidWorld({ rpc: true });
     service = await paid.start();
-    // A facilitator takes nothing that ends within 6 s.
+    // A facilitator refuses authorizations that expire within 6 s.
     late = await paid.samples(service, 'late', { terms: { maxTimeoutSeconds: 20 } });
     await leaveUnknown(late, 'cut');
     await paid.assertBooks(late, { calls: 0, charges: 1 });
@@ -128,7 +128,7 @@ describe('the chain knows', () => {
   });
 
   test(
-    'unknown, then its nonce spent on somebody else: 402, nothing called, nothing came to us',
+    'unknown, then its nonce spent on another payee: 402, nothing called, nothing received',
     needs,
     async () => {
       const samples = await paid.samples(service, 'elsewhere');
@@ -167,7 +167,7 @@ describe('the chain knows', () => {
   );
 
   test(
-    'settled, answer lost, and the retry comes after validBefore: one call, charged once',
+    'settled, answer lost, and the retry arrives later than validBefore: one call, charged once',
     needs,
     async () => {
       const last = Math.max(...late.map(({ payment }) => payment.validBefore));
@@ -178,7 +178,7 @@ describe('the chain knows', () => {
   );
 
   test(
-    'the purse is emptied between verify and settle: 402; filled again: the same payment buys one call',
+    'the payer’s balance is emptied between verify and settle: 402; refilled: the same payment buys one call',
     needs,
     async () => {
       const samples = await paid.samples(service, 'emptied');
@@ -210,8 +210,8 @@ describe('the chain knows', () => {
     },
   );
 
-  // The last one: it moves the chain's clock, and there is no way back.
-  test('unused on chain a minute after its end: 402, never called, never charged', needs, async () => {
+  // The last test: it advances the chain's clock permanently.
+  test('unused on chain a minute after its expiry: 402, never called, never charged', needs, async () => {
     const samples = await paid.samples(service, 'unused', { more: () => ({ idempotencyKey: 'key' }) });
     await leaveUnknown(samples, 'json_500');
     await paid.chain.advance(300);

@@ -1,5 +1,5 @@
-// A contract wallet (ERC-1271) pays: its signature has any length and is judged by the chain alone. What was paid for is
-// the wallet's, whoever else names it meanwhile.
+// A contract wallet (ERC-1271) pays: its signature has any length, and only the chain can verify it. The result belongs to
+// the wallet, also if others name it.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -18,14 +18,14 @@ import { altered, challenge, makePayment, newPayer, type Payer, type Payment } f
 import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
-/** What follows the owner's 65 bytes, which the contract does not look at. */
+/** Follows the owner's 65 bytes; the contract ignores it. */
 const ENDINGS = ['00', 'ab'.repeat(32), '1b'.repeat(300)] as const;
 /** LIMITS.contractWalletPerMinute */
 const FAILURES = 5;
 const OWNER = '198.51.100.7';
 const STRANGER = '198.51.100.8';
 
-/** Of a wallet: its address is no key's that anybody signs with. */
+/** Of a wallet: no private key belongs to its address. */
 type WalletSample = Sample & { readonly owner: Payer };
 
 /** Signs in the name of an address with another's key. */
@@ -72,7 +72,7 @@ describe('contract wallets', () => {
     return makePayment(signingAs(payer.address, owner, ending), await challenge(`${service.url}${EXECUTE}`));
   }
 
-  /** Good for the contract, and not what was paid with. */
+  /** Valid for the contract, and not the signature of the payment. */
   const signedOtherwise = (given: Payment) =>
     altered(given, (_, signed) => Object.assign(signed, { signature: `${signed.signature}02` }));
 
@@ -140,12 +140,12 @@ describe('contract wallets', () => {
           assertTellsNothing(sent, first);
           assert.deepEqual([calls('verify', forged), calls('settle', forged)], [1, 0]);
         }
-        // 65 bytes are a key's: the facilitator is not even asked.
+        // 65 bytes are an ordinary signature: the facilitator is not called.
         const byKey = await makePayment(signingAs(address, newPayer(), ''), asked);
         assertTellsNothing(await send(service, sample, { payment: byKey }), first);
         assertAskedToPay(await send(service, sample, { payment: byKey }));
         assert.equal(calls('verify', byKey), 0);
-        // The wallet itself, by another payment, is told.
+        // The wallet, with another payment, gets the reason.
         const own = { payment: await payment(sample) };
         assert.equal(
           assertDelivered(await send(service, sample, own), sample, { replay: true }).job.id,
@@ -217,7 +217,7 @@ describe('contract wallets', () => {
         assert.match(sixth.headers.get('retry-after') ?? '', /^[1-9]\d?$/);
         const own = from(OWNER, await payment(sample));
         assertDelivered(await sendPatiently(service, sample, { request, payment: own }), sample);
-        // Charged, and its answer lost: served to whoever has that very payment, from any address.
+        // Charged, and its answer lost: served to anyone with the same payment, from any address.
         for (const [address, replay] of [
           [STRANGER, false],
           [OWNER, true],
@@ -234,6 +234,6 @@ describe('contract wallets', () => {
 
   function assertTellsNothing(sent: Sent, { job, receipt }: Pick<Sent['body'], 'job' | 'receipt'>): void {
     const text = JSON.stringify([[...sent.headers], sent.body]);
-    for (const told of [job.id, receipt.id, receipt.jws]) assert.ok(!text.includes(told), text);
+    for (const secret of [job.id, receipt.id, receipt.jws]) assert.ok(!text.includes(secret), text);
   }
 });

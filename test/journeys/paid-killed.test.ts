@@ -1,5 +1,5 @@
-// kill -9 at every boundary of a paid call, twenty payments at each: what was paid is served once and charged once, and
-// what may have been sent is never sent again, but told as refundable.
+// kill -9 at every boundary of a paid call, twenty payments at each: a paid call is served once and charged once, and a call
+// that may have been sent is never sent again, but listed as refundable.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
@@ -15,16 +15,16 @@ import { payloadOf } from '#test/support/service-receipts.ts';
 const needs = needsAnvil();
 
 type Boundary = {
-  /** What the log holds of each payment when the process dies, in order. */
+  /** The events of each payment in the log when the process dies, in order. */
   readonly recorded: readonly string[];
-  /** The settle call's fate. */
+  /** The outcome of the settle call. */
   readonly fault?: Fault;
-  /** The event that the process does not get into its log. */
+  /** The event that the process cannot store. */
   readonly held?: Parameters<typeof holdBack>[1];
-  /** What stands still outside: settle calls at the facilitator, money moved, requests at the target. */
+  /** Counts outside the process: settle calls at the facilitator, transfers, requests at the target. */
   readonly reached?: (paid: PaidWorld, sample: Sample) => boolean;
   readonly more?: (paid: PaidWorld, n: number) => Record<string, unknown>;
-  /** Before the facilitator hears of the settle call. */
+  /** Before the facilitator receives the settle call. */
   readonly onSettle?: (paid: PaidWorld, n: number) => void;
 };
 
@@ -43,7 +43,7 @@ describe('kill -9 of a paid call', () => {
   });
   after(() => paid?.end());
 
-  /** Twenty payments brought to one place, the process killed there, and another started on what it left. */
+  /** Brings twenty payments to one boundary, kills the process there, and starts another on its files. */
   async function killAt(row: string, boundary: Boundary): Promise<readonly Sample[]> {
     const { fault = 'pass', held, recorded, reached = () => true, more, onSettle } = boundary;
     const samples = await paid.samples(service, row, {
@@ -56,7 +56,7 @@ describe('kill -9 of a paid call', () => {
       return fault;
     });
     const letGo = held === undefined ? null : holdBack(paid.dataDir, held);
-    // Whatever they are told before the end, and then that the connection is gone.
+    // Any answer before the kill, then a closed connection.
     const calls = samples.map((sample) => sendPatiently(service, sample).catch(() => null));
     await waitFor(`${row}: all stand still`, async () => {
       if (!samples.every((sample) => reached(paid, sample))) return false;
@@ -87,7 +87,7 @@ describe('kill -9 of a paid call', () => {
 
   type Row = { readonly state: string; readonly payer: string; readonly jobId: string };
 
-  /** Of these payers, as `relay payments` tells an operator; what is over for all the others is not told. */
+  /** Of these payers, as in `relay payments`; the payments of the others are not listed. */
   async function toldBy(flag: '--unserved' | '--unknown', samples: readonly Sample[]): Promise<Row[]> {
     const { code, stdout, stderr } = await runCli(['payments', flag, '--json'], { env: paid.env });
     assert.equal(code, 0, stderr);
@@ -96,10 +96,10 @@ describe('kill -9 of a paid call', () => {
     return rows.filter(({ payer }) => payers.has(payer));
   }
 
-  for (const [row, boundary, charged, told] of [
+  for (const [row, boundary, charged, listed] of [
     ['after PaymentReserved', { recorded: ['PaymentReserved'], held: 'IdempotencyKeyClaimed' }, 0, []],
     [
-      'after IdempotencyKeyClaimed, the settle call having reached nobody',
+      'after IdempotencyKeyClaimed, before the settle call arrives',
       {
         recorded: CLAIMED,
         held: 'SettlementUnknown',
@@ -138,14 +138,14 @@ describe('kill -9 of a paid call', () => {
       const open = await toldBy('--unserved', samples);
       assert.deepEqual(
         open.map(({ state }) => state),
-        samples.flatMap(() => told),
+        samples.flatMap(() => listed),
       );
       await each(samples, async (sample) => {
-        // Nobody could name the transaction of a settlement whose answer died with the process.
-        const transaction = charged === 0 || told.length > 0;
+        // The transaction of a settlement whose answer was lost with the process is unknown.
+        const transaction = charged === 0 || listed.length > 0;
         const { job } = assertDelivered(await sendPatiently(service, sample), sample, { transaction });
         const { payer } = open.find(({ jobId }) => jobId === job.id) ?? {};
-        if (told.length > 0) assert.equal(payer, sample.payer.address.toLowerCase());
+        if (listed.length > 0) assert.equal(payer, sample.payer.address.toLowerCase());
         const again = await send(service, sample, { version: 1 });
         const expected = { transaction, replay: true, version: 1 } as const;
         assert.deepEqual(assertDelivered(again, sample, expected).job, job);
@@ -183,7 +183,7 @@ describe('kill -9 of a paid call', () => {
       1,
     ],
   ] as const satisfies readonly (readonly [string, Boundary, 0 | 1])[]) {
-    test(`${row}: closed as interrupted, never sent again, told as refundable`, needs, async () => {
+    test(`${row}: closed as interrupted, never sent again, listed as refundable`, needs, async () => {
       const samples = await killAt(row.replaceAll(' ', '-'), boundary);
       await paid.assertBooks(samples, { calls, charges: 1 });
       const ids = await each(samples, async (sample) => {
@@ -194,7 +194,7 @@ describe('kill -9 of a paid call', () => {
         const { job, receipt } = assertDelivered(sent, sample, { status: 502, replay: true });
         assert.equal(job.errorCategory, 'interrupted_unknown');
         assert.deepEqual(
-          payloadOf(receipt.jws).attempts.map(({ sent: told, errorCategory }) => [told, errorCategory]),
+          payloadOf(receipt.jws).attempts.map(({ sent, errorCategory }) => [sent, errorCategory]),
           [['maybe', 'interrupted_unknown']],
         );
         assert.equal(settleCalls(paid, sample).length, 1);

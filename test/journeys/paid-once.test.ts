@@ -60,13 +60,13 @@ describe('one payment, one call', () => {
           headers: answered.headers,
           body: await answered.json(),
         }));
-        const told = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
-        assert.ok(told);
+        const settlement = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
+        assert.ok(settlement);
         const sent = {
           status,
           headers,
           ...response,
-          paid: JSON.parse(Buffer.from(told, 'base64').toString()),
+          paid: JSON.parse(Buffer.from(settlement, 'base64').toString()),
         };
         const { links } = assertDelivered(sent as Sent, sample, { version });
         const report = await get<Report>(`${links.verifyJob}`);
@@ -79,23 +79,19 @@ describe('one payment, one call', () => {
     }
   });
 
-  test(
-    'a replay, in the same version and in the other: the same result, nothing charged, nothing sent',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'replay');
-      await each(samples, async (sample) => {
-        const first = assertDelivered(await sendPatiently(service, sample), sample);
-        for (const version of [2, 1] as const) {
-          const again = await send(service, sample, { version });
-          const { job, receipt } = assertDelivered(again, sample, { replay: true, version });
-          assert.deepEqual([job, receipt], [first.job, { ...first.receipt, replay: true }]);
-        }
-        assert.equal(settles(sample), 1);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('a replay, in either version: the same result, nothing charged, nothing sent', needs, async () => {
+    const samples = await paid.samples(service, 'replay');
+    await each(samples, async (sample) => {
+      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      for (const version of [2, 1] as const) {
+        const again = await send(service, sample, { version });
+        const { job, receipt } = assertDelivered(again, sample, { replay: true, version });
+        assert.deepEqual([job, receipt], [first.job, { ...first.receipt, replay: true }]);
+      }
+      assert.equal(settles(sample), 1);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
   test('paid as version 1 first, then shown as version 2: a replay', needs, async () => {
     const samples = await paid.samples(service, 'v1-first');
@@ -138,7 +134,7 @@ describe('one payment, one call', () => {
   }
 
   test(
-    'another body, and another idempotencyKey, with the same payment: 409, and the first result stands',
+    'another body, and another idempotencyKey, with the same payment: 409, and the first result is unchanged',
     needs,
     async () => {
       const samples = await paid.samples(service, 'reused', {
@@ -182,24 +178,20 @@ describe('one payment, one call', () => {
     },
   );
 
-  test(
-    'the same key with a new payment: the first result is told again, and not charged',
-    needs,
-    async () => {
-      const asked = await challenge(`${service.url}${EXECUTE}`);
-      const samples = await paid.samples(service, 'key-again', { more: () => ({ idempotencyKey: 'K' }) });
-      await each(samples, async (sample) => {
-        const first = assertDelivered(await sendPatiently(service, sample), sample);
-        const payment = await makePayment(sample.payer, asked);
-        const again = assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
-        assert.deepEqual(again.job, first.job);
-        assert.equal(paid.proxy.callsOf('settle', payment.nonce).length, 0);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('the same key with a new payment: the first result is replayed, and not charged', needs, async () => {
+    const asked = await challenge(`${service.url}${EXECUTE}`);
+    const samples = await paid.samples(service, 'key-again', { more: () => ({ idempotencyKey: 'K' }) });
+    await each(samples, async (sample) => {
+      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      const payment = await makePayment(sample.payer, asked);
+      const again = assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
+      assert.deepEqual(again.job, first.job);
+      assert.equal(paid.proxy.callsOf('settle', payment.nonce).length, 0);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test('no fault of the service in all of it', needs, async () => {
+  test('the service has logged no failure', needs, async () => {
     const { code, stdout, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
     assert.deepEqual(

@@ -1,5 +1,5 @@
-// Two processes over one log and one PostgreSQL: a payment buys one call, whichever of them is shown it, and whichever
-// of them dies.
+// Two processes over one log and one PostgreSQL: a payment buys one call at either process, also if one of them
+// dies.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -18,7 +18,7 @@ import { type Service, waitFor } from '#test/support/service.ts';
 const anvil = needsAnvil();
 const postgres = needsPostgres();
 const needs = { skip: anvil.skip || postgres.skip };
-/** How long a process watches another's settlement before it takes it over. */
+/** How long a process observes another's settlement before it takes it over. */
 const SETTLEMENT_WATCH_MS = 45_000;
 
 describe('two processes and one payment', () => {
@@ -62,7 +62,7 @@ describe('two processes and one payment', () => {
     died = performance.now();
     await Promise.all(calls);
     mourning.proxy.rule(() => 'pass');
-    // From the first look on, the survivor watches.
+    // The survivor observes from its first read on.
     await each(orphans, async (sample) =>
       assertSaid(await send(survivor, sample), 409, 'idempotency_in_progress'),
     );
@@ -72,6 +72,38 @@ describe('two processes and one payment', () => {
     await mourning?.end();
     await server?.remove();
   });
+
+  // One process verifies one copy of a payment at a time; two processes may verify two.
+  test(
+    'a copy that the other verifies after the first has settled: a replay or 409, not 402',
+    needs,
+    async () => {
+      const samples = await paid.samples(left, 'late-copy');
+      paid.proxy.rule(async ({ kind, nonce, nth }) => {
+        const seen = (what: 'verify' | 'settle') => paid.proxy.callsOf(what, nonce);
+        if (kind === 'verify' && nth === 1) await waitFor('the copy', () => seen('verify').length === 2);
+        if (kind === 'verify' && nth === 2) {
+          await waitFor('the money', () => seen('settle').some(({ moved }) => moved));
+        }
+        return 'pass' as const;
+      });
+      await each(samples, async (sample) => {
+        const pair = await Promise.all([send(left, sample), send(right, sample, { version: 1 })]);
+        assert.equal(paid.proxy.callsOf('verify', sample.payment.nonce).length, 2);
+        const served = pair.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
+        assert.equal(served.length, 1);
+        for (const [n, answer] of pair.entries()) {
+          if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+          else {
+            const replay = answer.body.idempotentReplay;
+            assertDelivered(answer, sample, { version: n === 0 ? 2 : 1, replay });
+          }
+        }
+      });
+      paid.proxy.rule(() => 'pass');
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
 
   test('without a key: paid at one, shown to the other: a replay', needs, async () => {
     const samples = await paid.samples(left, 'other');
@@ -130,7 +162,7 @@ describe('two processes and one payment', () => {
       );
       const watched = performance.now() - died;
       assert.ok(watched >= SETTLEMENT_WATCH_MS, `taken over after ${watched} ms`);
-      // Where the money had moved before the death, nobody could name the transaction.
+      // If the money had moved before the kill, the transaction is unknown.
       assertDelivered(sent, sample, { transaction: sample.n % 2 === 0 });
       const moves = mourning.proxy.callsOf('settle', sample.payment.nonce).filter(({ moved }) => moved);
       assert.equal(moves.length, 1);

@@ -1,5 +1,5 @@
-// What is no payment for this service is answered with what it asks, nothing called and nothing settled; and what is
-// refused for another reason is not charged either.
+// An invalid payment is answered with the requirements; nothing is called or settled. A call that is refused for another
+// reason is not charged either.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -38,7 +38,7 @@ describe('refused payments', () => {
   });
   after(() => paid?.end());
 
-  /** By the payment's identity alone, since the facilitator never sees most of them. */
+  /** By the payment's identity, since the facilitator never receives most of them. */
   const settled = ({ nonce }: Payment) => paid.proxy.callsOf('settle', nonce).length;
 
   async function assertRefused(
@@ -59,16 +59,16 @@ describe('refused payments', () => {
 
   const REFUSED: readonly (readonly [string, (payment: Payment) => Promise<Payment> | Payment])[] = [
     [
-      'to another payee, well signed',
+      'to another payee, validly signed',
       (payment) =>
         resigned(payment, (authorization) => Object.assign(authorization, { to: newPayer().address })),
     ],
     [
-      'of a smaller amount, well signed',
+      'of a smaller amount, validly signed',
       (payment) => resigned(payment, (authorization) => Object.assign(authorization, { value: '2999' })),
     ],
     [
-      'of a larger amount, well signed',
+      'of a larger amount, validly signed',
       (payment) => resigned(payment, (authorization) => Object.assign(authorization, { value: '3001' })),
     ],
     [
@@ -123,37 +123,33 @@ describe('refused payments', () => {
     test(`402, nothing called, nothing settled: ${title}`, needs, () => assertRefused(slug(title), spoil));
   }
 
-  test(
-    '402: on another network, of another coin, by another scheme, in either version’s words',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'terms');
-      await each(samples, async (sample) => {
-        const change = (terms: Record<string, string>) =>
-          altered(sample.payment, ({ accepted }) => Object.assign(accepted, terms));
-        for (const terms of [
-          { network: 'eip155:84532' },
-          { network: 'eip155:1' },
-          { asset: newPayer().address },
-          { scheme: 'upto' },
-          { amount: '1' },
-          { payTo: newPayer().address },
-        ]) {
-          assertAskedToPay(await sendPatiently(service, sample, { payment: change(terms) }));
-        }
-        for (const terms of [{ network: 'base-sepolia' }, { network: 'eip155:8453' }, { scheme: 'upto' }]) {
-          const first = JSON.parse(
-            Buffer.from(sample.payment.headers[1]['x-payment'] ?? '', 'base64').toString(),
-          );
-          const headers = { 1: header('x-payment', { ...first, ...terms }), 2: {} };
-          const payment = { ...sample.payment, headers };
-          assertAskedToPay(await sendPatiently(service, sample, { payment, version: 1 }));
-        }
-        assert.equal(settled(sample.payment), 0);
-      });
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-    },
-  );
+  test('402: on another network, of another coin, by another scheme, in either version', needs, async () => {
+    const samples = await paid.samples(service, 'terms');
+    await each(samples, async (sample) => {
+      const change = (terms: Record<string, string>) =>
+        altered(sample.payment, ({ accepted }) => Object.assign(accepted, terms));
+      for (const terms of [
+        { network: 'eip155:84532' },
+        { network: 'eip155:1' },
+        { asset: newPayer().address },
+        { scheme: 'upto' },
+        { amount: '1' },
+        { payTo: newPayer().address },
+      ]) {
+        assertAskedToPay(await sendPatiently(service, sample, { payment: change(terms) }));
+      }
+      for (const terms of [{ network: 'base-sepolia' }, { network: 'eip155:8453' }, { scheme: 'upto' }]) {
+        const first = JSON.parse(
+          Buffer.from(sample.payment.headers[1]['x-payment'] ?? '', 'base64').toString(),
+        );
+        const headers = { 1: header('x-payment', { ...first, ...terms }), 2: {} };
+        const payment = { ...sample.payment, headers };
+        assertAskedToPay(await sendPatiently(service, sample, { payment, version: 1 }));
+      }
+      assert.equal(settled(sample.payment), 0);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
 
   test('402: garbage in either header', needs, async () => {
     const samples = await paid.samples(service, 'garbage');
@@ -234,7 +230,7 @@ describe('refused payments', () => {
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
-  test('it is in good health after all that', needs, async () => {
+  test('the service is healthy afterwards', needs, async () => {
     const { status, body } = await get<{ ok: boolean; mode: string }>(`${service.url}/health`);
     assert.deepEqual([status, body.ok, body.mode], [200, true, 'x402']);
     const bare = await fetch(`${service.url}${EXECUTE}`, { method: 'POST' });

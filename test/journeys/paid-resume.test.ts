@@ -1,4 +1,4 @@
-// What was paid for is executed whatever has changed since it was accepted; and a target that fails is a paid attempt.
+// A paid call is executed, also if the circumstances have changed since it was accepted; a failing target is a paid attempt.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -24,11 +24,11 @@ const needs = needsAnvil();
 /** Long enough for 20 calls to be accepted, on a slow machine too. */
 const DECISION_LIVES_MS = 20_000;
 
-describe('paid for, then the world changed', () => {
+describe('paid, then the circumstances changed', () => {
   let paid: PaidWorld;
   let service: Service;
   let log: Awaited<ReturnType<typeof sqliteEventLog>>;
-  /** Accepted but for the first, their settlement unknown; the decision expires while the other rows run. */
+  /** All but the first accepted, their settlement unknown; the decision expires while the other tests run. */
   let decided: { readonly id: string; readonly expires: number; readonly samples: readonly Sample[] };
   before(async () => {
     if (needs.skip) return;
@@ -58,7 +58,7 @@ describe('paid for, then the world changed', () => {
 
   const oneMore = async ({ payer }: Sample) => makePayment(payer, await challenge(`${service.url}${GUIDED}`));
 
-  /** A real decision, under another id and soon over. */
+  /** A real decision with another id, which expires soon. */
   async function shortDecision(action: Body): Promise<{ readonly id: string; readonly expires: number }> {
     const answer = await post<{ decisionId: string; recommendation: string }>(
       `${service.url}/api/decide/webhook`,
@@ -76,20 +76,24 @@ describe('paid for, then the world changed', () => {
     return { id, expires };
   }
 
-  test('the target’s name is gone: a receipted failure, charged once', needs, async () => {
-    const host = 'gone.target.test';
-    const more = (n: number) => ({ url: paid.target.url(`/gone/${n}`, host) });
-    const samples = await paid.samples(service, 'gone', { more });
-    await each(samples, (sample) => leaveUnknown(sample));
-    paid.dns.set(host, { rcode: 'NXDOMAIN' });
-    await each(samples, async (sample) => {
-      const payment = await oneMore(sample);
-      assertSaid(await sendPatiently(service, sample, { payment }), 400, 'target_unresolvable');
-      const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
-      assert.deepEqual([failed.job.errorCategory, failed.job.attempts], ['dns_error', 1]);
-    });
-    await paid.assertBooks(samples, { calls: 0, charges: 1 });
-  });
+  test(
+    'the target’s name does not resolve any more: a failure with a receipt, charged once',
+    needs,
+    async () => {
+      const host = 'gone.target.test';
+      const more = (n: number) => ({ url: paid.target.url(`/gone/${n}`, host) });
+      const samples = await paid.samples(service, 'gone', { more });
+      await each(samples, (sample) => leaveUnknown(sample));
+      paid.dns.set(host, { rcode: 'NXDOMAIN' });
+      await each(samples, async (sample) => {
+        const payment = await oneMore(sample);
+        assertSaid(await sendPatiently(service, sample, { payment }), 400, 'target_unresolvable');
+        const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+        assert.deepEqual([failed.job.errorCategory, failed.job.attempts], ['dns_error', 1]);
+      });
+      await paid.assertBooks(samples, { calls: 0, charges: 1 });
+    },
+  );
 
   test('the quota is spent: executed, charged once', needs, async () => {
     const own = { DATA_DIR: join(paid.folder, 'quota') };
@@ -158,8 +162,8 @@ describe('a target that fails', () => {
           assert.equal(failed.job.errorCategory, category);
           for (const version of [2, 1] as const) {
             const again = await send(service, sample, { version });
-            const told = assertDelivered(again, sample, { status: 502, replay: true, version });
-            assert.deepEqual([told.job, told.receipt.jws], [failed.job, failed.receipt.jws]);
+            const replayed = assertDelivered(again, sample, { status: 502, replay: true, version });
+            assert.deepEqual([replayed.job, replayed.receipt.jws], [failed.job, failed.receipt.jws]);
           }
           assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
         });

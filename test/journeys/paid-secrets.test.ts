@@ -1,5 +1,5 @@
-// What a payment must not leave behind: its signature, which whoever reads it could submit; the keys in the operator's
-// URLs; and the caller's words. Whatever goes wrong, and whatever facilitator and chain say of it.
+// Secrets of a payment that must not be stored: its signature, which any reader could submit; the keys in the operator's
+// URLs; and the caller's input. This holds in every failure, and for any answer of facilitator and chain.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdtempSync } from 'node:fs';
@@ -61,29 +61,33 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('settlements of unknown fate, looked up on a chain that answers, fails, is down', needs, async () => {
-    const { rpc, assertServedLater } = world;
-    await assertServedLater('looked-up', 'payment_unconfirmed', settleFails('cut'), () => undefined);
-    for (const mode of ['tell', 'refuse', 'cut'] as const) {
-      const asked = rpc.seen.length;
-      const fails = settleFails('json_500');
-      await assertServedLater(`chain-${mode}`, 'payment_unconfirmed', fails, () => rpc.mode(mode));
-      assert.ok(rpc.seen.length > asked, 'the chain was asked');
+  test(
+    'settlements of unknown outcome, looked up on a chain that answers, fails, is down',
+    needs,
+    async () => {
+      const { rpc, assertServedLater } = world;
+      await assertServedLater('looked-up', 'payment_unconfirmed', settleFails('cut'), () => undefined);
+      for (const mode of ['repeat', 'refuse', 'cut'] as const) {
+        const asked = rpc.seen.length;
+        const fails = settleFails('json_500');
+        await assertServedLater(`chain-${mode}`, 'payment_unconfirmed', fails, () => rpc.mode(mode));
+        assert.ok(rpc.seen.length > asked, 'the chain was asked');
+        well();
+      }
+      await assertServedLater('chain-down', 'payment_unconfirmed', settleFails('json_500'), rpc.down);
+      await rpc.up();
       well();
-    }
-    await assertServedLater('chain-down', 'payment_unconfirmed', settleFails('json_500'), rpc.down);
-    await rpc.up();
-    well();
-  });
+    },
+  );
 
-  test('a facilitator that is down, cuts off, or repeats all that it was told', needs, async () => {
+  test('a facilitator that is down, disconnects, or repeats its whole input', needs, async () => {
     const { paid, facilitator, assertServedLater } = world;
     await assertServedLater('down', 'facilitator_unavailable', facilitator.down, facilitator.up);
-    for (const mode of ['cut', 'tell'] as const) {
+    for (const mode of ['cut', 'repeat'] as const) {
       const fails = () => facilitator.mode(mode);
       await assertServedLater(`verify-${mode}`, 'facilitator_unavailable', fails, well);
     }
-    for (const mode of ['cut', 'tell', 'refuse'] as const) {
+    for (const mode of ['cut', 'repeat', 'refuse'] as const) {
       for (const sample of await world.payers(`settle-${mode}`)) {
         paid.proxy.rule(() => {
           // The verify has come through; the settle call that follows it does not.
@@ -97,13 +101,13 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('refused by us, before anybody is asked, and by the facilitator', needs, async () => {
+  test('refused by the service before any call, and by the facilitator', needs, async () => {
     for (const sample of await world.payers('refused')) {
       const { payment } = sample;
       const spoilt = [
         altered(payment, (_, { authorization }) => Object.assign(authorization, { value: '1' })),
         await resigned(payment, (authorization) => Object.assign(authorization, { validBefore: '9' })),
-        // For a contract to judge, and there is none.
+        // A contract wallet's signature, without a contract.
         altered(payment, (_, signed) => Object.assign(signed, { signature: `${signed.signature}00` })),
       ];
       for (const bad of spoilt) assertAskedToPay(await world.pay(sample, { payment: bad }));
@@ -128,7 +132,7 @@ describe('secrets of payments', () => {
   const search = (...of: readonly ((name: string, payment: Payment) => readonly Needle[])[]) =>
     scanner(of.flatMap((needles) => [...world.payments].flatMap((named) => needles(...named))));
 
-  test('all of it was really sent, and is found where it had to go', needs, () => {
+  test('all secrets were sent, and are found where they belong', needs, () => {
     const { facilitator, rpc, samples, paid } = world;
     const asked = facilitator.seen.join('\n');
     const found = search(signatureNeedles)(asked).join('\n');
@@ -143,7 +147,7 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('the caller’s own answer: no signature, nothing of the operator’s', needs, () => {
+  test('the caller’s own answer: no signature, no secret of the operator', needs, () => {
     const scan = search(signatureNeedles);
     const statuses = new Set(world.own.map(({ status }) => status));
     assert.deepEqual([...statuses].sort(), [200, 400, 402, 409, 503]);
@@ -157,7 +161,7 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('what everyone may read: none of it, no nonce; and no payer but in a receipt', needs, async () => {
+  test('public answers: none of them, no nonce; and no payer but in a receipt', needs, async () => {
     const scan = search(signatureNeedles, headerNeedles, nonceNeedles);
     const bought = world.own.flatMap(({ body }) => (body.job ? [body] : []));
     const lists = [
@@ -200,7 +204,7 @@ describe('secrets of payments', () => {
         if (path.includes('/events.db')) for (const name of nonces) logged.add(name.split(' ')[2] ?? '');
         else assert.deepEqual(nonces, [], path);
       }
-      // The search would have seen what is there.
+      // The search works.
       assert.deepEqual([...logged].sort(), world.samples.map(({ path }) => path).sort());
     };
     assertClean('/events.db', '/events.db-wal');
@@ -210,8 +214,8 @@ describe('secrets of payments', () => {
 
   test('no line of the log', needs, () => {
     assert.deepEqual([ended.code, ended.stderr], [0, '']);
-    const told = logLines(ended.stdout).map(({ msg }) => msg);
-    assert.ok(told.includes('the chain gave no usable answer about a payment'), told.join());
+    const messages = logLines(ended.stdout).map(({ msg }) => msg);
+    assert.ok(messages.includes('the chain gave no usable answer about a payment'), messages.join());
     assert.deepEqual(search(signatureNeedles, headerNeedles, nonceNeedles)(ended.stdout), []);
     assert.deepEqual(wordsIn(WORDS, ended.stdout), []);
   });

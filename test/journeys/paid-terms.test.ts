@@ -1,4 +1,4 @@
-// The operator changes price and payee: whoever paid before is served by the terms it paid at, and charged once; and one
+// The operator changes price and payee: earlier payments are served at the terms that they paid, and charged once; and one
 // nonce is one authorization.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -84,7 +84,7 @@ describe('other terms than before', () => {
   });
 
   test(
-    'price and payee change: what was charged is served, what was served replays, and only new payments pay the new terms',
+    'price and payee change: charged calls are served, served ones replay, and only new payments have the new terms',
     needs,
     async () => {
       const lost = await paid.samples(service, 'lost');
@@ -167,7 +167,7 @@ describe('other terms than before', () => {
     assert.deepEqual([amount, payTo], ['3000', paid.payTo.toLowerCase()]);
   }
 
-  /** Well signed by the same payer with the same nonce: of another amount, and of a later end. */
+  /** Validly signed by the same payer with the same nonce: of another amount, and of a later end. */
   async function othersOf({ payment }: Sample): Promise<readonly [Payment, Payment]> {
     const smaller = await resigned(payment, (authorization) => Object.assign(authorization, { value: '1' }));
     const later = await resigned(payment, (authorization) =>

@@ -1,4 +1,4 @@
-// A job older than RETENTION_JOBS_DAYS, through the real service: gone from the answers, kept by its receipt and totals.
+// A job older than RETENTION_JOBS_DAYS, through the real service: removed from the answers, kept in its receipt and the totals.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ describe('retention', () => {
   });
   after(() => world.end());
 
-  test('older jobs are gone, a newer one is there; a receipt is kept for its own time', async () => {
+  test('older jobs are removed, a newer one is kept; receipts have their own retention', async () => {
     const missing = await get<ErrorBody>(`${service.url}/api/jobs/${jobIdOf(1)}`);
     assert.deepEqual([missing.status, missing.body.error.code], [404, 'job_not_found']);
     assert.equal(await status(`/api/verify/jobs/${jobIdOf(2)}`), 404);
@@ -41,7 +41,7 @@ describe('retention', () => {
     assert.equal(await status(`/api/verify/receipts/${receiptIdOf(2)}`), 200);
   });
 
-  test('the totals are of all there ever was; what is in store is counted', async () => {
+  test('the totals include purged jobs; the stored ones are counted separately', async () => {
     const monitoring = await get<{ stats: { total: number } }>(`${service.url}/api/monitoring/executions`);
     assert.equal(monitoring.body.stats.total, 3);
     const trust = await get<{ storage: { jobs: number; receipts: number } }>(`${service.url}/api/trust`);

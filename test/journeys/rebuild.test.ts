@@ -1,5 +1,5 @@
-// An operator rebuilds the read models while the real service is read, and paid for, without a pause: no read fails.
-// And a schema is really changed: a column more, by a migration, in a generation of its own.
+// An operator rebuilds the read models while the real service serves reads and executions without a pause: no read fails.
+// And a schema is changed: a new column, by a migration, in its own generation.
 import assert from 'node:assert/strict';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ import { type Executed, execute, get, makeWorld, type World } from '#test/suppor
 const needs = needsPostgres();
 const JOBS = 60;
 
-describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
+describe('a rebuild while the service runs', { ...needs, timeout: 150_000 }, () => {
   let server: PostgresServer;
   let world: World;
   let service: Service;
@@ -52,7 +52,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
     await server.remove();
   });
 
-  /** Reads, and one writer, without a pause until `over`; what was not answered as it should be. */
+  /** Readers and one writer without a pause until `over`; returns the wrong answers. */
   function load() {
     const failed: string[] = [];
     const counted = { reads: 0, writes: 0 };
@@ -68,7 +68,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
         const { status, body } = await get<{ stats?: { total: number } }>(`${service.url}${path}`);
         counted.reads++;
         if (status !== 200) failed.push(`${path}: ${status}`);
-        // Half of the rows would be counted as less.
+        // Incomplete rows would give a smaller count.
         if (body.stats !== undefined && body.stats.total < JOBS) failed.push(`only ${body.stats.total} jobs`);
       }
     };
@@ -111,7 +111,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
     assert.ok(under.counted.reads > 100 && under.counted.writes > 3, JSON.stringify(under.counted));
   });
 
-  test('a column more, built before the release with it is deployed: this one reads and projects its own', async () => {
+  test('a new column, built before its release is deployed: the old release reads and projects its own generation', async () => {
     const generation = join(world.folder, 'migrations', 'generation');
     cpSync(MIGRATIONS_FOLDER, join(world.folder, 'migrations'), { recursive: true });
     const journalFile = join(generation, 'meta/_journal.json');
@@ -155,7 +155,7 @@ describe('a rebuild beside the service', { ...needs, timeout: 150_000 }, () => {
 const modelNamed = (wanted: string): ReadModel =>
   READ_MODELS.find(({ name }) => name === wanted) ?? assert.fail();
 
-/** The job model with a column more: how long the slowest attempt took. */
+/** The job model with a new column: the duration of the slowest attempt. */
 function changedJobModel(): ReadModel {
   const model = modelNamed('job');
   const table = pgTable('jobs', {

@@ -1,4 +1,4 @@
-// Three receipts of a real service in its transparency log, checked by somebody who has plain HTTP and node:crypto.
+// Three receipts of a real service in its transparency log, verified with plain HTTP and node:crypto only.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import {
@@ -32,7 +32,7 @@ let vkey: string;
 let reportAtOnce: Report;
 const receipts: Receipt[] = [];
 const links: Executed['links'][] = [];
-/** When only the first receipt was there, and when all were. */
+/** With the first receipt only, and with all. */
 let older: Head;
 let newer: Head;
 
@@ -98,7 +98,7 @@ describe('the transparency log', () => {
     assert.deepEqual(indexes, [2, 3, 4]);
   });
 
-  test('the tiles hold both key events and every receipt in the order of the log, and nothing more', async () => {
+  test('the tiles contain both key events and every receipt in the order of the log, and nothing else', async () => {
     const { size, root } = newer;
     assert.equal(size, 5);
     const hashes = hashesOf(await bytes(`/log/tile/0/000.p/${size}`));
@@ -136,7 +136,7 @@ describe('the transparency log', () => {
     }
   });
 
-  test('receipts name the log that they stand in', () => {
+  test('receipts name their transparency log', () => {
     for (const { jws } of receipts) {
       const payload = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString());
       assert.deepEqual(payload.log, { origin: newer.origin, mmdSeconds: 3600 });

@@ -1,5 +1,5 @@
-// Starts over EventStoreDB that must not be: each ends with code 2 and words that name what is wrong, and none shows
-// who is to be let in.
+// Refused starts over EventStoreDB: each ends with code 2 and a message that names the problem, and none prints
+// credentials.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ import { type EventStoreServer, startEventStoreServer } from '#test/support/even
 import { type Ended, type Environment, spawnService } from '#test/support/service.ts';
 import { closedPort, execute, makeWorld, type World } from '#test/support/service-world.ts';
 
-/** A part of every connection string that lets somebody in. */
+/** The credentials of every connection string. */
 const SECRET = 'pw7e1f';
 
 describe('a start over EventStoreDB is refused', () => {
   let world: World;
   let eventStore: EventStoreServer;
   let env: Environment;
-  /** Where there is no server: these wait for it, half a minute and five seconds. */
+  /** Without a server: these wait for it, half a minute and five seconds. */
   let away: Promise<Ended>;
   let commandAway: ReturnType<typeof runCli>;
 
@@ -42,8 +42,8 @@ describe('a start over EventStoreDB is refused', () => {
     eventStore = await startEventStoreServer();
     env = {
       EVENTSTORE_URL: eventStore.url,
-      // Away for now: that alone refuses no start.
-      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+      // Unavailable: that alone does not refuse a start.
+      DATABASE_URL: 'postgres://user@127.0.0.1:1/none',
       SIGNING_KEYS_FILE: keyFile('own'),
     };
     const EVENTSTORE_URL = `esdb://relay:${SECRET}@localhost:${await closedPort()}?tls=true`;
@@ -57,7 +57,7 @@ describe('a start over EventStoreDB is refused', () => {
 
   test('a connection string that cannot be read', async () => {
     for (const [url, words] of [
-      [`esdb://relay:${SECRET}@localhost:2113?password=${SECRET}`, /an option that is not known/],
+      [`esdb://relay:${SECRET}@localhost:2113?password=${SECRET}`, /an unknown option/],
       [`esdb://relay:${SECRET}@localhost:2113?tlsCAFile=${SECRET}.pem`, /a file in tlsCAFile/],
       [`esdb://relay:${SECRET}@localhost:${SECRET}`, /a host/],
       [`https://relay:${SECRET}@localhost:2113`, /esdb:\/\/host:2113/],
@@ -68,13 +68,13 @@ describe('a start over EventStoreDB is refused', () => {
     }
   });
 
-  test('alone: names what machines that share a log have to share', async () => {
+  test('EVENTSTORE_URL alone: names what machines with a shared log have to share', async () => {
     const ended = await start({ DATABASE_URL: '', SIGNING_KEYS_FILE: '' });
     assertRefused(ended, /\n {2}SIGNING_KEYS_FILE is required with EVENTSTORE_URL/);
     assertRefused(ended, /\n {2}DATABASE_URL is required with EVENTSTORE_URL/);
   });
 
-  test('a key file that is missing is not made', async () => {
+  test('a missing key file is not created', async () => {
     const SIGNING_KEYS_FILE = join(world.folder, 'none', 'keys.json');
     assertRefused(await start({ SIGNING_KEYS_FILE }), /keys\.json/);
     assert.equal(existsSync(SIGNING_KEYS_FILE), false);
@@ -95,7 +95,7 @@ describe('a start over EventStoreDB is refused', () => {
 
   test('no server for half a minute; a command waits less', async () => {
     const words =
-      /the event log of EVENTSTORE_URL does not answer, or lets nobody in .*: start again when it does\n$/;
+      /the event log of EVENTSTORE_URL does not answer, or .* with this user, password or CA .*: start again when it does\n$/;
     const command = await commandAway;
     assert.deepEqual([command.code, command.stdout], [2, '']);
     assert.match(command.stderr, new RegExp(`\nrelay: ${words.source}`));

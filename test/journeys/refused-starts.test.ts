@@ -1,4 +1,4 @@
-// Starts that must not be: each ends at once with code 2 and words that name what is wrong, and harms nobody.
+// Refused starts: each ends at once with code 2 and a message that names the problem, and damages nothing.
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -19,7 +19,7 @@ async function refusedStart(env: Environment): Promise<string> {
   return stderr;
 }
 
-/** The first process on the data directory goes on as if nothing had been. */
+/** The first process on the data directory continues undisturbed. */
 async function assertUnharmed(): Promise<void> {
   const { status, body } = await execute(first, { url: world.target.url() });
   assert.equal(status, 200);
@@ -36,7 +36,7 @@ describe('a start is refused', () => {
   });
   after(() => world.end());
 
-  test('a second process on one data directory: names the first, which goes on', async () => {
+  test('a second process on one data directory: names the first, which continues', async () => {
     const stderr = await refusedStart({});
     assert.match(stderr, new RegExp(`\\b${first.pid}\\b`));
     await assertUnharmed();
@@ -44,8 +44,8 @@ describe('a start is refused', () => {
 
   test('embedded read models over a log that processes with DATABASE_URL serve: names DATABASE_URL, and back', async () => {
     const DATA_DIR = join(world.folder, 'tenants');
-    // A database that is away for now: the process serves executions all the same.
-    const DATABASE_URL = 'postgres://nobody@127.0.0.1:1/none';
+    // An unavailable database: the process still serves executions.
+    const DATABASE_URL = 'postgres://user@127.0.0.1:1/none';
     const sharing = await world.start({ DATA_DIR, DATABASE_URL });
     assert.match(await refusedStart({ DATA_DIR }), /DATABASE_URL/);
     const { status } = await execute(sharing, { url: world.target.url() });
@@ -56,7 +56,7 @@ describe('a start is refused', () => {
     await alone.stop();
   });
 
-  test('demo mode on a host that others reach: names ALLOW_FREE_RELAY', async () => {
+  test('demo mode on a reachable host: names ALLOW_FREE_RELAY', async () => {
     const DATA_DIR = join(world.folder, 'free');
     const stderr = await refusedStart({ DATA_DIR, HOST: '0.0.0.0' });
     assert.match(stderr, /ALLOW_FREE_RELAY .*HOST/);
@@ -85,7 +85,7 @@ describe('a start is refused', () => {
     assert.equal(existsSync(DATA_DIR), false);
   });
 
-  test('payments that cannot be asked for: a network without a known coin names X402_NETWORK and X402_ASSET', async () => {
+  test('impossible payment terms: a network without a known asset names X402_NETWORK and X402_ASSET', async () => {
     const X402 = {
       DATA_DIR: join(world.folder, 'unpayable'),
       X402_ENABLED: 'true',
@@ -101,7 +101,7 @@ describe('a start is refused', () => {
     assert.equal((await paid.stop()).code, 0);
   });
 
-  test('a port that is taken', async () => {
+  test('a port in use', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     const { port } = holder.address() as { port: number };

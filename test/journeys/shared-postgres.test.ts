@@ -1,5 +1,5 @@
-// Several processes of one machine over one embedded log and one PostgreSQL: one call for one key whoever is asked, jobs
-// of a dead process closed by a living one, and PostgreSQL gone and back.
+// Several processes of one machine over one embedded log and one PostgreSQL: one call for one key at any process, jobs of a
+// dead process closed by another, and PostgreSQL stopped and restarted.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ describe('two processes', () => {
   let DATABASE_URL: string;
   let left: Service;
   let right: Service;
-  /** Of its own, with one process that dies and one that stays. */
+  /** A separate deployment, with one process that is killed and one that keeps running. */
   let mourning: World;
   let survivor: Service;
   const heldRequest = () => ({ url: mourning.target.url(), timeoutMs: 1000, idempotencyKey: 'held' });
@@ -117,7 +117,7 @@ describe('two processes', () => {
     assert.equal(world.target.requests.filter(({ path }) => path === '/one').length, 1);
   });
 
-  test('what one has answered the other shows at once', needs, async () => {
+  test('the answer of one process is visible at the other at once', needs, async () => {
     for (let n = 0; n < 20; n++) {
       const [here, there] = n % 2 === 0 ? [left, right] : [right, left];
       const { status, body } = await execute(here, { url: world.target.url('/at-once') });
@@ -128,29 +128,33 @@ describe('two processes', () => {
     }
   });
 
-  test('they keep one transparency log: one of them signs at a time, both show the same', needs, async () => {
-    const jwks = await get(`${left.url}/.well-known/jwks.json`);
-    const newest = await waitFor('a checkpoint over all', async () => {
-      const { body } = await execute(left, {
-        url: world.target.url('/one'),
-        idempotencyKey: 'one',
-        body: { a: 1 },
+  test(
+    'they share one transparency log: one of them signs at a time, both publish the same',
+    needs,
+    async () => {
+      const jwks = await get(`${left.url}/.well-known/jwks.json`);
+      const newest = await waitFor('a checkpoint over all', async () => {
+        const { body } = await execute(left, {
+          url: world.target.url('/one'),
+          idempotencyKey: 'one',
+          body: { a: 1 },
+        });
+        // Two keys, the job of all calls, and those of the calls across.
+        const note = body.checkpoint ?? '';
+        return parseCheckpoint(note)?.size === 2 + 1 + 20 && note;
       });
-      // Two keys, the job of all calls, and those of the calls across.
-      const note = body.checkpoint ?? '';
-      return parseCheckpoint(note)?.size === 2 + 1 + 20 && note;
-    });
-    await waitFor('the other has it, too', async () => {
-      const shown = await get<string>(`${right.url}/log/checkpoint`);
-      return shown.body === newest;
-    });
-    const events = await recordedIn(world.dataDir);
-    const origin = parseCheckpoint(newest)?.origin ?? '';
-    assert.deepEqual(await contradictionsOf(events, fromJwkSet(jwks.body) ?? [], origin), []);
-  });
+      await waitFor('the other has it, too', async () => {
+        const shown = await get<string>(`${right.url}/log/checkpoint`);
+        return shown.body === newest;
+      });
+      const events = await recordedIn(world.dataDir);
+      const origin = parseCheckpoint(newest)?.origin ?? '';
+      assert.deepEqual(await contradictionsOf(events, fromJwkSet(jwks.body) ?? [], origin), []);
+    },
+  );
 
   test(
-    'PostgreSQL gone: executions are answered, reads are 503, health is 200; back: all caught up',
+    'PostgreSQL stopped: executions are answered, reads are 503, health is 200; back: all caught up',
     needs,
     async () => {
       assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
@@ -211,20 +215,20 @@ describe('two processes', () => {
     },
   );
 
-  test('both end well', needs, async () => {
+  test('both end regularly', needs, async () => {
     for (const service of [left, right]) {
       const { code, stdout, stderr } = await service.stop();
       assert.deepEqual([code, stderr], [0, '']);
       const errors = logLines(stdout).filter(({ level }) => level === 'error');
       assert.ok(
-        errors.every(({ code: told }) => told === 'read_models_unavailable'),
+        errors.every(({ code }) => code === 'read_models_unavailable'),
         JSON.stringify(errors),
       );
     }
   });
 
   test(
-    'a log was restored from a backup: jobs of the lost history are gone at once, and new ones are shown',
+    'a log restored from a backup: jobs of the lost history are removed at once, and new ones are visible',
     needs,
     async () => {
       const all = await recordedIn(world.dataDir);
@@ -249,7 +253,7 @@ describe('two processes', () => {
         );
         return found.every((status) => status === 404);
       });
-      const { body } = await execute(left, { url: world.target.url('/anew') });
+      const { body } = await execute(left, { url: world.target.url('/again') });
       right = await world.start({ DATABASE_URL });
       for (const service of [left, right]) {
         const path = new URL(body.links.job ?? '').pathname;
@@ -259,12 +263,12 @@ describe('two processes', () => {
     },
   );
 
-  test('the dead process: closed by the living one, after lease and grace, with a receipt, never sent again', {
+  test('the dead process: the other closes its job, after lease and grace, with a receipt, never sent again', {
     ...needs,
     timeout: 110_000,
   }, async () => {
     const { body } = await waitFor(
-      'the living one has closed the job',
+      'the other process has closed the job',
       async () => {
         const answer = await execute(survivor, heldRequest());
         if (answer.status !== 409) return answer;

@@ -1,5 +1,5 @@
-// Limits over several processes of one deployment: each holds over both, also for what one has given alone while
-// PostgreSQL was away.
+// Limits over the processes of one deployment: each limit holds over both processes, and includes what one admitted alone
+// while PostgreSQL was unavailable.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -18,7 +18,7 @@ describe('limits over two processes', () => {
   let pair: readonly [Service, Service];
   let clients = 0;
   let hosts = 0;
-  /** Of an address that nobody has used before. */
+  /** A fresh client address. */
   const newClient = () => `198.51.${Math.floor(++clients / 250)}.${clients % 250}`;
   const newHost = () => `host-${++hosts}.target.test`;
 
@@ -53,21 +53,21 @@ describe('limits over two processes', () => {
     return outcomes;
   }
 
-  /** Every time a process has said that it counts alone, and together again. */
-  const told = () =>
+  /** The log lines of each process that it counts alone, and together again. */
+  const switches = () =>
     pair.map(({ stdout }) =>
       logLines(stdout()).flatMap(({ msg }) => (msg === AWAY || msg === BACK ? [String(msg)] : [])),
     );
   const allTell = (what: string) =>
-    waitFor(what, () => told().every((lines) => (lines.at(-1) ?? BACK) === what));
+    waitFor(what, () => switches().every((lines) => (lines.at(-1) ?? BACK) === what));
 
-  /** Anew where a process lost sight of PostgreSQL meanwhile, as on a machine that stood still. */
+  /** Repeats if a process lost PostgreSQL meanwhile, as on an overloaded machine. */
   async function together(work: () => Promise<Record<string, number>>): Promise<Record<string, number>> {
     for (let tries = 0; tries < 5; tries++) {
       await allTell(BACK);
-      const before = JSON.stringify(told());
+      const before = JSON.stringify(switches());
       const outcomes = await work();
-      if (JSON.stringify(told()) === before) return outcomes;
+      if (JSON.stringify(switches()) === before) return outcomes;
     }
     return assert.fail('PostgreSQL is lost sight of all the time');
   }
@@ -77,25 +77,29 @@ describe('limits over two processes', () => {
     return calls(2 * PER_CLIENT, () => client, newHost());
   };
 
-  test('the rate of one client address: exactly the limit passes, whoever is asked', needs, async () => {
+  test('the rate of one client address: exactly the limit passes, at any process', needs, async () => {
     assert.deepEqual(await together(fromOneClient), { 200: PER_CLIENT, '429 rate_limited': PER_CLIENT });
   });
 
-  test('the quota of one target host: exactly the limit passes, whoever is asked', needs, async () => {
+  test('the quota of one target host: exactly the limit passes, at any process', needs, async () => {
     const outcomes = await together(() => calls(2 * PER_TARGET, newClient, newHost()));
     assert.deepEqual(outcomes, { 200: PER_TARGET, '429 target_quota_exceeded': PER_TARGET });
   });
 
-  test('PostgreSQL gone: each gives the limit and no more, and no call fails', needs, async () => {
-    assert.ok(cluster.postgres.power, 'a server of its own: unset TEST_DATABASE_URL');
-    await cluster.postgres.power.stop();
-    const client = newClient();
-    assert.deepEqual(await calls(4 * PER_CLIENT, () => client, newHost()), {
-      200: 2 * PER_CLIENT,
-      '429 rate_limited': 2 * PER_CLIENT,
-    });
-    await allTell(AWAY);
-  });
+  test(
+    'PostgreSQL unavailable: each process admits the limit and no more, and no call fails',
+    needs,
+    async () => {
+      assert.ok(cluster.postgres.power, 'a server of its own: unset TEST_DATABASE_URL');
+      await cluster.postgres.power.stop();
+      const client = newClient();
+      assert.deepEqual(await calls(4 * PER_CLIENT, () => client, newHost()), {
+        200: 2 * PER_CLIENT,
+        '429 rate_limited': 2 * PER_CLIENT,
+      });
+      await allTell(AWAY);
+    },
+  );
 
   test('PostgreSQL back: one limit over both again', needs, async () => {
     await cluster.postgres.power?.start();
@@ -103,7 +107,7 @@ describe('limits over two processes', () => {
     assert.deepEqual(await together(fromOneClient), { 200: PER_CLIENT, '429 rate_limited': PER_CLIENT });
   });
 
-  test('both end well', needs, async () => {
+  test('both end regularly', needs, async () => {
     for (const service of pair) {
       const { code, stderr } = await service.stop();
       assert.deepEqual([code, stderr], [0, '']);

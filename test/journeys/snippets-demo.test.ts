@@ -1,4 +1,4 @@
-// The snippets that pay, against a service in demo mode: they go through without payment, as their descriptions say.
+// The snippets that pay, against a service in demo mode: they work without payment, as their descriptions state.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
@@ -21,7 +21,7 @@ describe('snippets in demo mode', () => {
   });
   after(() => world?.end());
 
-  /** With a wallet that has nothing in it. */
+  /** With an empty wallet. */
   function run(id: string): Promise<SnippetRun> {
     const found = allOf(document).find((one) => one.id === id);
     assert.ok(found, `there is no snippet ${id}`);
@@ -30,14 +30,14 @@ describe('snippets in demo mode', () => {
   }
 
   for (const id of ['curl-verify', 'python-verify', 'typescript-verify-offline']) {
-    test(`${id}: says that nothing was executed yet`, needs, async () => {
+    test(`${id}: reports that nothing was executed yet`, needs, async () => {
       const { code, stdout, output } = await run(id);
       assert.deepEqual([code, stdout], [1, ''], output);
       assert.match(output, /nothing was executed yet/);
     });
   }
 
-  // One that executes by the classic route: everybody is the same payer in demo mode, and their keys are alike.
+  // Only one snippet of the classic route: all callers are one payer in demo mode, and the snippets use the same key.
   for (const id of ['typescript-buyer-policy', 'typescript-guided']) {
     test(`${id}: executes once, pays nothing, and verifies`, needs, async () => {
       const { code, stdout, output } = await run(id);
@@ -49,9 +49,9 @@ describe('snippets in demo mode', () => {
     });
   }
 
-  test('python-buyer-policy: nothing is asked for', needs, async () => {
+  test('python-buyer-policy: no payment is required', needs, async () => {
     const { code, stdout, output } = await run('python-buyer-policy');
-    assert.deepEqual([code, stdout], [0, 'demo mode: nothing is asked for\n'], output);
+    assert.deepEqual([code, stdout], [0, 'demo mode: no payment is required\n'], output);
   });
 
   test('curl-terms: prints nothing, and executes nothing', needs, async () => {

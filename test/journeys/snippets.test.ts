@@ -1,17 +1,19 @@
-// Every snippet of the document, as served, run as its reader would run it: against the running service, paid on a
-// local chain. The only thing changed is the target's address.
+// Every snippet of the document, as served, run as a reader would: against the running service, paid on a local chain. Only
+// the target's address is changed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
-import { needsProgram } from '#test/support/requirements.ts';
+import { needsCryptography, needsProgram } from '#test/support/requirements.ts';
 import { get, type Report } from '#test/support/service-world.ts';
 import { allOf, PRICE, receiptIn, snippetWorld, TARGET } from '#test/support/snippet-world.ts';
 
 const needs = {
-  skip: [needsAnvil(), needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip),
+  skip: [needsAnvil(), needsProgram('python3'), needsCryptography(), needsProgram('curl')].some(
+    ({ skip }) => skip,
+  ),
 };
 
 const BODY = { event: 'order.paid', order: 17 };
@@ -89,20 +91,16 @@ describe('snippets', () => {
     assert.match(String(decisionId), /^dec_/);
   });
 
-  test(
-    'python-decide: recommends to pay; what is recommended against ends with a failure',
-    needs,
-    async () => {
-      const { stdout, output } = await it.runFree('python-decide');
-      assert.match(stdout, /^dec_\S+ pay_and_execute high\n$/, output);
-      const { code, ...rest } = it.snippet('python-decide', '/not-paid');
-      const poor = await it.run({
-        ...rest,
-        code: code.replace('"maxPriceUsd": "0.003"', '"maxPriceUsd": "0.002"'),
-      });
-      assert.deepEqual([poor.code, / do_not_pay high\n- /.test(poor.stdout)], [1, true], poor.output);
-    },
-  );
+  test('python-decide: recommends to pay; a recommendation against it is a failure', needs, async () => {
+    const { stdout, output } = await it.runFree('python-decide');
+    assert.match(stdout, /^dec_\S+ pay_and_execute high\n$/, output);
+    const { code, ...rest } = it.snippet('python-decide', '/not-paid');
+    const poor = await it.run({
+      ...rest,
+      code: code.replace('"maxPriceUsd": "0.003"', '"maxPriceUsd": "0.002"'),
+    });
+    assert.deepEqual([poor.code, / do_not_pay high\n- /.test(poor.stdout)], [1, true], poor.output);
+  });
 
   for (const [id, verdict] of [
     ['curl-verify', /"ok":true,"receiptId":"(rcpt_[0-9a-z]+)".*"signatureVerified":true/],
@@ -123,7 +121,7 @@ describe('snippets', () => {
       }
     });
 
-    test(`${id}: a receipt that there is not ends with a failure`, needs, async () => {
+    test(`${id}: an unknown receipt ends with a failure`, needs, async () => {
       const nobodys = `rcpt_${'0'.repeat(26)}`;
       const run = await it.run(it.snippet(id, ''), { args: [nobodys], env: { RECEIPT_ID: nobodys } });
       assert.notEqual(run.code, 0, run.output);
@@ -132,7 +130,7 @@ describe('snippets', () => {
   }
 
   test(
-    'a failed job: its receipt verifies, and each snippet says that the action is not done',
+    'a failed job: its receipt verifies, and each snippet reports that the action was not done',
     needs,
     async () => {
       const { env } = await it.wallet();
@@ -165,7 +163,7 @@ describe('snippets', () => {
         body.replace(/("jws":"[^.]+\.[^.]+\.)(.)/, (_, head, first) => head + (first === 'A' ? 'B' : 'A')),
     ],
   ] as const) {
-    test(`${id}: what does not verify ends with a failure`, needs, async () => {
+    test(`${id}: an invalid receipt ends with a failure`, needs, async () => {
       let lies = 0;
       const rule: FrontRule = async (_, forward) => {
         const answer = await forward();
@@ -182,6 +180,98 @@ describe('snippets', () => {
       assert.deepEqual([run.code, lies], [1, 1], run.output);
       assert.doesNotMatch(run.stdout, /^verified|\d verified/m, run.output);
     });
+  }
+
+  for (const [id, driver] of [
+    [
+      'typescript-verify-webhook',
+      `import process from 'node:process';
+const verdicts = [];
+for (const { headers, body, now } of JSON.parse(process.argv[2] ?? '')) {
+  Date.now = () => now * 1000;
+  verdicts.push(await verifyWebhook(new Headers(headers), Buffer.from(body, 'base64')));
+}
+console.log(JSON.stringify(verdicts));`,
+    ],
+    [
+      'python-verify-webhook',
+      `import sys
+verdicts = []
+for case in json.loads(sys.argv[1]):
+    time.time = lambda: case["now"]
+    verdicts.append(verify_webhook(case["headers"], base64.b64decode(case["body"])))
+print(json.dumps(verdicts))`,
+    ],
+  ] as const) {
+    test(
+      `${id}: accepts a delivery as it arrived, within 5 minutes, by a valid key; nothing else`,
+      needs,
+      async () => {
+        const path = `/delivered-${id}`;
+        await it.run(it.snippet('typescript-execute', path), await it.wallet());
+        const [sent] = it.calls(path);
+        assert.ok(sent);
+        const at = Number(sent.headers['webhook-timestamp']);
+        const signature = sent.headers['webhook-signature'] ?? '';
+        type Case = { headers: Record<string, string>; body: Uint8Array; now: number };
+        const arrived: Case = { headers: sent.headers, body: sent.body, now: at + 2 };
+        const having = (headers: Record<string, string>): Case => ({
+          ...arrived,
+          headers: { ...arrived.headers, ...headers },
+        });
+        const { 'webhook-signature': _signature, ...unsigned } = arrived.headers;
+        const good: readonly Case[] = [
+          arrived,
+          { ...arrived, now: at + 300 },
+          { ...arrived, now: at - 300 },
+          having({ 'webhook-signature': `v1,AAAA v1a,AAAA ${signature}` }),
+        ];
+        const bad: readonly Case[] = [
+          { ...arrived, now: at + 301 },
+          { ...arrived, now: at - 301 },
+          { ...arrived, body: Buffer.concat([arrived.body, Buffer.from(' ')]) },
+          { ...arrived, body: new Uint8Array() },
+          { ...arrived, headers: unsigned },
+          having({ 'webhook-id': `job_${'0'.repeat(26)}` }),
+          having({ 'webhook-timestamp': String(at + 1) }),
+          having({ 'webhook-timestamp': 'now' }),
+          having({ 'webhook-timestamp': '' }),
+          having({ 'webhook-signature': signature.replace('v1a,', 'v1,') }),
+          having({ 'webhook-signature': 'v1a,' }),
+          having({ 'webhook-signature': 'v1a,ü' }),
+          having({ 'webhook-signature': `v1a,${Buffer.alloc(64).toString('base64')}` }),
+        ];
+        const { code, ...rest } = it.snippet(id, '');
+        const verdicts = async (cases: readonly Case[], relay = it.service.url): Promise<unknown> => {
+          const args = [
+            JSON.stringify(cases.map((one) => ({ ...one, body: Buffer.from(one.body).toString('base64') }))),
+          ];
+          const driven = `${code.replaceAll(it.service.url, relay)}\n${driver}\n`;
+          const run = await it.run({ ...rest, code: driven }, { args });
+          assert.equal(run.code, 0, run.output);
+          return JSON.parse(run.stdout);
+        };
+        assert.deepEqual(await verdicts([...good, ...bad]), [
+          ...good.map(() => true),
+          ...bad.map(() => false),
+        ]);
+
+        const front = await startRelayFront();
+        front.behind(it.service.url);
+        const withKeys = (to: string) => {
+          front.rule(async (_, forward) => {
+            const answer = await forward();
+            return { ...answer, body: answer.body.replace(/"purpose":"receipt"/g, to) };
+          });
+          return verdicts([arrived], front.url);
+        };
+        assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at}`), [true]);
+        assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at - 1}`), [false]);
+        assert.deepEqual(await withKeys(`"purpose":"receipt","revokedAt":${at + 60}`), [false]);
+        assert.deepEqual(await withKeys('"purpose":"checkpoint"'), [false]);
+        await front.close();
+      },
+    );
   }
 
   test('curl-policy-check: the target is allowed', needs, async () => {
@@ -201,7 +291,7 @@ describe('snippets', () => {
     );
   });
 
-  test('curl-handoff: a package, unpaid', needs, async () => {
+  test('curl-handoff: a package without payment', needs, async () => {
     const { ok, handoff } = await it.jsonOf('curl-handoff');
     const { paid, actions } = handoff as { paid: boolean; actions: readonly unknown[] };
     assert.deepEqual([ok, paid, actions.length], [true, false, 5]);
@@ -213,7 +303,7 @@ describe('snippets', () => {
     assert.deepEqual([ok, willExecute, nextRuns.length], [true, false, 3]);
   });
 
-  test('curl-canary: tells what arrived', needs, async () => {
+  test('curl-canary: prints what arrived', needs, async () => {
     const { ok, method } = await it.jsonOf('curl-canary');
     assert.deepEqual([ok, method], [true, 'POST']);
   });
@@ -228,15 +318,15 @@ describe('snippets', () => {
     assert.match((await it.runFree('python-buyer-policy')).stdout, /^fits: \{/);
   });
 
-  const NOBODY = `0x${'1'.repeat(40)}`;
+  const OTHER_ADDRESS = `0x${'1'.repeat(40)}`;
   for (const [id, terms] of [
     [
       'typescript-buyer-policy',
       {
         price: [/maxAmount: 3000n/, 'maxAmount: 2999n'],
-        asset: [/asset: '0x\w{40}'/, `asset: '${NOBODY}'`],
+        asset: [/asset: '0x\w{40}'/, `asset: '${OTHER_ADDRESS}'`],
         network: [/network: 'eip155:8453'/, "network: 'eip155:1'"],
-        payTo: [/payTo: '0x\w{40}'/, `payTo: '${NOBODY}'`],
+        payTo: [/payTo: '0x\w{40}'/, `payTo: '${OTHER_ADDRESS}'`],
         resource: [/resource: route/, "resource: 'https://example.com/'"],
       },
     ],
@@ -244,9 +334,9 @@ describe('snippets', () => {
       'python-buyer-policy',
       {
         price: [/MAX_AMOUNT = 3000/, 'MAX_AMOUNT = 2999'],
-        asset: [/ASSET = "0x\w{40}"/, `ASSET = "${NOBODY}"`],
+        asset: [/ASSET = "0x\w{40}"/, `ASSET = "${OTHER_ADDRESS}"`],
         network: [/NETWORK = "eip155:8453"/, 'NETWORK = "eip155:1"'],
-        payTo: [/PAY_TO = "0x\w{40}"/, `PAY_TO = "${NOBODY}"`],
+        payTo: [/PAY_TO = "0x\w{40}"/, `PAY_TO = "${OTHER_ADDRESS}"`],
         resource: [/== RESOURCE/, '== "https://example.com/"'],
       },
     ],
@@ -261,8 +351,8 @@ describe('snippets', () => {
         for (const [term, [from, to]] of Object.entries(terms)) {
           assert.match(code, from);
           const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
-          const told = run.output.includes(`not what this buyer accepts: ${term}\n`);
-          assert.deepEqual([run.code, told], [1, true], run.output);
+          const refused = run.output.includes(`not what this buyer accepts: ${term}\n`);
+          assert.deepEqual([run.code, refused], [1, true], run.output);
         }
         assert.deepEqual([it.calls(path).length, await spent()], [0, 0n]);
       },

@@ -1,5 +1,5 @@
-// Every case of both fixtures against the running process, its DNS answered by a real server, nothing exempted:
-// what must not be reached is refused by its code without an address, and no socket of this machine sees a connection.
+// Every case of both fixtures against the running process, with a real DNS server and no exemption: a forbidden target is
+// refused with its code and without an address, and no socket of this machine gets a connection.
 import assert from 'node:assert/strict';
 import { createServer, isIP, type Server } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -13,10 +13,10 @@ type Verdict = { readonly allowed?: boolean; readonly error?: ErrorBody['error']
 
 const cases = ssrfCases();
 const OWN = new URL(SSRF_BASE_URL).hostname;
-/** Not what any case's names answer: a name that shares our address is refused. */
+/** Not the address of any case: a name with this service's address is refused. */
 const OWN_ADDRESS = '93.184.216.1';
 
-/** An answer that no DNS packet can hold: only a lying resolver could give it, so no process can be given it. */
+/** No DNS packet can contain this answer; only a faulty resolver could return it, so it cannot be tested here. */
 const isSendable = ({ dns = [], dnsThen = [] }: SsrfCase) =>
   [...dns, ...dnsThen].every((address) => isIP(address) !== 0 && !address.includes('%'));
 const sendable = cases.filter(isSendable);
@@ -28,7 +28,7 @@ let service: Service;
 const listeners: Server[] = [];
 let connections = 0;
 
-/** The name that DNS is asked for; null where there is none to ask for. */
+/** The name for DNS; null if there is none. */
 function nameIn({ url }: SsrfCase): string | null {
   const host = URL.parse(url)?.hostname.replace(/\.$/, '') ?? '';
   return host === '' || host.startsWith('[') || isIP(host) !== 0 ? null : host;
@@ -37,11 +37,11 @@ function nameIn({ url }: SsrfCase): string | null {
 function tellDns(ssrfCase: SsrfCase): void {
   const name = nameIn(ssrfCase);
   if (name === null) return;
-  // A blocked name answers loopback where the case does not say: the worst that its DNS could do.
+  // Without an answer in the case, a blocked name resolves to loopback: the worst possible DNS answer.
   world.dns.set(name, { addresses: ssrfCase.dns ?? ['127.0.0.1'] });
 }
 
-/** Every port of a blocked case, on all addresses of this machine, where it can be had. */
+/** Every available port of a blocked case, on all addresses of this machine. */
 async function listenEverywhere(): Promise<number[]> {
   const ports = new Set([443, 80, ...blocked.map(({ url }) => Number(URL.parse(url)?.port || 443))]);
   const bound: number[] = [];
@@ -63,7 +63,7 @@ async function listenEverywhere(): Promise<number[]> {
 }
 
 const codeOf = ({ code, host, group, url }: SsrfCase): readonly string[] => {
-  // The schema speaks first.
+  // The schema is checked first.
   if (!/^https:\/\//i.test(url)) return ['invalid_request'];
   if (code !== undefined) return [code];
   if (host === null) return ['invalid_request'];
@@ -95,7 +95,7 @@ describe('targets that must not be reached', () => {
     await world.end();
   });
 
-  test('the fixtures are there, and all but three answers can be sent', () => {
+  test('the fixtures exist, and all but three answers can be sent', () => {
     assert.ok(cases.length >= 240, `${cases.length}`);
     assert.deepEqual(
       cases
@@ -109,7 +109,7 @@ describe('targets that must not be reached', () => {
   });
 
   for (const group of new Set(blocked.map((ssrfCase) => ssrfCase.group))) {
-    test(`blocked, ${group}: refused by policy check and execution with one code, no address told`, async () => {
+    test(`blocked, ${group}: refused by policy check and execution with one code, without an address`, async () => {
       for (const ssrfCase of blocked.filter((candidate) => candidate.group === group)) {
         const { url, why } = ssrfCase;
         const asked = world.dns.questions.length;
@@ -132,7 +132,7 @@ describe('targets that must not be reached', () => {
     });
   }
 
-  test('allowed: past the policy, all of them', async () => {
+  test('allowed: the policy accepts all of them', async () => {
     const closed: string[] = [];
     for (const ssrfCase of allowed) {
       tellDns(ssrfCase);
@@ -151,7 +151,7 @@ describe('targets that must not be reached', () => {
     assert.equal(closed.length, runtimeName === 'deno' ? 2 : 0);
   });
 
-  test('a name that answers well once and with loopback then: checked again before it is dialled', async () => {
+  test('a name with a public address first and loopback afterwards: checked again before it is dialled', async () => {
     const rebinding = allowed.filter(({ dnsThen }) => dnsThen !== undefined);
     assert.equal(rebinding.length, 1);
     for (const ssrfCase of rebinding) {
@@ -172,7 +172,7 @@ describe('targets that must not be reached', () => {
     }
   });
 
-  test('no socket of this machine has seen a connection', () => {
+  test('no socket of this machine got a connection', () => {
     assert.equal(connections, 0);
     assert.equal(world.target.connections(), 0);
   });

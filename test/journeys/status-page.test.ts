@@ -1,5 +1,5 @@
 // The status page of a real service, after good and failing jobs and a restart: it agrees with the monitoring endpoint,
-// and what was measured before the restart is there after it.
+// and earlier measurements survive the restart.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { duration } from '#src/http/pages/status-plots.ts';
@@ -31,7 +31,7 @@ let earlier: Summary;
 let summary: Summary;
 let page: string;
 
-/** As soon as all six jobs are in it. */
+/** As soon as it contains all six jobs. */
 const counted = () =>
   waitFor('all are counted', async () => {
     const address = `${service.url}/api/monitoring/executions?windowMs=3600000`;
@@ -61,7 +61,7 @@ describe('status page', () => {
   });
   after(() => world.end());
 
-  test('the series is the stats, bucket by bucket, and outlives the process', () => {
+  test('the series equals the stats, bucket by bucket, and survives a restart', () => {
     assert.deepEqual([sum(({ succeeded }) => succeeded), sum(({ failed }) => failed)], [4, 2]);
     assert.equal(summary.failureRate, 1 / 3);
     assert.ok(summary.series.length >= 60 && summary.series.length <= 62);
@@ -76,7 +76,7 @@ describe('status page', () => {
     assert.ok(p95Ms >= SLOW_MS / 1.28, `${p95Ms}`);
   });
 
-  test('the page tells the same: failures with their proofs, counts, durations, attention', () => {
+  test('the page shows the same: failures with their proofs, counts, durations, attention', () => {
     assert.deepEqual(
       summary.recentFailures.map(({ jobId }) => jobId),
       failedJobs.toReversed(),

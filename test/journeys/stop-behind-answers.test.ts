@@ -1,5 +1,5 @@
-// A supervisor stops one of many while the log is in trouble: what goes on behind an answer is finished where it can be,
-// an append that nobody will ever learn of keeps no process alive, and a start that is stopped ends at once.
+// A supervisor stops one of several processes while the log is faulty: work after an answer is finished if possible, an
+// append of unknown outcome does not keep the process alive, and a stopped start ends at once.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { startCli } from '#test/support/cli.ts';
@@ -17,7 +17,7 @@ const GIVEN_UP_MS = 40_000;
 /** Far below the half minute that a start waits for a log. */
 const AT_ONCE_MS = 12_000;
 
-describe('SIGTERM while the log is in trouble', () => {
+describe('SIGTERM while the log is faulty', () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   before(async () => {
@@ -34,7 +34,7 @@ describe('SIGTERM while the log is in trouble', () => {
 
   for (const [name, begin] of [
     ['before it listens, the log is read and takes nothing', () => eventStore.faults.refuseAppends(1e6)],
-    ['before it listens, the log is away', () => eventStore.stop()],
+    ['before it listens, the log is unavailable', () => eventStore.stop()],
     ['before it listens, the log is frozen', async () => eventStore.faults.freeze()],
   ] as const) {
     for (const way of ['main', 'serve'] as const) {
@@ -57,7 +57,7 @@ describe('SIGTERM while the log is in trouble', () => {
     }
   }
 
-  test('a job that was sent behind its answer is finished, then the process ends', needs, async () => {
+  test('a job that continues after its answer is finished, then the process ends', needs, async () => {
     const { target } = cluster.world;
     const service = await cluster.start();
     const held = Promise.withResolvers<Answer>();
@@ -82,7 +82,7 @@ describe('SIGTERM while the log is in trouble', () => {
     assert.deepEqual(stored(), ['JobStarted', 'AttemptMade', 'JobCompleted']);
   });
 
-  test('an append of unknown fate behind an answer keeps neither way alive', needs, async () => {
+  test('an append of unknown outcome after an answer keeps no process alive', needs, async () => {
     const { target } = cluster.world;
     const service = await cluster.start();
     const cli = startCli(['serve'], {

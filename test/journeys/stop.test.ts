@@ -1,5 +1,4 @@
-// A supervisor stops the service: what is in flight is answered, nothing more is accepted. And nothing that takes long
-// is cut because it takes long.
+// A supervisor stops the service: calls in flight are answered, and no new ones are accepted. Long calls are not cut off.
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -23,7 +22,7 @@ describe('the longest job', () => {
   before(async () => {
     world = await makeWorld({ handler: hang });
     const service = await world.start();
-    // Runs beside the tests below; asked for in the last one.
+    // Runs concurrently with the tests below; checked in the last one.
     answered = execute(service, {
       url: world.target.url(),
       timeoutMs: 12_000,
@@ -42,7 +41,7 @@ describe('the longest job', () => {
     after(() => other.end());
 
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      test(`${signal}: ${CALLS} calls are answered, no connection is accepted, exit code 0, a quiet end`, async () => {
+      test(`${signal}: ${CALLS} calls are answered, no connection is accepted, exit code 0, no error is logged`, async () => {
         const service = await other.start();
         const held = Promise.withResolvers<object>();
         other.target.answer(() => held.promise);
@@ -51,7 +50,7 @@ describe('the longest job', () => {
         await waitFor('all are at the target', () => other.target.requests.length === before + CALLS);
         service.signal(signal);
         await waitFor('it accepts nothing more', async () => !(await accepts(service)));
-        // Longer than any grace that a server gives to connections it means to cut.
+        // Longer than a server's grace period before it closes connections.
         await new Promise((resolve) => setTimeout(resolve, 1500));
         held.resolve({});
         const answers = await Promise.all(calls);
@@ -99,7 +98,7 @@ describe('the longest job', () => {
   });
 });
 
-/** Whether a new connection is taken. */
+/** Whether a new connection is accepted. */
 function accepts({ url }: Service): Promise<boolean> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

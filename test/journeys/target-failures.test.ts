@@ -1,4 +1,4 @@
-// The target fails: a recorded, receipted outcome, answered with 502, replayed as it was and not tried again.
+// The target fails: a recorded, receipted outcome, answered with 502, replayed unchanged and not retried.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Service } from '#test/support/service.ts';
@@ -141,7 +141,7 @@ describe('a target that fails', () => {
     });
   }
 
-  test('monitoring tells the failures, newest first, and calls for attention', async () => {
+  test('monitoring lists the failures, newest first, and reports attention', async () => {
     const { body } = await get<{
       ok: boolean;
       status: string;

@@ -1,5 +1,5 @@
-// The pages that verify in the reader's own browser, of a real service: what is shown as verified was verified there, what
-// was changed on the way is found, nothing leaves the page, and the keyboard is enough.
+// The pages of a real service that verify in the reader's browser: what is shown as verified was verified there, changed
+// answers are found, the page sends nothing, and the keyboard is enough.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ after(async () => {
 const PHONE = { width: 360, height: 740 };
 const DESKTOP = { width: 1440, height: 900 };
 
-/** A page in a window of its own, which asks this relay alone, whatever `look` does there. */
+/** A page in its own window, which may make requests to this relay only. */
 async function on(path: string, look: (page: Page, heard: Heard) => Promise<void>, window: Window = {}) {
   const { page, heard } = await browser.open(`${service.url}${path}`, window);
   await look(page, heard);
@@ -48,8 +48,8 @@ async function on(path: string, look: (page: Page, heard: Heard) => Promise<void
 }
 
 const ended = (page: Page, id: string) => page.waitForSelector(`#${id} .pill:not(.running)`);
-/** As it is seen. */
-// biome-ignore lint/performance/useDomNodeTextContent: what is hidden must not count
+/** The visible text. */
+// biome-ignore lint/performance/useDomNodeTextContent: hidden text must not count
 const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
 const rowsOf = (page: Page, selector: string) =>
   page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) => row.textContent ?? ''));
@@ -69,7 +69,7 @@ async function fitsBothSizes(page: Page): Promise<void> {
   }
 }
 
-/** What the page is made of; the browser asks for the icon when it likes. */
+/** The requests of a page load; the browser may also request the icon. */
 const OF_THE_PAGE = ['/verify', '/verify.js', '/favicon.svg'];
 
 async function verified(page: Page): Promise<string> {
@@ -136,7 +136,7 @@ test(
   },
 );
 
-test('/verify: a file that is dropped on the field is taken', needs, async () => {
+test('/verify: a file that is dropped on the field is read', needs, async () => {
   await on('/verify', async (page) => {
     const carried = await page.evaluateHandle(
       `(() => { const all = new DataTransfer(); all.items.add(new File([${JSON.stringify(JSON.stringify(await receiptAnswer()))}], 'r.json')); return all; })()`,
@@ -172,7 +172,7 @@ test('/verify: the keyboard alone is enough, and the result has the focus', need
   });
 });
 
-test('/verify: what does not hold is told, and what was written in it stays text', needs, async () => {
+test('/verify: an invalid receipt is reported, and its content stays text', needs, async () => {
   const evil = '<img src=x onerror="document.title=1">';
   const movedProof = proof.replace('index 2', 'index 3');
   const cases: readonly (readonly [
@@ -185,7 +185,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
     ['what is this?', /^failed The text is neither JSON nor a JWS/, /failed.*receipt_present/s],
     [
       given.withPayload({ ...payload, mode: 'demo' }),
-      /^failed Something does not hold/,
+      /^failed At least one check does not hold/,
       /failed.*signature_valid/s,
     ],
     [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
@@ -202,7 +202,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
     [
       JSON.stringify(executed),
       /^failed/,
-      /Disclosures\s*Not opened: nothing vouches for disclosures where the receipt does not verify/,
+      /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
     ],
     [jws, /^failed/, /failed.*receipt_logged.*not where the proof says/s, { proof: movedProof }],
     [
@@ -218,7 +218,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
       { proof: '{"error":{"code":"receipt_not_ready","message":"m"}}' },
     ],
     [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
-    [JSON.stringify(executed), /^failed/, /The key set does not hold the key that the receipt names/],
+    [JSON.stringify(executed), /^failed/, /The key set does not contain the key that the receipt names/],
   ];
   await on('/verify', async (page, heard) => {
     await page.getByRole('radio', { name: /A key set of mine/ }).check();
@@ -236,7 +236,7 @@ test('/verify: what does not hold is told, and what was written in it stays text
 });
 
 test(
-  '/verify: everything has its name and role, and without a script the command line is told',
+  '/verify: every element has a name and role, and without a script the page shows the command line',
   needs,
   async () => {
     await on('/verify', async (page) => {
@@ -270,7 +270,7 @@ test(
 const proofPath = () => `/proof/${executed.job.id}`;
 
 test(
-  'proof page: without a script it says what the relay says, and how to check it elsewhere',
+  'proof page: without a script it shows the relay’s verification, and how to verify elsewhere',
   needs,
   async () => {
     await on(
@@ -293,7 +293,7 @@ test(
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test(
-    `proof page, ${colorScheme}: the reader's browser fetches four things and verifies each check by itself`,
+    `proof page, ${colorScheme}: the reader's browser fetches four things and makes each check`,
     needs,
     async () => {
       await logged();
@@ -326,7 +326,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   );
 }
 
-/** The proof page where what the relay answers is changed on the way. Of null no answer comes. */
+/** The proof page with changed answers of the relay; null: no answer. */
 async function changedOnTheWay(
   page: Page,
   changes: Readonly<Record<string, (text: string) => string | null>>,
@@ -351,7 +351,7 @@ const changedJws = (text: string) => {
 const changedPayload = (text: string) => text.replace('"status":"succeeded"', '"status":"failed"');
 const RECEIPT = '**/api/receipts/*';
 
-test('proof page: what was changed on the way fails, and a young receipt is pending', needs, async () => {
+test('proof page: changed answers fail, and a young receipt is pending', needs, async () => {
   const cases: (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
     [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
     [{ [RECEIPT]: changedPayload }, /^failed/, /payload\.outcome\.status\s*failed\s*succeeded/],
@@ -369,7 +369,7 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
     [
       { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
       /^verified/,
-      /pending.*receipt_logged.*That is no fault/,
+      /pending.*receipt_logged.*That is no error/,
     ],
     [
       { '**/log/proof/*': () => null },
@@ -377,13 +377,13 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
       /not checked.*receipt_logged/,
     ],
   ];
-  // A relay that shows two trees of one size, truly signed: all that it answers is put in its place.
+  // A relay that publishes two signed trees of one size: all its answers are replaced.
   const twoTrees = {
     [RECEIPT]: () => JSON.stringify(given.receiptAnswer({ checkpoint: given.checkpoint })),
     '**/jwks.json': () => JSON.stringify(keys),
     '**/log/proof/*': () => proof,
   };
-  // A relay that keeps a log and leaves it out of the receipt has promised as much as any.
+  // A relay with a log that its receipts do not name has to log them too.
   const { log: _, ...rest } = { log: null, ...payload };
   const unpromised = { ...rest, v: 1 as const };
   const silent = await signed(unpromised, given.key);
@@ -413,7 +413,7 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
         rows.some((row) => found.test(row)),
         seen,
       );
-      // Unsigned words are not shown as facts.
+      // Unsigned text is not shown as fact.
       assert.equal(
         seen.includes('What was signed'),
         !/failed.* (signature_valid|receipt_logged|receipt_present)/.test(seen),
@@ -424,7 +424,7 @@ test('proof page: what was changed on the way fails, and a young receipt is pend
 });
 
 test(
-  'proof page: offline, or in a browser without Ed25519, nothing is said of the receipt; it can be tried again',
+  'proof page: offline, or in a browser without Ed25519, no verdict on the receipt is shown; the check can be repeated',
   needs,
   async () => {
     await on('/verify', async (page) => {
@@ -442,7 +442,10 @@ test(
         'SubtleCrypto.prototype.importKey = () => Promise.reject(new DOMException("no", "NotSupportedError"))',
       );
       await changedOnTheWay(page, {});
-      assert.match(await textOf(page, '#own-state'), /^not checked .*WebCrypto knows no Ed25519 here/);
+      assert.match(
+        await textOf(page, '#own-state'),
+        /^not checked .*WebCrypto does not support Ed25519 here/,
+      );
     });
   },
 );

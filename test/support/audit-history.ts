@@ -46,7 +46,7 @@ export const historyKeys = (): HistoryKeys => ({
 
 export type HistoryPlan = {
   readonly jobs: number;
-  /** Whose they are: a relay that makes its history anew has its own keys to do it. */
+  /** The relay's keys: a relay that rewrites its history still has them. */
   readonly keys?: HistoryKeys;
   /** The number of a job that never was. */
   readonly without?: number;
@@ -99,7 +99,7 @@ async function announce(it: World, { keyId, x, record }: TestKey): Promise<void>
   await given(it, STREAM.keys, keyActivated({ keyId, x, purpose, activatedAt: instant(it.clock.now()) }));
 }
 
-/** The second is announced, the first goes on until its retirement takes effect. */
+/** The second is announced; the first continues until its retirement takes effect. */
 async function rotate(it: World, { first, second }: HistoryKeys): Promise<void> {
   await announce(it, second);
   const now = it.clock.now();

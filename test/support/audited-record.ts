@@ -1,5 +1,5 @@
 // A record as a relay writes it, with its keys, its transparency log and what the use cases append, and the hands of a
-// forger: what is edited, dropped, swapped or signed anew afterwards.
+// forger: what is edited, dropped, swapped or signed again afterwards.
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
@@ -101,10 +101,10 @@ export async function audit(events: readonly RecordedEvent[]): Promise<Audited> 
 }
 
 /** Kind, stream and revision of each finding. */
-export const told = ({ findings }: Audited) =>
+export const findingTexts = ({ findings }: Audited) =>
   findings.map(({ kind, stream, revision }) => `${kind} ${stream} ${revision}`);
 
-// ── a forger's hands ────────────────────────────────────────────────────────────────────────────────────
+// ── tampering ────────────────────────────────────────────────────────────────────────────────────
 
 export type Which = (event: RecordedEvent) => boolean;
 

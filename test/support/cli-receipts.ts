@@ -1,4 +1,4 @@
-// One signed receipt in all the forms in which the command line meets it, as files in a folder of their own.
+// One signed receipt in every form that the command line accepts, as files in a temporary folder.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ export type ReceiptFolder = {
   readonly path: string;
   /** Key set with the key that signed the receipt. */
   readonly keys: string;
-  /** Writes a file and tells its path. */
+  /** Writes a file and returns its path. */
   file(name: string, content: string | Uint8Array): string;
   /** For the test file's `after`. */
   remove(): void;
@@ -39,12 +39,12 @@ export function receiptFolder(): ReceiptFolder {
 }
 
 /** As GET /api/receipts/{id} answers. */
-export function receiptAnswer(of: string, said: ReceiptPayload = payload) {
-  const { receiptId: id } = said;
+export function receiptAnswer(of: string, shown: ReceiptPayload = payload) {
+  const { receiptId: id } = shown;
   return {
     id,
     keyId: key.keyId,
-    payload: said,
+    payload: shown,
     jws: of,
     signature: shownSignature(of),
     verified: true,
@@ -55,7 +55,7 @@ export function receiptAnswer(of: string, said: ReceiptPayload = payload) {
 /** As POST /api/execute/webhook answers. */
 export function executionAnswer(of: string) {
   const { jobId, receiptId, outcome, attempts, decisionId, payment } = payload;
-  if (payment === null) throw new Error('the receipt at hand is a paid one');
+  if (payment === null) throw new Error('the receipt has no payment');
   const { network, asset, amount, payTo, payer, transaction } = payment;
   const { status, responseStatus, errorCategory } = outcome;
   return {

@@ -1,4 +1,4 @@
-// A DNS server over UDP on loopback: answers what it is told, counts what it is asked.
+// A DNS server over UDP on loopback with configured answers. Counts the queries.
 import { createSocket } from 'node:dgram';
 import type { AddressInfo } from 'node:net';
 import { isIPv6 } from 'node:net';
@@ -7,7 +7,7 @@ import * as dnsPacket from 'dns-packet';
 export type DnsAnswer = {
   /** IPv4 texts answer A questions, IPv6 texts AAAA questions. */
   readonly addresses?: readonly string[];
-  /** NOERROR where absent. */
+  /** NOERROR if absent. */
   readonly rcode?: 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
   readonly delayMs?: number;
   /** No answer at all. */
@@ -26,9 +26,9 @@ export type DnsServer = {
   /** `127.0.0.1:port`, as EGRESS_DNS_SERVERS takes it. */
   readonly address: string;
   readonly port: number;
-  /** Every question that came, in order, names in lower case. */
+  /** Every query received, in order, names in lower case. */
   readonly questions: DnsQuestion[];
-  /** How often `name` was asked with `type`. */
+  /** Number of queries for `name` with `type`. */
   asked(name: string, type?: 'A' | 'AAAA'): number;
   set(name: string, answers: DnsAnswers): void;
   /** From now on questions of this type are never answered. */

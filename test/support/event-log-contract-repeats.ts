@@ -1,4 +1,4 @@
-// The contract's part on repeats: what is the same call again, what only looks like it, and what is no call at all.
+// The contract's part on repeats: repeated calls, similar calls, and invalid calls.
 import assert from 'node:assert/strict';
 import type { ExpectedRevision, NewEvent } from '#src/ports/event-log.ts';
 import { freshStream, ids, newEvent, newEvents, wrongVersion } from './event-log-fixtures.ts';
@@ -62,7 +62,7 @@ export function repeatContract(logged: LogTest): void {
   });
 
   logged(
-    'an append without events, or with one id twice, is the caller’s fault and stores nothing',
+    'an append without events, or with one id twice, throws RangeError and stores nothing',
     async ({ log }) => {
       const stream = freshStream();
       const twice = newEvent();

@@ -1,4 +1,4 @@
-// A process that uses a log on a server in every way, closes it, and has to end by itself. Argument: the server’s URL.
+// A process that makes every kind of call on a server's log, closes the log, and must then end. Argument: the server’s URL.
 
 import process from 'node:process';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';

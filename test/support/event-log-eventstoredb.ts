@@ -1,4 +1,4 @@
-// Event logs on a server for tests: one of the in-repo ones for each test, or a real one that all share.
+// Event logs on a server for tests: a test server for each test, or a real server that all tests share.
 import {
   type EventStoreDbEventLogOptions,
   eventStoreDbEventLog,
@@ -58,7 +58,7 @@ export async function withEventStore(
   }
 }
 
-/** As callers do: the same call again until its fate is known. */
+/** Repeats the call until its result is known, as callers do. */
 export async function untilKnown<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

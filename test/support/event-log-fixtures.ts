@@ -1,4 +1,4 @@
-// What tests of an event log share: events of one's own, and a subscriber that is waited on by condition.
+// Shared by tests of an event log: new events and stream names, and a subscriber with a wait for a condition.
 import assert from 'node:assert/strict';
 import {
   type EventFilter,
@@ -10,7 +10,7 @@ import {
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 
-/** Long enough for a loaded machine; only a hanging test meets it. */
+/** Long enough for a loaded machine; only a hanging test reaches it. */
 export const PATIENCE_MS = 20_000;
 
 export function newEvent(type = 'Noted', data: NewEvent['data'] = {}): NewEvent {
@@ -20,14 +20,14 @@ export function newEvent(type = 'Noted', data: NewEvent['data'] = {}): NewEvent 
 export const newEvents = (count: number, type = 'Noted'): NewEvent[] =>
   Array.from({ length: count }, (_, n) => newEvent(type, { n }));
 
-/** A stream name nobody else uses; the part before the first `-` is the category. */
+/** An unused stream name; the part before the first `-` is the category. */
 export const freshStream = (category = 'note'): string => `${category}-${freshId()}`;
 
 export const freshId = (): string => crypto.randomUUID().replaceAll('-', '');
 
 export const ids = (events: readonly { readonly id: string }[]): string[] => events.map((event) => event.id);
 
-/** The promise's own end, or a failure that says what was waited for. */
+/** The result of the promise, or a failure that names what was waited for. */
 export async function within<T>(promise: Promise<T>, what: string | (() => string)): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -45,7 +45,7 @@ export type Follower = {
   readonly messages: readonly LiveMessage[];
   /** Events so far, in order of arrival. */
   events(): RecordedEvent[];
-  /** Resolves when the condition holds; asked after each message. */
+  /** Resolves when the condition holds; it is evaluated after each message. */
   until(condition: () => boolean, what: string): Promise<void>;
   /** Aborts and waits for the subscription's end. */
   stop(): Promise<void>;
@@ -103,7 +103,7 @@ export function follow(
   };
 }
 
-/** Each exactly once, in strictly rising order of position. */
+/** Asserts that each event is delivered once, in strictly rising order of position. */
 export function assertGlobalOrder(events: readonly RecordedEvent[]): void {
   for (const [i, event] of events.entries()) {
     const before = events[i - 1];
@@ -123,7 +123,7 @@ export function assertWholeStreams(events: readonly RecordedEvent[]): void {
   }
 }
 
-/** For assert.rejects: this very WrongExpectedVersion. */
+/** For assert.rejects: a WrongExpectedVersion with these values. */
 export const wrongVersion =
   (stream: string, expected: ExpectedRevision, actual: bigint | null) => (error: unknown) => {
     assert.ok(error instanceof WrongExpectedVersion, String(error));

@@ -1,19 +1,19 @@
-// What an adapter's test hands to the contract suite, and how a test gets its log.
+// The parameters of the contract suite, and the log of each test.
 import { test } from 'node:test';
 import type { EventLog } from '#src/ports/event-log.ts';
 
 export type EventLogHarness = {
-  /** false: the storage ends with its one handle. The tests that need a further one then show as skipped. */
+  /** false: the storage ends with its one handle. Tests that need another handle are then skipped. */
   readonly reopens: boolean;
-  /** A log of its own, or one shared with others: the suite uses fresh stream names and ids either way. */
+  /** A new or a shared log: the suite uses new stream names and ids. */
   open(): Promise<OpenedLog>;
 };
 
 export type OpenedLog = {
   readonly log: EventLog;
-  /** A further handle on the same storage, as another process has one, or the next run. The suite closes it. */
+  /** Another handle on the same storage, like that of another process. The suite closes it. */
   again(): Promise<EventLog>;
-  /** Frees what `open` took; `log` is closed by then. */
+  /** Frees the resources of `open`, after `log` is closed. */
   dispose(): Promise<void>;
 };
 
@@ -24,7 +24,7 @@ export type LogTest = (
   needs?: { readonly reopens: true },
 ) => void;
 
-/** A test with a log that is opened before and freed after, however the test ends. */
+/** A test with a log that is opened before it and freed after it, also if the test fails. */
 export function logTest(name: string, harness: EventLogHarness): LogTest {
   return (title, body, needs) => {
     const skip = needs !== undefined && !harness.reopens;

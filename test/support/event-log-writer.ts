@@ -1,5 +1,5 @@
 // A writer process: appends pairs of events to streams of its own, and prints each pair's first id once acknowledged.
-// Where the log is unavailable it prints that, and repeats the call with its own ids until it knows, as callers do.
+// If the log is unavailable it prints that, and repeats the call with the same ids until the result is known.
 // Arguments: the log's file, a name, how many pairs (0: until killed), how many callers at once.
 import { writeSync } from 'node:fs';
 import process from 'node:process';

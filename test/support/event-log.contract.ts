@@ -1,5 +1,5 @@
-// The event log's contract, for every adapter: what the port promises, proved through the port alone.
-// Leaves to each adapter's own tests: files, processes, servers, and what happens when they break.
+// The contract of the event log port, tested through the port alone, for every adapter. Files, processes, servers and
+// their faults are tested by each adapter's tests.
 import { appendContract } from './event-log-contract-append.ts';
 import { readContract } from './event-log-contract-read.ts';
 import { repeatContract } from './event-log-contract-repeats.ts';

@@ -1,5 +1,5 @@
-// The test server's writing calls (Append, Delete, Tombstone), and what every call checks before it acts: is the caller
-// admitted, is its connection still open, which fault is armed.
+// The test server's writing calls (Append, Delete, Tombstone), and the checks before every call: credentials, open
+// connection, injected faults.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
@@ -145,7 +145,7 @@ function expectation(options: Expectation): Expected {
   return BigInt(options.getRevision());
 }
 
-/** The server's own numbers for the words. */
+/** The server's numeric codes of these names. */
 function expectedNumber(expected: Expected): string {
   if (typeof expected === 'bigint') return expected.toString();
   return { no_stream: '-1', any: '-2', stream_exists: '-4' }[expected];
@@ -183,9 +183,9 @@ export type ServerNode = {
   readonly armed: ArmedFaults;
   /** Open subscriptions. */
   readonly subscriptions: Set<Subscription>;
-  /** null: let in. */
+  /** null: admitted. */
   admit(call: ServerSurfaceCall): Fault | null;
-  /** Resolves when the node gets to the call; false: the connection is gone, and the call with it. */
+  /** Resolves when the node processes the call; false: the connection was closed, and the call is dropped. */
   turn(call: ServerSurfaceCall): Promise<boolean>;
 };
 

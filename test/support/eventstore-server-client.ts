@@ -52,7 +52,7 @@ export function rejected(
 
 type SubscribeOptions = { fromPosition?: { commit: bigint; prepare: bigint } | 'end'; filter?: Filter };
 
-/** What a subscription says, in order: `confirmation`, `caughtUp`, `checkpoint`, `error …`, or stream and revision. */
+/** The messages of a subscription, in order: `confirmation`, `caughtUp`, `checkpoint`, `error …`, or stream and revision. */
 export function subscribe(client: EventStoreDBClient, { filter, ...options }: SubscribeOptions) {
   const words: string[] = [];
   /** Commit positions. */

@@ -1,5 +1,5 @@
-// The transaction file of the test server, in memory: what a node stores, in which order, and what it answers to an
-// append. The rules are those of a real 23.10.6, asked by the same tests (eventstore-server.test.ts).
+// The transaction file of the test server, in memory: the stored records, their order, and the result of an append. The
+// rules are those of a real 23.10.6, which passes the same tests (eventstore-server.test.ts).
 
 export type ProposedEvent = {
   readonly id: string;
@@ -31,7 +31,7 @@ export type AppendOutcome =
 export type StreamContent =
   | { readonly kind: 'none' }
   | { readonly kind: 'deleted' }
-  /** Index is revision; what stands before `first` was truncated. */
+  /** The index is the revision; events before `first` are truncated. */
   | { readonly kind: 'events'; readonly events: readonly StoredEvent[]; readonly first: number };
 
 export type ServerLog = {
@@ -40,20 +40,20 @@ export type ServerLog = {
   /** Appends stored so far; repeats, deletions and system events do not count. */
   appends(): number;
   append(stream: string, expected: Expected, events: readonly ProposedEvent[]): AppendOutcome;
-  /** `hard`: a tombstone; else the stream reads as not there until somebody appends. */
+  /** `hard`: a tombstone; otherwise the stream does not exist until the next append. */
   remove(stream: string, expected: Expected, hard: boolean): AppendOutcome;
   stream(name: string): StreamContent;
   /** Index in `events` of the first event that begins at `position` or later. */
   indexAt(position: bigint): number;
-  /** Called after each append; answers how to stop it. */
+  /** Called after each append; returns the function that removes it. */
   onAppend(listener: () => void): () => void;
-  /** As a restart does: a repeat without an expected revision is a new append from then on. */
+  /** Like a restart: from then on a repeat without an expected revision is a new append. */
   forgetIds(): void;
-  /** What a node writes by itself now and then: statistics and metadata of streams. */
+  /** Writes the events that a node writes periodically: statistics and metadata of streams. */
   writeSystemEvents(count: number): void;
 };
 
-/** A record's size without its texts and bodies, and where a new database's first event stands. */
+/** A record's size without its texts and bodies, and the position of a new database's first event. */
 const RECORD_BYTES = 90n;
 const FIRST_POSITION = 548n;
 const TICKS_PER_MS = 10_000n;
@@ -116,7 +116,7 @@ export function serverLog(): ServerLog {
     const began = end;
     const first = stream.events.length;
     const last = proposed.map((event) => storeNext(name, event)).at(-1);
-    // An append of nothing takes its place in the file all the same.
+    // An append without events advances the position too.
     if (last === undefined) end += RECORD_BYTES;
     if (stream.soft) revive(name, stream, first);
     appends++;
@@ -210,10 +210,10 @@ function firstIndex<T>(items: readonly T[], passes: (item: T) => boolean): numbe
   return low;
 }
 
-// What the test server's log says to an append before anything is stored: go on, it was stored before, or no.
+// The decision about an append before anything is stored: store it, report a repeat, or refuse it.
 export type Stream = { readonly events: StoredEvent[]; first: number; soft: boolean; hard: boolean };
 
-export type Asked = {
+export type AppendCheck = {
   readonly name: string;
   /** undefined: nothing was ever written to it. */
   readonly stream: Stream | undefined;
@@ -224,22 +224,25 @@ export type Asked = {
   placeOf(id: string): StoredEvent | undefined;
 };
 
-/** null: store it. The order of the questions is the real server's. */
-export function judge(asked: Asked): AppendOutcome | null {
-  const { stream, expected } = asked;
+/** null: store it. The order of the checks is the real server's. */
+export function judge(check: AppendCheck): AppendOutcome | null {
+  const { stream, expected } = check;
   const current = stream === undefined ? -1n : BigInt(stream.events.length) - 1n;
   const wrong: AppendOutcome = { kind: 'wrong_version', actual: current < 0n ? null : current };
   if (stream?.hard === true) return { kind: 'deleted' };
   if (expected === 'stream_exists' && stream?.soft === true) return { kind: 'deleted' };
   if (expected === 'stream_exists' && current < 0n) return wrong;
-  if (expected === 'any' || expected === 'stream_exists') return repeatAnywhere(asked, wrong);
+  if (expected === 'any' || expected === 'stream_exists') return repeatAnywhere(check, wrong);
   const revision = expected === 'no_stream' ? -1n : expected;
   if (revision > current) return wrong;
-  return revision === current ? null : repeatAt(asked, revision, wrong);
+  return revision === current ? null : repeatAt(check, revision, wrong);
 }
 
-/** With no expected revision, all ids must have been stored in this stream, wherever; some of them is a conflict. */
-function repeatAnywhere({ name, stream, ids, placeOf }: Asked, wrong: AppendOutcome): AppendOutcome | null {
+/** Without an expected revision: a repeat if all ids are stored in this stream, a conflict if only some are. */
+function repeatAnywhere(
+  { name, stream, ids, placeOf }: AppendCheck,
+  wrong: AppendOutcome,
+): AppendOutcome | null {
   const found = ids.map(placeOf);
   const isHere = found.map((event) => event?.stream === name);
   if (isHere[0] !== true) return null;
@@ -247,9 +250,9 @@ function repeatAnywhere({ name, stream, ids, placeOf }: Asked, wrong: AppendOutc
   return isHere.every((here) => here) && last !== undefined ? repeated(stream, last) : wrong;
 }
 
-/** With an expected revision, the ids must stand right behind it, in order. */
+/** With an expected revision: a repeat if the ids follow it directly, in order. */
 function repeatAt(
-  { stream, expected, ids }: Asked,
+  { stream, expected, ids }: AppendCheck,
   revision: bigint,
   wrong: AppendOutcome,
 ): AppendOutcome | null {

@@ -1,13 +1,13 @@
-// What the test server says on the wire, in the client's own generated messages.
+// The test server's messages, as the client's generated types.
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { Metadata, status } from '@grpc/grpc-js';
 import type { AppendOutcome, Expected, StoredEvent } from './eventstore-server-log.ts';
 
-/** What an append is answered with, beside what the log says. */
+/** Results of an append that do not depend on the log. */
 export type AppendAnswer = AppendOutcome | { readonly kind: 'timeout' } | { readonly kind: 'too_large' };
 
-/** `--max-append-size` of a node that was told nothing. */
+/** The default of `--max-append-size`. */
 export const MAX_APPEND_BYTES = 1_048_576;
 
 export type Fault = { readonly code: status; readonly details: string; readonly metadata: Metadata };
@@ -33,7 +33,7 @@ export const consumerTooSlow = () =>
     'Operation timed out: Consumer too slow to handle event while live. Client resubscription required.',
   );
 
-/** The answer of `Append`; a fault where it has no message of its own. */
+/** The answer of `Append`; an error if the result has no message. */
 export function appendResponse(
   answer: AppendAnswer,
   stream: string,

@@ -1,6 +1,6 @@
-// The test server's open port: a TCP relay before the gRPC server. Outages are made here, on the bytes, so that the
-// clients meet what they meet when a node is killed (connections end at once) or stopped by a signal (connections are
-// accepted, bytes are taken, nothing is answered; all of it is acted on when the node runs again).
+// The test server's port: a TCP relay before the gRPC server. It injects outages into the byte stream, as when a node is
+// killed (connections end at once) or stopped by a signal (connections and bytes are accepted, nothing is answered, and
+// all of it is processed when the node continues).
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { Transform } from 'node:stream';
@@ -14,16 +14,16 @@ export type Front = {
   connections(): number;
   /** Bytes from clients that wait for the thaw. */
   held(): number;
-  /** Closes the port and cuts every connection; what was frozen is lost, as with a killed process. */
+  /** Closes the port and every connection; frozen bytes are lost, as with a killed process. */
   stop(): Promise<void>;
   /** Opens the same port again. */
   start(): Promise<void>;
   freeze(): void;
-  /** Resolves when the bytes that came meanwhile were handed on. */
+  /** Resolves when the bytes received meanwhile are forwarded. */
   thaw(): Promise<void>;
-  /** Cuts every connection; the port stays open. */
+  /** Closes every connection; the port stays open. */
   cutAll(): void;
-  /** Of the connection that a call came by (`call.getPeer()`). */
+  /** Identifies the connection of a call (`call.getPeer()`). */
   cut(peer: string): void;
   isOpen(peer: string): boolean;
 };
@@ -32,7 +32,7 @@ type Pair = {
   readonly client: Socket;
   readonly inner: Socket;
   readonly held: Held[];
-  /** Of the client's bytes, what goes on. */
+  /** Filters the client's bytes: returns those to forward. */
   readonly filter: (chunk: Buffer) => Buffer;
 };
 /** `chunk` null: the sender ended. */
@@ -44,7 +44,7 @@ const bytesIn = ({ to, chunk }: Held) => (to === 'inner' ? (chunk?.length ?? 0) 
 const THAW_STEP_MS = 3;
 
 export type FrontOptions = {
-  /** Port of 127.0.0.1 where the bytes go. */
+  /** Port of 127.0.0.1 that receives the bytes. */
   readonly behind: number;
   /** 0 for any. */
   readonly port: number;
@@ -87,7 +87,7 @@ export async function startFront({ behind, port, origin, filter }: FrontOptions)
     else target.write(to === 'inner' ? pair.filter(chunk) : chunk);
   }
 
-  /** What came while frozen goes on one by one, what came behind it since then at once. */
+  /** Forwards the chunks received while frozen one by one, and those received since then at once. */
   async function release(pair: Pair): Promise<void> {
     let apart = pair.held.length;
     for (let next = pair.held[0]; next !== undefined && !frozen; next = pair.held[0]) {
@@ -150,16 +150,15 @@ export async function startFront({ behind, port, origin, filter }: FrontOptions)
   };
 }
 
-// Leaves a client's GOAWAY out of what comes to the test server: Deno 2.9.6 frees the session in the callback that
-// tells of the frame, nghttp2 goes on with what was freed, and the process aborts. A client that says it closes its
-// connection next, and that says the same.
-/** RFC 9113, 3.4: what every client begins with. */
+// Drops a client's GOAWAY frames: Deno 2.9.6 frees the session in the callback of the frame, nghttp2 uses the freed
+// memory, and the process aborts. Nothing is lost: the client closes its connection next.
+/** RFC 9113, 3.4: the preface of every client. */
 const PREFACE_BYTES = 24;
 /** RFC 9113, 4.1: length (3), type (1), flags (1), stream (4). */
 const HEADER_BYTES = 9;
 const GOAWAY = 7;
 
-/** Of one connection: gets its bytes in order, in pieces of any size, and gives what is to be handed on. */
+/** For one connection: receives its bytes in order, in chunks of any size, and returns those to forward. */
 export function withoutGoaway(): (chunk: Buffer) => Buffer {
   let header = Buffer.alloc(0);
   let body = PREFACE_BYTES;
@@ -186,16 +185,16 @@ export function withoutGoaway(): (chunk: Buffer) => Buffer {
   };
 }
 
-// TLS before the test server's gRPC, ended here with node:tls: gRPC's own secure server speaks plain text under Deno.
+// TLS termination before the test server's gRPC, with node:tls: gRPC's secure server sends plain text under Deno.
 export type TlsEnd = {
-  /** Of 127.0.0.1, where TLS comes in. */
+  /** The TLS port of 127.0.0.1. */
   readonly port: number;
   /** Port at the other end of the TLS connection whose plain text leaves here from `port`; itself where unknown. */
   origin(port: number): number;
   close(): void;
 };
 
-/** `behind`: port of 127.0.0.1 where the plain text goes. */
+/** `behind`: port of 127.0.0.1 that receives the plain text. */
 export async function startTlsEnd(identity: Identity, behind: number): Promise<TlsEnd> {
   const origins = new Map<number, number>();
   const open = new Set<Socket>();

@@ -1,4 +1,4 @@
-// The test server's Read: a stream or all, forwards or backwards, once or for ever.
+// The test server's Read: a stream or all, forwards or backwards, once or as a subscription.
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { type handleServerStreamingCall, type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { ServerNode, Subscription } from './eventstore-server-append.ts';
@@ -21,10 +21,10 @@ type Response = InstanceType<typeof streams.ReadResp>;
 type Options = InstanceType<typeof streams.ReadReq.Options>;
 type ReadCall = ServerWritableStream<Request, Response>;
 
-/** To the caller; `send` resolves when there is room for more, and says false when the caller has gone. */
+/** Messages to the caller. `send` resolves when the next may be sent; false if the caller has disconnected. */
 export type Outlet = {
   send(message: Response): Promise<boolean>;
-  /** Ends the call, badly where there is a reason. */
+  /** Ends the call, with an error if there is a reason. */
   end(reason?: Fault): void;
   isGone(): boolean;
   onGone(listener: () => void): void;
@@ -109,7 +109,7 @@ function* down(
   }
 }
 
-/** Forwards with the event at `from`, backwards without it. */
+/** `from` is inclusive forwards and exclusive backwards. */
 function* allEvents(
   node: ServerNode,
   from: bigint | 'end' | null,
@@ -152,18 +152,18 @@ function filterOf(options: Options): AllFilter | null {
 function outletOf(call: ReadCall): Outlet {
   let gone = false;
   let release = () => {};
-  let tell = () => {};
+  let notify = () => {};
   const leave = () => {
     gone = true;
     release();
-    tell();
+    notify();
   };
   for (const event of ['cancelled', 'close', 'error', 'finish']) call.once(event, leave);
   call.on('drain', () => release());
   return {
     isGone: () => gone,
     onGone: (listener) => {
-      tell = listener;
+      notify = listener;
     },
     send: async (message) => {
       if (!gone && !call.write(message)) {
@@ -182,8 +182,8 @@ function outletOf(call: ReadCall): Outlet {
   };
 }
 
-// The test server's subscriptions. Each has its own place in the log and walks to the end, then waits: first the
-// confirmation, then what stood there, the word that it caught up, then what comes.
+// The test server's subscriptions. Each has its own cursor: it sends the confirmation, the stored events, `caughtUp`, and
+// then live events.
 /** Events of one page that a real server reads. */
 export const PAGE = 32;
 
@@ -265,7 +265,7 @@ function checkpointsOf({ window, checkpointEvery }: AllFilter, start: bigint) {
   };
 }
 
-/** `after`: exclusive; null for the start. A stream that is not there yet is waited for. */
+/** `after`: exclusive; null for the start. Waits for a stream that does not exist yet. */
 export async function subscribeToStream(
   node: ServerNode,
   outlet: Outlet,
@@ -294,11 +294,11 @@ export async function subscribeToStream(
 }
 
 type Walk = {
-  /** undefined: nothing there yet. */
+  /** undefined: there is no event yet. */
   next(): StoredEvent | undefined;
-  /** false: the subscriber has gone. */
+  /** false: the subscriber has disconnected. */
   look(event: StoredEvent): Promise<boolean>;
-  /** There is something to have caught up with. */
+  /** Whether events were stored when the subscription began. */
   isThere(): boolean;
   caughtUp(): void;
 };

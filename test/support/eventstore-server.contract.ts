@@ -1,5 +1,5 @@
-// What the stock client is answered, by the test server and by a real one alike: every assertion here was met by
-// EventStoreDB 23.10.6. Stream names, ids and types are fresh, so that a server may be shared.
+// The contract of the test server, through the stock client: EventStoreDB 23.10.6 passes every assertion. Stream names, ids
+// and types are new, so that a server may be shared.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type EventStoreDBClient, eventTypeFilter, jsonEvent, streamNameFilter } from '@eventstore/db-client';
@@ -23,7 +23,7 @@ export type NamedServer = {
   url(): Promise<string>;
 };
 
-/** With credentials the client sends an append as a call of its own, as the relay does; without, in its batch. */
+/** With credentials the client sends an append as a unary call, as the relay does; without, in its batch. */
 const UNARY = { credentials: { username: 'admin', password: 'changeit' } };
 
 export function describeEventStoreServer({ name, needs, url }: NamedServer): void {
@@ -31,7 +31,7 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     test(`${name}: ${title}`, needs, async () => withClient(await url(), body));
 
   describeSubscriptions(asks);
-  test(`${name}: a client that asks for the leader finds it`, needs, async () => {
+  test(`${name}: a client discovers the leader`, needs, async () => {
     const discovering = (await url()).replace('esdb://', 'esdb+discover://');
     await withClient(discovering, async (client) => {
       const answer = await client.appendToStream(fresh('job'), events(1), { expectedRevision: 'no_stream' });
@@ -98,7 +98,7 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     await rejected(refused, { type: 'maximum-append-size-exceeded', maxAppendSize: 1_048_576 });
   });
   asks(
-    'the same ids at the same expectation are answered as the first time, whole or from the front',
+    'the same ids at the same expectation return the first result, also for a leading part of them',
     async (client) => {
       const stream = fresh('job');
       const given = events(3);
@@ -114,36 +114,33 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
     },
   );
 
-  asks(
-    'ids that were stored in part are a wrong version, but behind a new one they are new',
-    async (client) => {
-      const stream = fresh('job');
-      const given = events(2);
-      await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
-      const more = [...given, ...events(1)];
-      for (const expectedRevision of ['no_stream', 'any'] as const) {
-        const refused = client.appendToStream(stream, more, { expectedRevision });
-        await rejected(refused, { type: 'wrong-expected-version', actualVersion: 1n });
-      }
-      await client.appendToStream(stream, events(1), { expectedRevision: 1n });
-      const [one, two] = given;
-      assert.ok(one && two);
-      for (const expectedRevision of ['no_stream', 'any'] as const) {
-        const refused = client.appendToStream(stream, [one, ...events(1), two], { expectedRevision });
-        await rejected(refused, { type: 'wrong-expected-version', actualVersion: 2n });
-      }
-      const shifted = client.appendToStream(stream, given.slice(1), { expectedRevision: 'no_stream' });
-      await rejected(shifted, { type: 'wrong-expected-version', actualVersion: 2n });
-      const behind = await client.appendToStream(stream, [...events(1), ...given], {
-        expectedRevision: 'any',
-      });
-      assert.equal(behind.nextExpectedRevision, 5n);
-      const elsewhere = await client.appendToStream(fresh('job'), given, { expectedRevision: 'any' });
-      assert.equal(elsewhere.nextExpectedRevision, 1n);
-    },
-  );
+  asks('ids of which some are stored are a wrong version; after a new id they are new', async (client) => {
+    const stream = fresh('job');
+    const given = events(2);
+    await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
+    const more = [...given, ...events(1)];
+    for (const expectedRevision of ['no_stream', 'any'] as const) {
+      const refused = client.appendToStream(stream, more, { expectedRevision });
+      await rejected(refused, { type: 'wrong-expected-version', actualVersion: 1n });
+    }
+    await client.appendToStream(stream, events(1), { expectedRevision: 1n });
+    const [one, two] = given;
+    assert.ok(one && two);
+    for (const expectedRevision of ['no_stream', 'any'] as const) {
+      const refused = client.appendToStream(stream, [one, ...events(1), two], { expectedRevision });
+      await rejected(refused, { type: 'wrong-expected-version', actualVersion: 2n });
+    }
+    const shifted = client.appendToStream(stream, given.slice(1), { expectedRevision: 'no_stream' });
+    await rejected(shifted, { type: 'wrong-expected-version', actualVersion: 2n });
+    const behind = await client.appendToStream(stream, [...events(1), ...given], {
+      expectedRevision: 'any',
+    });
+    assert.equal(behind.nextExpectedRevision, 5n);
+    const elsewhere = await client.appendToStream(fresh('job'), given, { expectedRevision: 'any' });
+    assert.equal(elsewhere.nextExpectedRevision, 1n);
+  });
 
-  asks('of twenty that found no stream one wins', async (client) => {
+  asks('of twenty appends with no_stream one succeeds', async (client) => {
     const stream = fresh('claim');
     const race = Array.from({ length: 20 }, () =>
       client.appendToStream(stream, events(1), { expectedRevision: 'no_stream' }),
@@ -180,57 +177,63 @@ export function describeEventStoreServer({ name, needs, url }: NamedServer): voi
       [1n, 0n],
     );
     const [first] = await inAll(client, { maxCount: 1 });
-    assert.equal(first?.streamId[0], '$', 'a server writes to its log before anybody else does');
+    assert.equal(first?.streamId[0], '$', 'the first event of a log is the server’s');
   });
 
-  asks('a deleted stream is not found until it is written again, a tombstone is for ever', async (client) => {
-    const stream = fresh('job');
-    const given = events(2);
-    await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
-    await rejected(client.deleteStream(stream, { expectedRevision: 7n }), {
-      expectedVersion: 7n,
-      actualVersion: 1n,
-    });
-    await client.deleteStream(stream);
-    await rejected(stored(client, stream), { type: 'stream-not-found' });
-    await rejected(client.appendToStream(stream, events(1), { expectedRevision: 'stream_exists' }), {
-      type: 'stream-deleted',
-    });
-    const repeat = await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
-    assert.deepEqual([repeat.nextExpectedRevision, repeat.position], [1n, undefined]);
-    await client.appendToStream(stream, events(1), { expectedRevision: 'no_stream' });
-    assert.deepEqual(
-      (await stored(client, stream)).map(({ revision }) => revision),
-      [2n],
-    );
-    await client.tombstoneStream(stream);
-    await rejected(stored(client, stream), { type: 'stream-deleted' });
-    await rejected(client.appendToStream(stream, events(1)), { type: 'stream-deleted' });
-  });
+  asks(
+    'a deleted stream does not exist until the next append, a tombstoned stream never again',
+    async (client) => {
+      const stream = fresh('job');
+      const given = events(2);
+      await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
+      await rejected(client.deleteStream(stream, { expectedRevision: 7n }), {
+        expectedVersion: 7n,
+        actualVersion: 1n,
+      });
+      await client.deleteStream(stream);
+      await rejected(stored(client, stream), { type: 'stream-not-found' });
+      await rejected(client.appendToStream(stream, events(1), { expectedRevision: 'stream_exists' }), {
+        type: 'stream-deleted',
+      });
+      const repeat = await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
+      assert.deepEqual([repeat.nextExpectedRevision, repeat.position], [1n, undefined]);
+      await client.appendToStream(stream, events(1), { expectedRevision: 'no_stream' });
+      assert.deepEqual(
+        (await stored(client, stream)).map(({ revision }) => revision),
+        [2n],
+      );
+      await client.tombstoneStream(stream);
+      await rejected(stored(client, stream), { type: 'stream-deleted' });
+      await rejected(client.appendToStream(stream, events(1)), { type: 'stream-deleted' });
+    },
+  );
 }
 
-// The part of the questions to a server that is about subscriptions.
+// Subscriptions.
 function describeSubscriptions(asks: (title: string, body: ClientTest) => void): void {
-  asks('a subscription goes on behind its position, says when it caught up, then follows', async (client) => {
-    const stream = fresh('job');
-    const { position } = await client.appendToStream(stream, events(1));
-    assert.ok(position);
-    await client.appendToStream(stream, events(40));
-    const heard = subscribe(client, { fromPosition: position });
-    await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
-    const mine = () => heard.words.filter((word) => word.startsWith(stream));
-    assert.equal(heard.words[0], 'confirmation');
-    assert.deepEqual(
-      mine(),
-      [...Array(40).keys()].map((at) => `${stream} ${at + 1}`),
-    );
-    await client.appendToStream(stream, events(2));
-    await waitFor('the live events', () => mine().length === 42);
-    assert.ok(heard.words.indexOf(`${stream} 41`) > heard.words.indexOf('caughtUp'));
-    await heard.end();
-  });
+  asks(
+    'a subscription continues after its position, reports caughtUp, then sends live events',
+    async (client) => {
+      const stream = fresh('job');
+      const { position } = await client.appendToStream(stream, events(1));
+      assert.ok(position);
+      await client.appendToStream(stream, events(40));
+      const heard = subscribe(client, { fromPosition: position });
+      await waitFor('the subscription to catch up', () => heard.words.includes('caughtUp'));
+      const mine = () => heard.words.filter((word) => word.startsWith(stream));
+      assert.equal(heard.words[0], 'confirmation');
+      assert.deepEqual(
+        mine(),
+        [...Array(40).keys()].map((at) => `${stream} ${at + 1}`),
+      );
+      await client.appendToStream(stream, events(2));
+      await waitFor('the live events', () => mine().length === 42);
+      assert.ok(heard.words.indexOf(`${stream} 41`) > heard.words.indexOf('caughtUp'));
+      await heard.end();
+    },
+  );
 
-  asks('a filtered subscription passes over others, and tells how far it looked', async (client) => {
+  asks('a filtered subscription skips other events and reports checkpoints', async (client) => {
     const [stream, type] = [fresh('job'), fresh('Type')];
     const { position } = await client.appendToStream(stream, events(1));
     assert.ok(position);
@@ -245,7 +248,7 @@ function describeSubscriptions(asks: (title: string, body: ClientTest) => void):
     const before = heard.words.slice(1, heard.words.indexOf(`${stream} 51`));
     assert.ok(before.length > 0 && before.every((word) => word === 'checkpoint'), String(before));
     const live = await client.appendToStream(stream, events(1));
-    // Others may write at the same time: a checkpoint comes after 32 events of anyone.
+    // Others may write at the same time: there is a checkpoint every 32 events of any writer.
     await client.appendToStream(stream, events(63));
     const reached = () => (heard.checkpoints.at(-1) ?? 0n) >= (live.position?.commit ?? 0n);
     await waitFor('a live checkpoint at or after the first live event', reached);
@@ -261,7 +264,7 @@ function describeSubscriptions(asks: (title: string, body: ClientTest) => void):
   });
 
   asks(
-    'a subscription to one stream waits for it, goes on behind its revision, and follows',
+    'a subscription to one stream waits for it, continues after its revision, and sends live events',
     async (client) => {
       const stream = fresh('job');
       const waiting = listen(client.subscribeToStream(stream));

@@ -1,4 +1,4 @@
-// The test server and, where there is one (EVENTSTORE_URL), a real one are asked the same questions.
+// Runs the contract on the test server and, if EVENTSTORE_URL is set, on a real server.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -29,11 +29,11 @@ describeEventStoreServer({
   url: async () => given ?? '',
 });
 
-// The test server's switches, which a real one has not.
+// Fault injection of the test server, which a real server does not have.
 /** Clients of one process share a connection where their options are equal. */
 const APART = '&keepAliveInterval=11000';
 
-/** Bigger than what the protocol says by itself. */
+/** Larger than the protocol's own messages. */
 const LARGE = jsonEvent({ type: 'Large', data: 'x'.repeat(4_000) });
 
 function switches(title: string, body: (server: EventStoreServer) => Promise<void>) {
@@ -64,7 +64,7 @@ switches('after stop every call fails at once, and start comes back with what wa
   await withClient(server.url, async (client) => {
     await client.appendToStream(stream, given, { expectedRevision: 'no_stream' });
     assert.equal(server.appends(), 1);
-    // As a real server that was started anew: only an expected revision makes a repeat known.
+    // Like a restarted real server: a repeat is recognised only with an expected revision.
     await client.appendToStream(stream, given, { expectedRevision: 'any' });
     assert.equal((await stored(client, stream)).length, 4);
   });
@@ -175,7 +175,7 @@ switches('drop cuts calls and subscriptions, and takes new ones', async (server)
 });
 
 switches(
-  'a consumer that is too slow is dropped with the word for it, and hears nothing more',
+  'a consumer that is too slow is dropped with that reason and receives no more events',
   async (server) => {
     await withClient(server.url, async (client) => {
       const stream = fresh('job');
@@ -226,7 +226,7 @@ switches('what the system writes stands between the events of others', async (se
 });
 
 // The test server behind TLS, with a user.
-test('over TLS the right user is let in, a wrong one and none are not, and an unknown root is not believed', async () => {
+test('over TLS only the right user is admitted, and an unknown root is refused', async () => {
   const credentials = { username: 'admin', password: 'chan:ge it' };
   const server = await startEventStoreServer({ tls: makeTestCa(), credentials });
   const stream = fresh('job');
@@ -253,7 +253,7 @@ test('over TLS the right user is let in, a wrong one and none are not, and an un
   }
 });
 
-test('over TLS a lost answer cuts the connection that it would have gone by', async () => {
+test('over TLS a lost answer closes its connection', async () => {
   const server = await startEventStoreServer({ tls: makeTestCa() });
   try {
     await withClient(server.url, async (client) => {
@@ -274,11 +274,11 @@ const frame = (type: number, body: Buffer) => {
   return Buffer.concat([header, body]);
 };
 const SETTINGS = frame(4, Buffer.alloc(0));
-/** Its content looks like the frame that is left out. */
+/** Its content looks like the dropped frame. */
 const DATA = frame(0, frame(7, Buffer.alloc(8)));
 const GOAWAY = frame(7, Buffer.alloc(11, 7));
 
-test('a GOAWAY is left out and nothing else, however the bytes are cut', () => {
+test('only GOAWAY frames are dropped, for every split of the bytes', () => {
   const sent = Buffer.concat([PREFACE, SETTINGS, DATA, GOAWAY, DATA, GOAWAY, GOAWAY, SETTINGS]);
   for (let size = 1; size <= sent.length; size++) {
     const pass = withoutGoaway();

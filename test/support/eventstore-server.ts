@@ -1,6 +1,6 @@
-// Stands in for EventStoreDB 23.10.6, one node, in tests: the services that the stock client calls, on a real loopback
-// port, with a real node's answers (eventstore-server.test.ts asks both), and with switches for what can go wrong.
-// Its memory outlives `stop`, as a node's disk does.
+// A test server for EventStoreDB 23.10.6, one node: the services that the stock client calls, on a loopback port, with the
+// answers of a real node (eventstore-server.test.ts tests both) and with fault injection. Its memory survives `stop`, as a
+// node's disk does.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,24 +26,24 @@ import { readCall } from './eventstore-server-read.ts';
 import type { TestCa } from './test-ca.ts';
 
 export type EventStoreServerOptions = {
-  /** Any free one where absent. */
+  /** Any free port if absent. */
   readonly port?: number;
   /** Issues a certificate for `localhost`. */
   readonly tls?: TestCa;
-  /** What every call to a stream must bring. The client sends them over TLS only. */
+  /** Required for every call to a stream. The client sends them over TLS only. */
   readonly credentials?: Credentials;
 };
 
 export type EventStoreServer = {
-  /** A connection string that lets the client in. */
+  /** A connection string with valid credentials. */
   readonly url: string;
   readonly port: number;
-  /** As kill -9: every connection ends at once; what was acknowledged is kept. */
+  /** Like kill -9: every connection ends at once; acknowledged events are kept. */
   stop(): Promise<void>;
-  /** On the same port, with all that was stored. */
+  /** Starts on the same port, with all stored events. */
   start(): Promise<void>;
   readonly faults: ServerFaults;
-  /** `$metadata` and `$statsCollected`, which a node writes by itself between others' events. */
+  /** Writes `$metadata` and `$statsCollected`, as a node does between the events of clients. */
   writeSystemEvents(count: number): void;
   /** All stored events, those of the system too, in order of position. */
   readonly events: readonly StoredEvent[];
@@ -61,15 +61,15 @@ export type EventStoreServer = {
 
 export type ServerFaults = {
   /**
-   * As a node stopped by a signal: connections are accepted, nothing is answered. What was sent meanwhile is acted on
-   * at `thaw`, unless its deadline has passed by then.
+   * Like a node stopped by a signal: connections are accepted, nothing is answered. Calls received meanwhile are processed
+   * at `thaw`, unless their deadline has passed by then.
    */
   freeze(): void;
-  /** Resolves when all that waited was handed to the node. */
+  /** Resolves when all waiting bytes are forwarded to the node. */
   thaw(): Promise<void>;
-  /** Cuts every connection; new ones are taken. */
+  /** Closes every connection; new ones are accepted. */
   drop(): void;
-  /** Every call waits that long before the node gets to it; 0 for none. */
+  /** Delays every call by this many ms; 0 for none. */
   slow(ms: number): void;
   /** The next `count` appends, but those to `spared`, are stored, and their connection is cut instead of an answer. */
   loseAnswers(count: number, spared?: string): void;
@@ -187,7 +187,7 @@ const says =
   (_call, reply) =>
     reply(null, answer());
 
-/** Names in lower case, as the real server says them. */
+/** Names in lower case, as in the real server's errors. */
 function supportedMethods() {
   const service = 'event_store.client.streams.streams';
   const features: Readonly<Record<string, readonly string[]>> = {

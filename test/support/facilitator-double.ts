@@ -1,4 +1,4 @@
-// A facilitator on loopback that a test drives: money moves once per nonce, and any call may go wrong as scripted.
+// A scripted facilitator on loopback: money moves once per nonce, and any call may fail as scripted.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PaymentPayloadV2Schema } from '@x402/core/schemas';
@@ -28,7 +28,7 @@ export type FacilitatorDouble = AsyncDisposable & {
   readonly calls: { verify: number; settle: number; supported: number };
   /** Nonces whose money has moved, with their transaction. */
   readonly ledger: ReadonlyMap<string, string>;
-  /** What the last verify or settle was asked. */
+  /** The last request to verify or settle. */
   lastCall(): FacilitatorCall | null;
   /** Each answers one call, in order; then the ledger answers again. */
   scriptVerify(...behaviours: readonly Behaviour[]): void;
@@ -58,7 +58,7 @@ export const unsettled =
 export const settled = ({ payer, network }: FacilitatorCall, transaction: string): Reply =>
   json({ success: true, transaction, network, payer });
 
-/** Ways to go wrong that serve every operation. */
+/** Faults for every operation. */
 export const faults = {
   html500: () => ({ status: 500, body: '<h1>Internal Server Error</h1>' }),
   html200: () => ({ status: 200, body: '<h1>Welcome</h1>', headers: { 'content-type': 'text/html' } }),
@@ -70,7 +70,7 @@ export const faults = {
   cut: () => 'cut',
 } as const satisfies Readonly<Record<string, Behaviour>>;
 
-/** The money moves, and nobody hears of it. */
+/** The money moves, and the answer is lost. */
 export const settledAnswerLost: Behaviour = (_call, move) => {
   move();
   return 'cut';

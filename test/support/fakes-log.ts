@@ -1,19 +1,19 @@
-// The memory log with faults: away, answers lost, frozen until released, or another writer who is faster.
+// The memory log with faults: unavailable, lost answers, frozen until released, or another writer that appends first.
 import { type EventLog, EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
 import type { Trace } from './fakes.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 
-/** Around one append: calls `store` or not, before or after whatever goes wrong. */
+/** Wraps one append: calls `store` or not, before or after a fault. */
 export type Interception = <T>(store: () => Promise<T>) => Promise<T>;
 
 export type FaultyLog = MemoryLog & {
-  /** The next append that holds an event of this type is in the hands of `interception`. */
+  /** Applies `interception` to the next append with an event of this type. */
   onNext(type: string, interception: Interception): void;
   /** Types of every append that was stored, in order, one line an append. */
   readonly stored: readonly string[];
 };
 
-/** `trace`: gets the types of every append that was acknowledged, joined by `+`. */
+/** `trace`: receives the types of every acknowledged append, joined by `+`. */
 export function faultyLog(trace: Trace = [], inner: MemoryLog = memoryLog()): FaultyLog {
   const plans: { readonly type: string; readonly interception: Interception }[] = [];
   const stored: string[] = [];
@@ -44,7 +44,7 @@ export function faultyLog(trace: Trace = [], inner: MemoryLog = memoryLog()): Fa
   );
 }
 
-/** Nothing is stored and the caller does not know. */
+/** Nothing is stored, and the result is unknown to the caller. */
 export const unavailable: Interception = async () => {
   throw new EventLogUnavailable();
 };
@@ -63,7 +63,7 @@ export const dies = (when: 'before' | 'after'): Interception => {
   };
 };
 
-/** A process that is no more: its use case ends here, whatever it wanted to do. */
+/** A process that was killed: its use case ends here. */
 export class Crash extends Error {
   constructor() {
     super('the process died here');
@@ -79,7 +79,7 @@ export const afterOthers = (act: () => Promise<unknown>): Interception => {
   };
 };
 
-/** Held until released. `reached` resolves when the append has come to the gate. */
+/** Blocked until released. `reached` resolves when the append is blocked. */
 export function gate() {
   let open = () => {};
   let arrive = () => {};

@@ -49,8 +49,8 @@ export type ScriptedPayments = Payments & {
   /** Moves the money, as a settle that worked did. */
   move(payment: PresentedPayment): { readonly outcome: 'settled'; readonly transaction: string };
   /** What judging the terms, and judging a new payment, answers next. */
-  scriptTerms(...answers: readonly ReturnType<Payments['judgeTerms']>[]): void;
-  scriptNew(...answers: readonly ReturnType<Payments['judgeNew']>[]): void;
+  scriptTerms(...answers: readonly ReturnType<Payments['validateTerms']>[]): void;
+  scriptNew(...answers: readonly ReturnType<Payments['validateNew']>[]): void;
   scriptVerify(...answers: readonly Scripted<Verified>[]): void;
   scriptSettle(...answers: readonly Scripted<SettleAnswer>[]): void;
   scriptLookUp(...answers: readonly Scripted<ChainFinding, Authorization>[]): void;
@@ -60,8 +60,8 @@ export type ScriptedPayments = Payments & {
 export function scriptedPayments(trace: Trace = [], steps: Trace = []): ScriptedPayments {
   const calls = { judge: 0, verify: 0, settle: 0, lookUp: 0 };
   const ledger = new Map<string, string>();
-  const terms: ReturnType<Payments['judgeTerms']>[] = [];
-  const judged: ReturnType<Payments['judgeNew']>[] = [];
+  const terms: ReturnType<Payments['validateTerms']>[] = [];
+  const judged: ReturnType<Payments['validateNew']>[] = [];
   const verifies: Scripted<Verified>[] = [];
   const settles: Scripted<SettleAnswer>[] = [];
   const lookUps: Scripted<ChainFinding, Authorization>[] = [];
@@ -91,8 +91,8 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
     scriptLookUp: (...more) => {
       lookUps.push(...more);
     },
-    judgeTerms: () => terms.shift() ?? null,
-    judgeNew() {
+    validateTerms: () => terms.shift() ?? null,
+    validateNew() {
       calls.judge++;
       steps.push('payment');
       return judged.shift() ?? null;

@@ -2,7 +2,12 @@
 import type { Route } from '#src/domain/event-fields.ts';
 import type { AskedFor } from '#src/domain/payment/requirements.ts';
 import { refused } from '#src/domain/refusal.ts';
-import type { ChallengeAsk, PaymentProtocol, ReadHeader, Settlement } from '#src/ports/payment-protocol.ts';
+import type {
+  ChallengeRequest,
+  PaymentProtocol,
+  ReadHeader,
+  Settlement,
+} from '#src/ports/payment-protocol.ts';
 import type { Trace } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 
@@ -13,13 +18,13 @@ export const GARBAGE = { 'payment-signature': '¥¥not a payment' } as const;
 export const UNREADABLE = 'invalid_payload';
 
 export type FakeProtocol = PaymentProtocol & {
-  readonly challenged: readonly ChallengeAsk[];
+  readonly challenged: readonly ChallengeRequest[];
   readonly settlements: readonly Settlement[];
 };
 
 /** `trace`: gets each call's name. */
 export function fakeProtocol(trace: Trace = []): FakeProtocol {
-  const challenged: ChallengeAsk[] = [];
+  const challenged: ChallengeRequest[] = [];
   const settlements: Settlement[] = [];
   return {
     challenged,

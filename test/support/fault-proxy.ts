@@ -1,4 +1,4 @@
-// A proxy in front of a facilitator that fails as it is told, and remembers every call and whether money moved.
+// A proxy in front of a facilitator. It injects faults as configured, and records every call and whether money moved.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -25,13 +25,13 @@ export type FacilitatorCall = {
   readonly nonce: string;
   /** 1 for the first call of this kind for this nonce. */
   readonly nth: number;
-  /** `pass` until the rule has spoken. */
+  /** `pass` until the rule has returned. */
   fault: Fault;
-  /** The facilitator has moved the money in this very call. */
+  /** Whether the facilitator moved the money in this call. */
   moved: boolean;
 };
 
-/** May wait: the call is in `calls` already, and is answered when the rule has spoken. */
+/** May wait: the call is in `calls` already, and is answered when the rule has returned. */
 export type FaultRule = (call: Pick<FacilitatorCall, 'kind' | 'nonce' | 'nth'>) => Fault | Promise<Fault>;
 
 export type FaultProxy = {
@@ -64,7 +64,7 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
     return call;
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const kind = request.url?.slice(1);
     const body = await text(request);
     const call = kind === 'verify' || kind === 'settle' ? await recorded(kind, body) : null;
@@ -79,18 +79,18 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
       return;
     }
     const method = request.method ?? 'GET';
-    // A connection kept from before may be closing: that would be a fault that nobody asked for.
-    const asked = { method, keepalive: false, ...(body === '' ? {} : { body }) };
-    const forwarded = await fetch(`${behind}${request.url}`, asked);
+    // keepalive: false, since a kept-alive connection may be closing, which would be an unwanted fault.
+    const options = { method, keepalive: false, ...(body === '' ? {} : { body }) };
+    const forwarded = await fetch(`${behind}${request.url}`, options);
     const said = await forwarded.text();
     if (call !== null) call.moved = call.kind === 'settle' && JSON.parse(said).success === true;
-    tell(response, call?.fault ?? 'pass', forwarded.status, said);
+    answer(response, call?.fault ?? 'pass', forwarded.status, said);
   }
 
   let server: Server;
   async function listen(port: number): Promise<number> {
     server = createServer((request, response) => {
-      answer(request, response).catch(() => response.destroy());
+      handle(request, response).catch(() => response.destroy());
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, '127.0.0.1', resolve);
@@ -139,7 +139,7 @@ function beforeActing(fault: Fault): Early | 'hang' | 'refuse' | null {
   }
 }
 
-function tell(response: ServerResponse, fault: Fault, status: number, said: string): void {
+function answer(response: ServerResponse, fault: Fault, status: number, said: string): void {
   const json = { 'content-type': 'application/json' };
   if (fault === 'hang_after') return;
   if (fault === 'cut') response.destroy();

@@ -1,13 +1,13 @@
-// A TCP proxy on loopback that can freeze: connections stay open and are taken, and nothing goes through until it thaws.
+// A TCP proxy on loopback that can freeze: connections stay open and new ones are accepted, but no bytes are forwarded.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 export type FreezingProxy = {
   readonly port: number;
   freeze(): void;
-  /** What was held back goes on. */
+  /** Forwards the bytes received while frozen. */
   thaw(): void;
-  /** Resets the connections of all clients, as a host does that was restarted. */
+  /** Resets the connections of all clients, like a restarted host. */
   reset(): void;
   close(): Promise<void>;
 };

@@ -30,7 +30,7 @@ export const outcomeOf = (answer: Answer) =>
 
 const MAY_WAIT = ['idempotency_in_progress', 'too_many_in_flight', 'replayed'];
 
-/** One ran; all others are told to wait, or replay it. */
+/** One ran; all others got 409 or its replay. */
 export function assertOneRan(answers: readonly Answer[]): void {
   const outcomes = answers.map(outcomeOf);
   assert.equal(outcomes.filter((outcome) => outcome === 'ran').length, 1);

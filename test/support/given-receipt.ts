@@ -47,7 +47,7 @@ export const JOB_EVENTS: readonly JobEvent[] = [
   jobCompleted({ attempts: 2, decisionId: 'dec_0000000000000000000000000d' }),
 ];
 
-/** Events as a log would return them, with ids that tell them apart. */
+/** Events as a log would return them, with distinct ids. */
 export function recorded(events: readonly JobEvent[], stream = `job-${JOB_ID}`): ChainedEvent[] {
   return events.map(({ type, data }, i) => {
     const id = `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`;

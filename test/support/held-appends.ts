@@ -1,10 +1,10 @@
-// Holds a service still at one exact place: from now on its embedded log takes no event, or none of a type, so that whoever
-// appends one repeats it until it is killed, or let go.
+// Blocks a service at one exact step: its embedded log refuses all events, or those of one type, so that the service
+// repeats the append until it is killed or the block is removed.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { EventType } from '#src/domain/events.ts';
 
-/** `type`: every one where absent. Returns what lets go. */
+/** `type`: all types if absent. Returns the function that removes the block. */
 export function holdBack(dataDir: string, type?: EventType): () => void {
   const run = (sql: string) => {
     const db = new DatabaseSync(join(dataDir, 'events.db'), { timeout: 10_000 });

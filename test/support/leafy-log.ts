@@ -1,4 +1,4 @@
-// A log with many leaves and much between them, and what the transparency rows of it are: told naively, from the plan of
+// A log with many leaves and much between them, and its transparency rows: computed naively, from the plan of
 // the log, without anything that the projection is made of.
 import { createHash } from 'node:crypto';
 import {
@@ -48,10 +48,10 @@ const sorted = ({ type, data }: Given) =>
 
 const receiptIdOf = (n: number) => `rcpt_${String(n).padStart(26, '0')}`;
 
-/** Receipts, a word on keys now and then, and what is no leaf, though it looks like one. */
+/** Receipts, some key events, and events that are no leaves although they look like them. */
 function entry(n: number): Entry {
   const receipt = receiptSigned({ receiptId: receiptIdOf(n), jws: `head.${n}.AQ` });
-  const leaf = (given: Given, told: string) => ({ given, leaf: told });
+  const leaf = (given: Given, text: string) => ({ given, leaf: text });
   const none = (given: Given) => ({ given, leaf: null });
   const keyEvent = n % 2 === 0 ? keyActivated() : keyRetired();
   switch (n % 15) {
@@ -78,12 +78,12 @@ function entry(n: number): Entry {
 export function leafyLog(): LeafyLog {
   const log = memoryLog();
   const entries: Entry[] = [];
-  const told = () =>
+  const allLeaves = () =>
     entries.flatMap(({ given, leaf }, at) => {
       const position = log.events[at]?.position ?? '';
       return leaf === null ? [] : [{ given, position, data: sha(leaf) }];
     });
-  const hashed = () => told().map(({ data }) => sha(Uint8Array.of(0), data));
+  const hashed = () => allLeaves().map(({ data }) => sha(Uint8Array.of(0), data));
   return {
     log,
     async grow(events) {
@@ -93,18 +93,18 @@ export function leafyLog(): LeafyLog {
         await log.append(`job-${entries.length}`, 'any', [newEvent(next.given)]);
       }
     },
-    leaves: () => told().length,
+    leaves: () => allLeaves().length,
     root: (size) => mth(hashed().slice(0, size)),
     rows: () => ({
-      transparency_tree: treeRows(hashed(), told().at(-1)?.position),
-      transparency_tiles: tileRows(told()),
-      transparency_leaves: leafRows(told()),
+      transparency_tree: treeRows(hashed(), allLeaves().at(-1)?.position),
+      transparency_tiles: tileRows(allLeaves()),
+      transparency_leaves: leafRows(allLeaves()),
       transparency_checkpoint: checkpointRows(entries, log),
     }),
   };
 }
 
-type Told = { readonly given: Given; readonly position: string; readonly data: Buffer };
+type Leaf = { readonly given: Given; readonly position: string; readonly data: Buffer };
 
 function treeRows(hashes: readonly Buffer[], position: string | undefined) {
   const edge: string[] = [];
@@ -116,13 +116,13 @@ function treeRows(hashes: readonly Buffer[], position: string | undefined) {
   return position === undefined ? [] : [{ id: 'all', size: hashes.length, edge: edge.join(' '), position }];
 }
 
-function tileRows(told: readonly Told[]) {
-  const hashes = told.map(({ data }) => sha(Uint8Array.of(0), data));
+function tileRows(leaves: readonly Leaf[]) {
+  const hashes = leaves.map(({ data }) => sha(Uint8Array.of(0), data));
   const levels: (readonly [string, readonly Buffer[], number])[] = [
-    ['entries', told.map(({ data }) => data), 1],
+    ['entries', leaves.map(({ data }) => data), 1],
   ];
-  for (let level = 0, width = 1; width <= told.length; level++, width *= 256) {
-    const whole = Array.from({ length: Math.floor(told.length / width) }, (_, n) =>
+  for (let level = 0, width = 1; width <= leaves.length; level++, width *= 256) {
+    const whole = Array.from({ length: Math.floor(leaves.length / width) }, (_, n) =>
       mth(hashes.slice(n * width, (n + 1) * width)),
     );
     levels.push([String(level), whole, width]);
@@ -133,16 +133,16 @@ function tileRows(told: readonly Told[]) {
       return {
         id: `${level}/${Math.floor(part / 16)}/${part % 16}`,
         hashes: own.map((hash) => hash.toString('base64')).join(''),
-        position: told[(part * 16 + own.length) * width - 1]?.position,
+        position: leaves[(part * 16 + own.length) * width - 1]?.position,
       };
     }),
   );
   return rows.sort(byId);
 }
 
-function leafRows(told: readonly Told[]) {
+function leafRows(leaves: readonly Leaf[]) {
   const rows = new Map<string, { id: string; leaf_index: number; position: string }>();
-  for (const [index, { given, position }] of told.entries()) {
+  for (const [index, { given, position }] of leaves.entries()) {
     if (given.type !== 'ReceiptSigned' || !('receiptId' in given.data)) continue;
     const id = String(given.data.receiptId);
     rows.set(id, { id, leaf_index: rows.get(id)?.leaf_index ?? index, position });

@@ -1,4 +1,4 @@
-// A process that starts a local chain, says where, and waits for its end.
+// A process that starts a local chain, prints its address, and runs until it is killed.
 import { startLocalChain } from '#src/demo/payments/chain.ts';
 
 console.log((await startLocalChain()).url);

@@ -1,5 +1,5 @@
-// A process of its own for pino.test.ts: logs as many lines as its argument says, and then never yields again. What
-// was not written at once is never written.
+// A process for pino.test.ts: logs as many lines as its argument, and then blocks its event loop. Lines that were not
+// written synchronously are never written.
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 
 const log = pinoLogger({ level: 'info', to: 'stdout' });

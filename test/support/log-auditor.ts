@@ -1,4 +1,4 @@
-// A reader of the transparency log who trusts nobody: written from RFC 6962 and the C2SP documents with node:crypto, apart
+// An independent auditor of the transparency log: written from RFC 6962 and the C2SP documents with node:crypto, apart
 // from the code of the relay, so that the two can disagree.
 import assert from 'node:assert/strict';
 import { createHash, createPublicKey, verify } from 'node:crypto';

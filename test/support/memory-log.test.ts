@@ -31,7 +31,7 @@ test('memory log: the same ids at the same expectation succeed again and store n
   await assert.rejects(log.append('a-1', 0n, [event(9)]), refused);
 });
 
-test('memory log: a lost answer leaves the events stored, and the repeat gets the answer', async () => {
+test('memory log: after a lost answer the events are stored, and the repeat returns the result', async () => {
   const log = memoryLog();
   const mine = [event(1)];
   log.loseNextAnswer();
@@ -40,7 +40,7 @@ test('memory log: a lost answer leaves the events stored, and the repeat gets th
   assert.equal(log.events.length, 1);
 });
 
-test('memory log: a subscription delivers what stood there, then caught_up once, then live events in order', async () => {
+test('memory log: a subscription delivers stored events, caught_up once, resumed after an outage, and live events in order', async () => {
   const log = memoryLog();
   for (let n = 0; n < 3; n++) await log.append(`a-${n}`, 'no_stream', [event(n)]);
   const first = (await log.readAll({ after: null, max: 1 }))[0]?.position ?? null;
@@ -55,7 +55,7 @@ test('memory log: a subscription delivers what stood there, then caught_up once,
         await log.append('b-1', 'no_stream', [event(3), event(4)]);
       });
     }
-    if (seen.length === 5) stop.abort();
+    if (seen.length === 6) stop.abort();
   }
-  assert.deepEqual(seen, [1, 2, 'caught_up', 3, 4]);
+  assert.deepEqual(seen, [1, 2, 'caught_up', 'resumed', 3, 4]);
 });

@@ -1,4 +1,4 @@
-// A process of its own for key-file.test.ts: opens the key file of its argument and tells what it found.
+// Run as a process by key-file.test.ts: opens the key file of its argument and prints the result.
 
 import { secretCheck } from '#src/adapters/signing/hash.ts';
 import { openKeyFile } from '#src/adapters/signing/key-file.ts';

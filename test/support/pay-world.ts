@@ -1,5 +1,5 @@
-// A service that is paid, a facilitator's double, and a front between a buyer and the service that changes what a test
-// tells it to. For tests of `relay pay`.
+// For tests of `relay pay`: a service with payment, a facilitator double, and a proxy between buyer and service that can
+// change answers.
 import { after, before } from 'node:test';
 import { type CliResult, runCli } from './cli.ts';
 import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
@@ -8,10 +8,10 @@ import { makeWorld, type World } from './service-world.ts';
 
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
 
-/** One purchase by a wallet of its own. */
+/** One purchase by a new wallet. */
 export type Scene = { readonly path: string; readonly key: string; readonly args: readonly string[] };
 
-/** Called once at the top of a test file: it stands from `before` to `after`. */
+/** Called once at the top of a test file; runs from `before` to `after`. */
 export function payWorld() {
   let world: World;
   let facilitator: FacilitatorDouble;
@@ -62,7 +62,7 @@ export function payWorld() {
       return { path, key: newKey(), args };
     },
     run: ({ args, key }: Scene) => runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: key } }),
-    /** What happened in the world since a moment. */
+    /** Counts charges, payments and calls since this call. */
     books() {
       const [settled, paid] = [facilitator.ledger.size, front.payments.length];
       return {

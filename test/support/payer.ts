@@ -11,7 +11,7 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 export type Payer = PrivateKeyAccount;
 export const newPayer = (): Payer => privateKeyToAccount(generatePrivateKey());
 
-/** An exact EVM payload, the same in both versions. */
+/** An exact EVM payload; both versions have the same. */
 type Signed = {
   authorization: { from: Hex; to: Hex; value: string; validAfter: string; validBefore: string; nonce: Hex };
   signature: Hex;
@@ -32,7 +32,7 @@ type Header = Readonly<Record<string, string>>;
 const httpClient = (payer: Payer) =>
   new x402HTTPClient(registerExactEvmScheme(new x402Client(), { signer: payer }));
 
-/** What a 402 of the service asks, as the stock client reads its header. */
+/** The requirements of a 402, as the stock client reads its header. */
 export async function challenge(url: string): Promise<PaymentRequired> {
   const response = await fetch(url, { method: 'POST' });
   assert.equal(response.status, 402);
@@ -40,7 +40,7 @@ export async function challenge(url: string): Promise<PaymentRequired> {
   return httpClient(newPayer()).getPaymentRequiredResponse((name) => response.headers.get(name), body);
 }
 
-/** `terms`: signed by these instead of what was asked, while the header says that it accepts what was asked. */
+/** `terms`: signed instead of the required ones, while the header accepts the required ones. */
 export async function makePayment(
   payer: Payer,
   asked: PaymentRequired,
@@ -53,7 +53,7 @@ export async function makePayment(
   return presented(payer, { ...made, accepted: offered });
 }
 
-/** `change` works on a copy, and must really change it. */
+/** `change` receives a copy and must change it. */
 export function altered(
   payment: Payment,
   change: (payload: PaymentPayload, signed: Signed) => void,
@@ -64,7 +64,7 @@ export function altered(
   return presented(payment.payer, payload);
 }
 
-/** Signs the same terms anew as the payer, after a change: a valid signature of something else. */
+/** Signs the changed terms as the payer: a valid signature of another authorization. */
 export async function resigned(
   payment: Payment,
   change: (authorization: Signed['authorization']) => void,
@@ -101,7 +101,7 @@ const AUTHORIZATION = [
   { name: 'nonce', type: 'bytes32' },
 ] as const;
 
-/** The payer's word that the authorization is void (EIP-3009). */
+/** The payer's signed cancellation of the authorization (EIP-3009). */
 export function cancellation({ payer, nonce, payload }: Payment): Promise<Hex> {
   return payer.signTypedData({
     domain: domainOf(payload),

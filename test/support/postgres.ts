@@ -35,13 +35,13 @@ export async function sharedPostgres(): Promise<{ readonly url: string; remove()
 export type PostgresServer = {
   /** URL of a new, empty database. */
   newDatabase(): Promise<string>;
-  /** null where the server is not ours to stop. `stop` ends every connection at once. */
+  /** null if the test must not stop the server. `stop` ends every connection at once. */
   readonly power: { stop(): Promise<void>; start(): Promise<void> } | null;
   /** Ends the server and removes its files. */
   remove(): Promise<void>;
 };
 
-/** A server to make databases in. `own`: one that this test may stop, null `power` where TEST_DATABASE_URL is set. */
+/** A server for new databases. `own`: one that this test may stop; `power` is null if TEST_DATABASE_URL is set. */
 export async function postgresServer({ own = false } = {}): Promise<PostgresServer> {
   const shared = given ?? (own ? undefined : process.env[SHARED_POSTGRES]);
   if (shared !== undefined)
@@ -51,7 +51,7 @@ export async function postgresServer({ own = false } = {}): Promise<PostgresServ
 }
 
 const running = new Set<ChildProcess>();
-// A test that threw halfway leaves nothing behind either.
+// Also after a test that threw.
 process.once('exit', () => {
   for (const server of running) server.kill('SIGQUIT');
 });
@@ -59,17 +59,25 @@ process.once('exit', () => {
 async function privateServer(programs: string): Promise<PostgresServer & { readonly url: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'relay-postgres-'));
   const root = process.getuid?.() === 0;
-  if (root) chownSync(directory, NOBODY, NOBODY);
+  if (root) chownSync(directory, UNPRIVILEGED_UID, UNPRIVILEGED_UID);
   const run = (program: string, args: readonly string[]) => {
     const path = join(programs, program);
     // PostgreSQL refuses to run as root.
-    const asNobody = ['--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups', path, ...args];
+    const asUnprivileged = [
+      '--reuid',
+      `${UNPRIVILEGED_UID}`,
+      '--regid',
+      `${UNPRIVILEGED_UID}`,
+      '--clear-groups',
+      path,
+      ...args,
+    ];
     const options = {
       stdio: 'ignore',
       cwd: directory,
       env: { PATH: process.env.PATH, LC_ALL: 'C' },
     } as const;
-    return root ? spawn(SETPRIV, asNobody, options) : spawn(path, args, options);
+    return root ? spawn(SETPRIV, asUnprivileged, options) : spawn(path, args, options);
   };
   const data = join(directory, 'data');
   await succeeded(
@@ -116,8 +124,8 @@ async function privateServer(programs: string): Promise<PostgresServer & { reado
   };
 }
 
-const NOBODY = 65534;
-/** Of util-linux, which every Debian has. */
+const UNPRIVILEGED_UID = 65534;
+/** From util-linux, which every Debian has. */
 const SETPRIV = 'setpriv';
 
 async function succeeded(child: ChildProcess, name: string): Promise<void> {

@@ -7,7 +7,7 @@ import process from 'node:process';
 import { takePgliteDirectory } from '#src/adapters/read-store/pglite-directory.ts';
 import { makePgliteDirectory } from '#src/adapters/read-store/pglite-new-directory.ts';
 
-/** The environment variable by which a test run tells its test files where that directory is. */
+/** The environment variable in which a test run passes the path of that directory to its test files. */
 export const PRISTINE = 'RELAY_TEST_PRISTINE';
 
 /** `directory`: of a service's read models, with nothing but the pristine files. */

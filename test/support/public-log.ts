@@ -7,7 +7,7 @@ import { primitives } from './primitives.ts';
 import { type SmallLog, smallLog } from './small-log.ts';
 
 export const receiptIdAt = (index: number): string => `rcpt_${String(index).padStart(26, '0')}`;
-export const jwsAt = (index: number): string => `receipt-${index}.of.nobody`;
+export const jwsAt = (index: number): string => `receipt-${index}.of.test`;
 
 export type PublicLog = {
   readonly log: SmallLog;
@@ -21,7 +21,7 @@ export type PublicLog = {
   add(receiptId: string, jws: string): Promise<void>;
 };
 
-/** Its newest checkpoint is over all of it. `add` and `signAt` go on from there. */
+/** Its newest checkpoint is over all of it. `add` and `signAt` extend it. */
 export async function publicLog(size: number, log = smallLog()): Promise<PublicLog> {
   const leaves: Uint8Array[] = [];
   const indexOf = new Map<string, number>();

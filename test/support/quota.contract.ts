@@ -1,4 +1,4 @@
-// What every quota must do, wherever it counts.
+// The contract of the quota port, for every adapter.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Quota, QuotaState } from '#src/ports/quota.ts';
@@ -6,9 +6,9 @@ import type { Quota, QuotaState } from '#src/ports/quota.ts';
 export type QuotaHarness = {
   readonly name: string;
   readonly needs: { readonly skip: boolean };
-  /** One that has counted nothing. */
+  /** A quota without any counts. */
   fresh(): Promise<Quota>;
-  /** Frees all that `fresh` gave. */
+  /** Frees all results of `fresh`. */
   end(): Promise<void>;
 };
 
@@ -19,7 +19,7 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
   describe(`quota, ${name}`, () => {
     let quota: Quota;
     let keys = 0;
-    /** Nobody has counted it before. */
+    /** A key without a window. */
     const newKey = () => `key ${keys++}`;
 
     before(async () => {
@@ -41,7 +41,7 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       for (const { resetMs } of states) assert.ok(resetMs > 0 && resetMs <= 60_000, `${resetMs}`);
     });
 
-    test('looking answers as taking would, and takes nothing', needs, async () => {
+    test('`look` returns the state that `take` would, and takes nothing', needs, async () => {
       const key = newKey();
       for (let i = 0; i < 5; i++) {
         const looked = await quota.look(rule, key);
@@ -50,14 +50,14 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       }
     });
 
-    test('several units at once count at once', needs, async () => {
+    test('several units are taken in one call', needs, async () => {
       const key = newKey();
       assert.deepEqual(outcome(await quota.take(rule, key, 2)), { allowed: true, limit: 3, remaining: 1 });
       assert.equal((await quota.take(rule, key, 2)).allowed, false);
       assert.equal((await quota.take(rule, key)).allowed, false);
     });
 
-    test('units given back can be taken again; a window never has more than its limit', needs, async () => {
+    test('returned units can be taken again; a window never has more than its limit', needs, async () => {
       const key = newKey();
       await quota.giveBack(rule, key);
       await quota.take(rule, key, 3);
@@ -67,7 +67,7 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       assert.equal((await quota.look(rule, key)).remaining, 2);
     });
 
-    test('keys, names and windows are counted apart', needs, async () => {
+    test('each key, rule name and window length is counted separately', needs, async () => {
       const key = newKey();
       const once = { name: 'once', windowMs: 60_000, maxRequests: 1 };
       await quota.take(once, key);
@@ -78,7 +78,7 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
     });
 
     test(
-      'of 100 calls at once exactly the limit is allowed, and each is told what is left',
+      'of 100 concurrent calls exactly the limit is allowed, and each receives the remaining number',
       needs,
       async () => {
         const wide = { name: 'wide', windowMs: 60_000, maxRequests: 20 };
@@ -87,28 +87,28 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
           Array.from({ length: 200 }, (_, n) => quota.take(wide, n % 2 === 0 ? one : other)),
         );
         for (const half of [0, 1]) {
-          const told = states
+          const remaining = states
             .filter((state, n) => n % 2 === half && state.allowed)
             .map((state) => state.remaining);
           assert.deepEqual(
-            told,
+            remaining,
             Array.from({ length: 20 }, (_, n) => 19 - n),
           );
         }
       },
     );
 
-    test('a window that is over is forgotten, also where it was refused all along', needs, async () => {
+    test('a window ends, also after refusals throughout', needs, async () => {
       const key = newKey();
       const short = { name: 'short', windowMs: 40, maxRequests: 1 };
       await quota.take(short, key);
-      // asking on and on must not make the window longer
+      // Repeated calls must not extend the window.
       while (!(await quota.take(short, key)).allowed) await new Promise((resolve) => setTimeout(resolve, 5));
       assert.ok((await quota.look(short, newKey())).allowed);
     });
 
     test(
-      'who asks by another limit counts in the same window, and is refused at its own',
+      'a call with another limit counts in the same window, and its own limit applies',
       needs,
       async () => {
         const key = newKey();
@@ -121,7 +121,7 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       },
     );
 
-    test('a limit of none refuses, looked at or taken', needs, async () => {
+    test('a limit of 0 refuses `look` and `take`', needs, async () => {
       const none = { name: 'none', windowMs: 60_000, maxRequests: 0 };
       const key = newKey();
       const states = [await quota.look(none, key), await quota.take(none, key)];

@@ -50,7 +50,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     const models = readModels(runner, systemClock(), runner.ready);
     // From the first moment on, not only once the rows have caught up.
     assert.equal(await models.job.find(jobIdOf(1)), null);
-    assert.equal(await runner.reachedHead(), true);
+    await waitFor('the head', () => runner.reachedHead());
     assert.equal(await models.job.find(jobIdOf(1)), null);
     assert.equal((await models.job.find(jobIdOf(8)))?.status, 'succeeded');
     assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
@@ -112,7 +112,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       const runner = runnerOver(log, store);
       const models = readModels(runner, systemClock(), runner.ready);
       await appendAll(log, job(2));
-      assert.equal(await runner.reachedHead(), true);
+      await waitFor('the head', () => runner.reachedHead());
       assert.equal((await models.job.find(jobIdOf(2)))?.status, 'succeeded');
       // Recorded, and not yet projected, as the log fails: no batch mixes two histories.
       await appendAll(log, job(3));
@@ -148,7 +148,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       const backup = log.events.length;
       await appendAll(log, job(2));
       const runner = runnerOver(log, store);
-      assert.equal(await runner.reachedHead(), true);
+      await waitFor('the head', () => runner.reachedHead());
       await systemClock().sleep(300);
       log.restore(backup);
       for (const seed of [4, 5, 6]) await appendAll(log, job(seed));
@@ -167,7 +167,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       const log = memoryLog();
       await appendAll(log, job(1));
       const runner = runnerOver(log, store);
-      assert.equal(await runner.reachedHead(), true);
+      await waitFor('the head', () => runner.reachedHead());
       const schema = await schemaOf(log, store);
       log.setAway(true);
       assert.equal(await runner.reachedHead(), false);
@@ -195,8 +195,8 @@ export function generationContract(harness: ReadStoreHarness): void {
       const theirs = runnerOver(log, other, { models: OTHER_RELEASE });
       for (const seed of [2, 3, 4]) {
         await appendAll(log, job(seed));
-        assert.equal(await ours.reachedHead(), true);
-        assert.equal(await theirs.reachedHead(), true);
+        await waitFor('the head', () => ours.reachedHead());
+        await waitFor('the head', () => theirs.reachedHead());
       }
       assert.deepEqual(await modesOf(await ours.open()), new Set(['demo']));
       assert.deepEqual(await modesOf(await theirs.open()), new Set(['of the other release']));
@@ -209,7 +209,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     const log = memoryLog();
     await appendAll(log, [...job(1), ...job(2)]);
     const runners = stores.map((store) => runnerOver(log, store, { batchSize: 3 }));
-    for (const runner of runners) assert.equal(await runner.reachedHead(), true);
+    for (const runner of runners) await waitFor('the head', () => runner.reachedHead());
     for (const runner of runners) await runner.stop();
     const [store] = stores;
     assert.ok(store);
@@ -226,13 +226,13 @@ export function generationContract(harness: ReadStoreHarness): void {
       const log = memoryLog();
       await appendAll(log, job(1));
       const projecting = runnerOver(log, store);
-      assert.equal(await projecting.reachedHead(), true);
+      await waitFor('the head', () => projecting.reachedHead());
       const following = runnerOver(log, other);
-      assert.equal(await following.reachedHead(), true);
+      await waitFor('the head', () => following.reachedHead());
       for (let seed = 2; seed < 12; seed++) {
         await appendAll(log, job(seed));
         const begun = performance.now();
-        assert.equal(await following.reachedHead(), true);
+        await waitFor('the head', () => following.reachedHead());
         const { store: counts } = readModels(following, systemClock(), following.ready);
         assert.equal((await counts.counts()).jobs, seed);
         assert.ok(performance.now() - begun < 900);

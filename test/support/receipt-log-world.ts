@@ -5,7 +5,7 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
-import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
+import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import {
   openCheckpoints,
@@ -56,19 +56,19 @@ export async function rowsOf(events: readonly RecordedEvent[]): Promise<Projecte
 export type Options = {
   readonly host?: string;
   readonly key?: TestKey | null;
-  /** Keys that the event log tells of. */
+  /** Keys of the event log. */
   readonly keys?: readonly TestKey[];
   /** The log as this process reaches it. */
   readonly log?: EventLog;
-  readonly checkpointKeep?: CheckpointKeep | null;
+  readonly checkpointKeep?: CheckpointStore | null;
 };
 
-export type MemoryKeep = CheckpointKeep & { note: string | null; writes: number; broken: boolean };
+export type MemoryKeep = CheckpointStore & { note: string | null; writes: number; broken: boolean };
 
 /** The file of one machine. */
 export function keepOf(note: string | null = null): MemoryKeep {
   return {
-    place: 'the place',
+    location: 'the place',
     note,
     writes: 0,
     broken: false,
@@ -85,7 +85,7 @@ export function keepOf(note: string | null = null): MemoryKeep {
 
 let processes = 0;
 
-/** A process that has begun or found the log; its rows tell all events until told otherwise. */
+/** A process that has begun or found the log; its rows contain all events unless `rows.projected` is set. */
 export async function keeper(common: Deployment, options: Options = {}) {
   const { host = 'relay.example', key = common.key, keys = [common.key], log = common.log } = options;
   const { checkpointKeep = keepOf() } = options;
@@ -104,12 +104,12 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const kept = { checkpointKeep, checkpointKeys, primitives };
   const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory });
   await checkpoints.begin(host);
-  const rows = { told: Number.POSITIVE_INFINITY, changed: (tree: ProjectedTree) => tree };
+  const rows = { projected: Number.POSITIVE_INFINITY, changed: (tree: ProjectedTree) => tree };
   const show: ShowTree = async (work) =>
-    work(rows.changed(await rowsOf(common.log.events.slice(0, rows.told))));
+    work(rows.changed(await rowsOf(common.log.events.slice(0, rows.projected))));
   return {
     checkpoints,
-    /** `told`: how many events the rows tell. */
+    /** `projected`: how many events the rows contain. */
     rows,
     held,
     known,

@@ -1,15 +1,30 @@
 // What some suites need of the machine. Where it is missing they are skipped, by name and never in silence; with
-// CI=true a missing PostgreSQL, Chromium, anvil, Python or curl is a failure.
+// CI=true a missing PostgreSQL, Chromium, anvil, Python (with its package cryptography) or curl is a failure.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 
-export type Requirement = 'PostgreSQL' | 'Chromium' | 'EventStoreDB' | 'anvil' | 'python3' | 'curl' | 'Node';
+export type Requirement =
+  | 'PostgreSQL'
+  | 'Chromium'
+  | 'EventStoreDB'
+  | 'anvil'
+  | 'python3'
+  | 'cryptography'
+  | 'curl'
+  | 'Node';
 
 /** What the CI script installs, and what comes with the packages where there is a build for the platform. */
-const MUST_BE_IN_CI: readonly Requirement[] = ['PostgreSQL', 'Chromium', 'anvil', 'python3', 'curl'];
+const MUST_BE_IN_CI: readonly Requirement[] = [
+  'PostgreSQL',
+  'Chromium',
+  'anvil',
+  'python3',
+  'cryptography',
+  'curl',
+];
 
 /**
  * Options for a test of node:test (Bun drops a skipped `describe` without a trace): `test('…', needs, async () => …)`.
@@ -53,6 +68,14 @@ export const needsProgram = (name: 'python3' | 'curl') =>
     name,
     searchPath().some((folder) => existsSync(join(folder, name))),
     `no ${name} on PATH`,
+  );
+
+/** The package `cryptography` of Python. */
+export const needsCryptography = () =>
+  requirement(
+    'cryptography',
+    spawnSync('python3', ['-c', 'import cryptography']).status === 0,
+    'python3 has no package cryptography',
   );
 
 /** Node of at least that major version, as `node` on PATH. */

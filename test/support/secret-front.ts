@@ -8,7 +8,7 @@ import { httpExchange } from '#src/adapters/payments/exchange.ts';
  * `tell`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
  * request. `cut`: the connection is closed without an answer.
  */
-export type FrontMode = 'pass' | 'tell' | 'refuse' | 'cut';
+export type FrontMode = 'pass' | 'repeat' | 'refuse' | 'cut';
 
 export type SecretFront = {
   /** With its secrets. */
@@ -88,11 +88,11 @@ export async function startSecretFront(
 }
 
 /** In the words of a facilitator and of JSON-RPC at once. */
-function repeat(response: ServerResponse, mode: 'tell' | 'refuse', url: string, body: string): void {
+function repeat(response: ServerResponse, mode: 'repeat' | 'refuse', url: string, body: string): void {
   const all = `${url} ${body}`;
   const error = { code: -32_000, message: all, data: all };
   const no = { isValid: false, success: false, invalidReason: all, errorReason: all, transaction: '' };
-  const status = mode === 'tell' ? 500 : 200;
+  const status = mode === 'repeat' ? 500 : 200;
   response.writeHead(status, { 'content-type': 'application/json', 'x-request': encodeURI(url) });
   response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, error, ...no, message: all }));
 }

@@ -1,19 +1,19 @@
-// Quotas as several processes have them: each with a pool of its own over one PostgreSQL, and what it told its operator.
+// Quotas of several processes: each has its own pool on one PostgreSQL, and records its log messages.
 import { type Db, type PostgresQuotaOptions, postgresQuota } from '#src/adapters/quota/postgres.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import type { Quota } from '#src/ports/quota.ts';
 
 export type SharedQuota = Quota & {
-  /** What it logged, in order. */
-  readonly told: readonly string[];
+  /** Log messages, in order. */
+  readonly messages: readonly string[];
   readonly open: () => Promise<Db>;
   end(): Promise<void>;
 };
 
 export type Patience = Pick<PostgresQuotaOptions, 'limitMs' | 'retryMs' | 'sweepMs'>;
 
-/** So much that only a test that hangs meets it. */
+/** Large enough that only a test that hangs reaches it. */
 const PATIENT: Patience = { limitMs: 30_000 };
 
 /** `url`: postgres://… */
@@ -30,18 +30,18 @@ export async function sharedQuota(url: string, patience: Patience = PATIENT): Pr
 }
 
 export async function quotaOver(open: () => Promise<Db>, patience: Patience): Promise<SharedQuota> {
-  const told: string[] = [];
+  const messages: string[] = [];
   const ending = new AbortController();
   const quota = await postgresQuota({
     open,
     keyedHash: hmacKeyedHash(new Uint8Array(32).fill(7)),
     logger: {
-      info: (message) => told.push(message),
-      warn: (message) => told.push(message),
-      error: (message) => told.push(`error: ${message}`),
+      info: (message) => messages.push(message),
+      warn: (message) => messages.push(message),
+      error: (message) => messages.push(`error: ${message}`),
     },
     ending: ending.signal,
     ...patience,
   });
-  return { ...quota, told, open, end: async () => ending.abort() };
+  return { ...quota, messages, open, end: async () => ending.abort() };
 }

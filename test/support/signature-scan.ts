@@ -62,7 +62,7 @@ function numberNeedles(name: string, hex: string): Needle[] {
 /** Names of the needles that stand in the data. Each needle has at least 4 bytes. */
 export function scanner(needles: readonly Needle[]): (data: Buffer | string) => string[] {
   const byStart = new Map<number, Needle[]>();
-  // Most places are told apart by a look at one byte.
+  // One byte distinguishes most positions.
   const starts = new Uint8Array(1 << 20);
   for (const needle of needles) {
     const start = needle.bytes.readUInt32LE(0);

@@ -1,4 +1,4 @@
-// The certificate authority of the tests: valid today, with the faults that a test asks for.
+// The certificate authority of the tests: valid today, with the faults that a test requests.
 import * as localCa from '#src/demo/certificates/local-ca.ts';
 
 export type Identity = localCa.Identity;
@@ -11,7 +11,7 @@ export type LeafOptions = {
 };
 
 export type TestCa = {
-  /** The root's PEM: what EGRESS_CA_FILE holds. */
+  /** The root as PEM: the content of EGRESS_CA_FILE. */
   readonly pem: string;
   issue(options: LeafOptions): Identity;
 };
@@ -23,7 +23,7 @@ export function makeTestCa(name = 'relay test root'): TestCa {
   return { pem: ca.pem, issue: (options) => ca.issue({ ...validity(), ...options }) };
 }
 
-/** A certificate that nobody but itself vouches for. */
+/** A self-signed certificate. */
 export function makeSelfSigned(options: LeafOptions): Identity {
   return localCa.makeSelfSigned({ ...validity(), ...options });
 }

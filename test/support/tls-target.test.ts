@@ -8,7 +8,7 @@ import { startTlsTarget, type TlsTarget } from './tls-target.ts';
 const REQUEST =
   'POST /hook?x=1 HTTP/1.1\r\nHost: target.test\r\nX-Thing: One\r\nContent-Length: 4\r\n\r\nabcd';
 
-test('the target answers over TLS that its own root vouches for, and records the request', async () => {
+test('the target answers over TLS with a certificate of its root, and records the request', async () => {
   const target = await startTlsTarget({
     handler: () => ({ status: 418, headers: { 'x-t': '1' }, body: 'hi' }),
   });
@@ -29,7 +29,7 @@ test('the target answers over TLS that its own root vouches for, and records the
   }
 });
 
-test('the DNS server gives each look-up of a name its own answer, and counts them', async () => {
+test('the DNS server returns a configured answer for each look-up, and counts them', async () => {
   const server = await startDnsServer({
     answers: {
       'a.test': ['127.0.0.1', '::1'],

@@ -1,4 +1,4 @@
-// A TLS target on loopback: answers as it is told, and remembers what came, byte for byte.
+// A TLS target on loopback: answers as configured, and records the requests byte by byte.
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { type Identity, makeTestCa, type TestCa } from './test-ca.ts';
@@ -26,14 +26,14 @@ export type Answer = {
   readonly body?: string | Uint8Array;
 };
 
-/** Answers, or writes to the socket by itself and returns nothing. */
+/** Returns an answer, or writes to the socket and returns nothing. */
 export type Handler = (
   request: RecordedRequest,
   socket: TLSSocket,
 ) => Answer | undefined | Promise<Answer | undefined>;
 
 export type TlsTargetOptions = {
-  /** 200 and `{"ok":true}` where absent. */
+  /** 200 and `{"ok":true}` if absent. */
   readonly handler?: Handler;
   /** Names and addresses of the certificate; see `DEFAULT_NAMES`. */
   readonly names?: readonly string[];
@@ -49,7 +49,7 @@ export type TlsTargetOptions = {
 
 export type TlsTarget = {
   readonly port: number;
-  /** PEM of the root that vouches for the target: the content of an EGRESS_CA_FILE. */
+  /** PEM of the target's root: the content of an EGRESS_CA_FILE. */
   readonly caPem: string;
   /** Complete requests, in order of arrival. */
   readonly requests: RecordedRequest[];

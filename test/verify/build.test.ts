@@ -1,4 +1,4 @@
-// The built files are what the sources make, whoever makes them and wherever; and they are fit for a page.
+// The built files match the sources in every checkout, and are safe to load in a page.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -12,37 +12,37 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const builtText = (name: string) => readFileSync(join(rootPath, 'src/verify/built', name), 'utf8');
 
-test('another checkout builds the very same bytes: after a change of the verifier, `bun run build:verify`', () => {
+test('another checkout builds the same bytes: after a change of the verifier, run `bun run build:verify`', () => {
   const copy = join(folder, 'elsewhere', 'checkout');
   for (const part of ['src/domain', 'src/verify', 'package.json', 'tsconfig.json'])
     cpSync(join(rootPath, part), join(copy, part), { recursive: true });
   // A bundled package is copied: the path of a link's target would be part of the bundle.
   cpSync(join(rootPath, 'node_modules/@noble'), join(copy, 'node_modules/@noble'), { recursive: true });
   symlinkSync(join(rootPath, 'node_modules/@sinclair'), join(copy, 'node_modules/@sinclair'));
-  const made = join(folder, 'made');
+  const output = join(folder, 'made');
   const bun = join(rootPath, 'node_modules/bun/bin/bun.exe');
-  const { status, stderr } = spawnSync(bun, ['src/verify/build.ts', made], { cwd: copy, encoding: 'utf8' });
+  const { status, stderr } = spawnSync(bun, ['src/verify/build.ts', output], { cwd: copy, encoding: 'utf8' });
   assert.equal(status, 0, stderr);
-  const names = readdirSync(made).sort();
+  const names = readdirSync(output).sort();
   assert.deepEqual(names, readdirSync(join(rootPath, 'src/verify/built')).sort());
   assert.deepEqual(names, ['page.js', 'verify.d.ts', 'verify.js']);
-  const stale = names.filter((name) => readFileSync(join(made, name), 'utf8') !== builtText(name));
+  const stale = names.filter((name) => readFileSync(join(output, name), 'utf8') !== builtText(name));
   assert.deepEqual(stale, []);
 });
 
-test('what a page runs makes no code or markup of text, loads nothing, and is small', () => {
+test('the built files evaluate no text as code or markup, load nothing, and are small', () => {
   for (const name of ['page.js', 'verify.js']) {
     const text = builtText(name);
-    const said =
+    const forbidden =
       /\beval\b|\bFunction\b|\bimport\s*[("'{*]|\bimport\s+\w|\bfrom\s*["']|\brequire\b|(?:https?|wss?):\/\//;
-    assert.equal(said.exec(text)?.[0], undefined, name);
+    assert.equal(forbidden.exec(text)?.[0], undefined, name);
     assert.doesNotMatch(
       text,
       /innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|localStorage|cookie/,
     );
     assert.ok(text.length < 60_000, `${name}: ${text.length} bytes`);
   }
-  // The importable one asks nobody, and knows no page.
+  // The importable file makes no requests and uses no page or runtime API.
   assert.doesNotMatch(
     builtText('verify.js'),
     /\bfetch\b|\bdocument\.(?:create|get|query|body)|\bwindow\b|XMLHttpRequest|\bprocess\.|\bBuffer\b/,

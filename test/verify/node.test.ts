@@ -1,4 +1,4 @@
-// Node, which runs nothing else of the project, imports the verifier by the package's name.
+// Node imports the verifier by the name of the package; nothing else of the project runs under Node.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -17,13 +17,13 @@ const SCRIPT = `
 import { readFileSync } from 'node:fs';
 import { verifyProof, verifyReceipt } from 'webhook-relay/verify';
 const { keys, proof, disclosures, subjects } = JSON.parse(readFileSync('given.json', 'utf8'));
-const said = [];
+const results = [];
 for (const [receipt, proofText] of subjects) {
   const report = await verifyReceipt(receipt, { keys, proof: proofText, disclosures });
   const found = await verifyProof(proofText, { receipt, keys });
-  said.push([report.ok, report.checks.filter(({ ok }) => !ok).map(({ name }) => name), report.opened.length, found.ok]);
+  results.push([report.ok, report.checks.filter(({ ok }) => !ok).map(({ name }) => name), report.opened.length, found.ok]);
 }
-console.log(JSON.stringify({ node: !process.versions.bun && !process.versions.deno, said }));
+console.log(JSON.stringify({ node: !process.versions.bun && !process.versions.deno, results }));
 `;
 
 test('Node 20 verifies a receipt and its proof, and refuses changed ones', needs, () => {
@@ -45,9 +45,9 @@ test('Node 20 verifies a receipt and its proof, and refuses changed ones', needs
     encoding: 'utf8',
   });
   assert.equal(stderr, '');
-  const { node, said } = JSON.parse(stdout);
+  const { node, results } = JSON.parse(stdout);
   assert.equal(node, true);
-  assert.deepEqual(said, [
+  assert.deepEqual(results, [
     [true, [], 1, true],
     [true, [], 1, true],
     [false, ['signature_valid', 'receipt_logged'], 0, false],

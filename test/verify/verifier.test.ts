@@ -1,4 +1,4 @@
-// The verifier to import, as it is written and as it is built: the same word on every receipt and proof.
+// The importable verifier, from source and as built: both return the same result for every receipt and proof.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isReceiptPayload } from '#src/domain/receipt/payload.ts';
@@ -12,7 +12,7 @@ const { keys, jws, payload, proof } = given;
 const header = { alg: 'EdDSA', kid: given.key.keyId, typ: 'relay-receipt+jws' };
 const failed = ({ checks }: built.ReceiptReport) => checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
-// The source keeps to the types that the built one shows.
+// The source has the types of the built verifier.
 const BOTH: Readonly<Record<string, Pick<typeof built, 'verifyReceipt' | 'verifyProof'>>> = {
   source,
   built,
@@ -20,7 +20,7 @@ const BOTH: Readonly<Record<string, Pick<typeof built, 'verifyReceipt' | 'verify
 
 for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
   describe(`the verifier, ${name}`, () => {
-    test('a good receipt verifies in each of its forms, by keys as text or parsed', async () => {
+    test('a good receipt verifies in each of its forms, with keys as text or parsed', async () => {
       const [answer, execution] = [given.receiptAnswer(), given.executionAnswer()];
       const forms = [jws, `${jws}\n`, answer, JSON.stringify(answer), execution, JSON.stringify(execution)];
       for (const form of forms) {
@@ -46,7 +46,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       }
     });
 
-    test('a changed payload, signature or signer is told by the check that finds it, and nothing of it is shown', async () => {
+    test('a changed payload, signature or signer fails the check for it, and no payload is returned', async () => {
       const cases = [
         [given.withPayload({ ...payload, mode: 'demo' }), ['signature_valid']],
         [`${jws.slice(0, -8)}${given.tampered(jws.slice(-8))}`, ['signature_valid']],
@@ -62,14 +62,14 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       }
     });
 
-    test('another receipt or job than was asked for is found', async () => {
+    test('a receipt of another id or job than expected fails', async () => {
       assert.deepEqual(failed(await verifyReceipt(jws, { keys, receiptId: 'rcpt_other' })), [
         'receipt_present',
       ]);
       assert.deepEqual(failed(await verifyReceipt(jws, { keys, jobId: 'job_other' })), ['payload_job_id']);
     });
 
-    test('readable words that the signature does not bear out are told, and make it bad', async () => {
+    test('readable text that differs from the signed receipt is reported, and fails', async () => {
       const { ok, signatureVerified, differences } = await verifyReceipt(
         given.executionAnswer({ mode: 'demo' }),
         { keys },
@@ -78,7 +78,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       assert.deepEqual(differences, [{ field: 'mode', shown: 'demo', signed: 'x402' }]);
     });
 
-    test('what holds no receipt is a report that says so', async () => {
+    test('an input without a receipt returns a report with the problem', async () => {
       const none = [
         '',
         '{',
@@ -99,32 +99,32 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       assert.deepEqual([broken.ok, broken.problem], [false, null]);
     });
 
-    test('the log is looked at where a proof is given: included, young, late, wrong', async () => {
-      const said = async (options: object) => {
+    test('with a proof the log is checked: included, pending, overdue, malformed', async () => {
+      const check = async (options: object) => {
         const report = await verifyReceipt(jws, { keys, ...options });
         return [report.ok, report.checks.at(-1)?.name, report.checks.at(-1)?.details];
       };
       const dueBy = payload.iat + 3600;
       const facts = { pending: false, origin: given.ORIGIN, index: 2, size: 5 };
-      assert.deepEqual(await said({ proof }), [true, 'receipt_logged', facts]);
-      assert.deepEqual(await said({ proof: null, now: dueBy }), [
+      assert.deepEqual(await check({ proof }), [true, 'receipt_logged', facts]);
+      assert.deepEqual(await check({ proof: null, now: dueBy }), [
         true,
         'receipt_logged',
         { pending: true, dueBy },
       ]);
-      assert.deepEqual(await said({ proof: null, now: dueBy + 1 }), [
+      assert.deepEqual(await check({ proof: null, now: dueBy + 1 }), [
         false,
         'receipt_logged',
         { pending: false, dueBy },
       ]);
-      assert.deepEqual(await said({ proof: 'x' }), [
+      assert.deepEqual(await check({ proof: 'x' }), [
         false,
         'receipt_logged',
         { pending: false, problem: 'malformed' },
       ]);
     });
 
-    test('a proof tells where the receipt stands, or what is wrong with it', async () => {
+    test('a proof returns the index of the receipt, or its problem', async () => {
       assert.deepEqual(await verifyProof(proof, { receipt: jws, keys }), {
         ok: true,
         index: given.INDEX,
@@ -148,7 +148,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       }
     });
 
-    test('disclosures open what the receipt commits to; others make it bad; none is opened by a bad receipt', async () => {
+    test('disclosures open the commitments of the receipt; others fail; a bad receipt opens none', async () => {
       const good = [{ ok: true, name: 'target_url', value: 'https://target.example/<hook>' }];
       for (const disclosures of [
         given.disclosures,
@@ -167,7 +167,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       assert.deepEqual([bad.ok, bad.opened], [false, []]);
     });
 
-    test('a caller that gives no keys, or what is none, is told so', async () => {
+    test('missing or invalid options throw a TypeError', async () => {
       const bad: readonly (readonly [object | undefined, RegExp])[] = [
         [undefined, /keys are missing/],
         [{}, /keys are missing/],
@@ -184,7 +184,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       await assert.rejects(unchecked(5, { keys }), { name: 'TypeError', message: /text or parsed JSON/ });
     });
 
-    test('a runtime without WebCrypto, or without its Ed25519, is no verdict on the receipt', async () => {
+    test('without WebCrypto, or without its Ed25519, there is no verdict on the receipt', async () => {
       const { subtle } = crypto;
       const before = Object.getOwnPropertyDescriptor(crypto, 'subtle');
       const refused = Object.assign(new Error('no'), { name: 'NotSupportedError' });
@@ -205,12 +205,12 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
   });
 }
 
-/** Every value that differs from a good one in one place: gone, null, of another kind, too many, on the border. */
-function* spoiled(value: unknown): Generator<unknown> {
+/** Every value that differs from a valid one in one place: missing, null, of another type, extra, at a limit. */
+function* invalidVariants(value: unknown): Generator<unknown> {
   yield* [null, 'x', '', 7.5, -1, 1, 4, true, [], {}, ['x']];
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
-    for (const other of spoiled(member)) {
+    for (const other of invalidVariants(member)) {
       yield Array.isArray(value) ? value.with(Number(name), other) : { ...value, [name]: other };
     }
     if (!Array.isArray(value))
@@ -223,14 +223,14 @@ function* spoiled(value: unknown): Generator<unknown> {
     ];
 }
 
-test('the built verifier takes exactly the payloads that the domain takes', async () => {
-  const said = { good: 0, bad: 0 };
-  for (const changed of spoiled(payload)) {
+test('the built verifier accepts exactly the payloads that the domain accepts', async () => {
+  const counts = { good: 0, bad: 0 };
+  for (const changed of invalidVariants(payload)) {
     const text = await forged(header, changed, given.key);
     const { checks } = await built.verifyReceipt(text, { keys });
     const supported = checks.find(({ name }) => name === 'payload_version_supported')?.ok;
     assert.equal(supported, isReceiptPayload(changed), JSON.stringify(changed));
-    said[supported ? 'good' : 'bad']++;
+    counts[supported ? 'good' : 'bad']++;
   }
-  assert.ok(said.good > 50 && said.bad > 500, JSON.stringify(said));
+  assert.ok(counts.good > 50 && counts.bad > 500, JSON.stringify(counts));
 });

@@ -1,4 +1,4 @@
-// The scratch space of an audit: an SQLite database without a name, written in batches, gone with the process.
+// Scratch tables of an audit in an unlinked SQLite file: written in batches, freed when the process ends.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,24 +6,25 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Json, JsonObject } from '../../domain/canonical-json.ts';
 import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
 
-/** Held in memory over all tables, before it is written in one transaction: changes, and characters of their JSON. */
-type Held = { readonly changes: number; readonly characters: number };
-const HELD: Held = { changes: 8192, characters: 8 * 1024 * 1024 };
-/** Rows of one look into a table; a longer value is looked up when its turn comes. */
+/** Limits of what all tables buffer before one transaction writes it: changes, and characters of their JSON. */
+type Buffered = { readonly changes: number; readonly characters: number };
+const BUFFERED_MAX: Buffered = { changes: 8192, characters: 8 * 1024 * 1024 };
+/** Rows of one page of a table. */
 const PAGE = 256;
+/** A page omits longer values; they are read one by one. */
 const PAGED_CHARACTERS = 8192;
 
 type Rows = {
   get(key: string): string | null;
   put(key: string, value: string): void;
   delete(key: string): void;
-  /** The next rows from `from` on, without it where `after`; null: the value is too long for a page. */
+  /** The next rows from key `from`, exclusive if `after`; value null: it is too long for a page. */
   page(from: string, after: boolean): readonly (readonly [key: string, value: string | null])[];
 };
 
-/** Throws where the folder for temporary files takes none. */
-export function sqliteScratch(folder = tmpdir(), held = HELD): AuditScratch {
-  const { db, remove } = openNameless(folder);
+/** Throws if no file can be created in `folder`. */
+export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): AuditScratch {
+  const { db, remove } = openUnlinked(folder);
   const tables = new Map<string, { readonly table: ScratchTable<Json>; readonly flush: () => void }>();
   let [changes, characters] = [0, 0];
 
@@ -37,7 +38,7 @@ export function sqliteScratch(folder = tmpdir(), held = HELD): AuditScratch {
   const changed = (length: number) => {
     changes++;
     characters += length;
-    if (changes >= held.changes || characters >= held.characters) flushAll();
+    if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) flushAll();
   };
 
   function tableOf(name: string) {
@@ -49,7 +50,7 @@ export function sqliteScratch(folder = tmpdir(), held = HELD): AuditScratch {
   }
 
   return {
-    // What comes out of a table is what its one caller has put there.
+    // Each table has one caller, so its values have that caller's type.
     table: <T extends Json>(name: string) => tableOf(name).table as unknown as ScratchTable<T>,
     close() {
       db.close();
@@ -59,16 +60,16 @@ export function sqliteScratch(folder = tmpdir(), held = HELD): AuditScratch {
 }
 
 /**
- * The record of others' payments passes through it, so its name is taken away as soon as it is open: the system frees it
- * however the process ends. Where an open file keeps its name, `remove` takes it away.
+ * The file contains other people's payments, so it is unlinked as soon as it is open: the system frees it however the
+ * process ends. Where an open file cannot be unlinked, `remove` deletes it at the end.
  */
-function openNameless(folder: string) {
+function openUnlinked(folder: string) {
   const directory = mkdtempSync(join(folder, 'relay-audit-'));
   const remove = () => rmSync(directory, { recursive: true, force: true });
   try {
     const db = new DatabaseSync(join(directory, 'scratch.db'));
-    // Nothing is to survive a crash, nobody else reads, and a journal would be a file of its own. (SQLite's defensive
-    // mode, which is on here, lets none be without.)
+    // Nothing must survive a crash, no other process reads it, and a journal on disk would be a second file. (SQLite's
+    // defensive mode, which is on here, does not accept journal_mode = OFF.)
     db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE');
     db.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384');
     try {
@@ -101,22 +102,22 @@ function rowsOf(db: DatabaseSync, number: number): Rows {
 
 function batchedTable(rows: Rows, changed: (characters: number) => void, flushAll: () => void) {
   /** Not written yet. */
-  const held = new Map<string, Json | Gone>();
+  const buffer = new Map<string, Json | Gone>();
   const stored = keyFilter();
   const table: ScratchTable<Json> = {
     get(key) {
-      const put = held.get(key);
+      const put = buffer.get(key);
       if (put !== undefined) return put === GONE ? null : put;
-      const text = stored.mayHave(key) ? rows.get(key) : null;
+      const text = stored.mayContain(key) ? rows.get(key) : null;
       return text === null ? null : JSON.parse(text);
     },
     put(key, value) {
-      held.set(key, value);
+      buffer.set(key, value);
       changed(key.length + sizeOf(value));
     },
     delete(key) {
-      if (!stored.mayHave(key)) return void held.delete(key);
-      held.set(key, GONE);
+      if (!stored.mayContain(key)) return void buffer.delete(key);
+      buffer.set(key, GONE);
       changed(key.length);
     },
     *entries(prefix = '') {
@@ -135,9 +136,9 @@ function batchedTable(rows: Rows, changed: (characters: number) => void, flushAl
     },
   };
   function flush(): void {
-    // In the order of the index, so that each page is written once.
-    for (const key of [...held.keys()].sort()) {
-      const put = held.get(key);
+    // In the index's order, so that each page is written once.
+    for (const key of [...buffer.keys()].sort()) {
+      const put = buffer.get(key);
       if (put === undefined) continue;
       if (put === GONE) rows.delete(key);
       else {
@@ -145,12 +146,12 @@ function batchedTable(rows: Rows, changed: (characters: number) => void, flushAl
         stored.add(key);
       }
     }
-    held.clear();
+    buffer.clear();
   }
   return { table, flush };
 }
 
-/** About as many characters as its JSON has. Values are serialised only when they are written: most are replaced before. */
+/** Approximate length of the JSON. Values are serialised only when they are written: most are replaced before. */
 function sizeOf(value: Json): number {
   if (typeof value === 'string') return value.length + 2;
   if (typeof value !== 'object' || value === null) return 6;
@@ -159,13 +160,13 @@ function sizeOf(value: Json): number {
   return size;
 }
 
-/** Bits of one filter: 4 MiB, of which the system provides what is used. */
+/** Bits of one filter: 4 MiB, allocated by the system as they are used. */
 const FILTER_BITS = 2 ** 25;
 
-/** A Bloom filter: most keys that are asked for were never stored, and a look-up in the database costs 5 µs. */
+/** A Bloom filter: most requested keys were never stored, and a look-up in the database costs 5 µs. */
 function keyFilter() {
   const words = new Uint32Array(FILTER_BITS / 32);
-  const placesOf = (key: string): readonly [number, number, number] => {
+  const bitsOf = (key: string): readonly [number, number, number] => {
     let [a, b] = [0x811c9dc5, 0x9747b28c];
     for (let at = 0; at < key.length; at++) {
       const code = key.charCodeAt(at);
@@ -178,9 +179,9 @@ function keyFilter() {
   const bit = (at: number) => 1 << (at & 31);
   return {
     add(key: string): void {
-      for (const at of placesOf(key)) words[at >>> 5] = (words[at >>> 5] ?? 0) | bit(at);
+      for (const at of bitsOf(key)) words[at >>> 5] = (words[at >>> 5] ?? 0) | bit(at);
     },
-    mayHave: (key: string): boolean => placesOf(key).every((at) => ((words[at >>> 5] ?? 0) & bit(at)) !== 0),
+    mayContain: (key: string): boolean => bitsOf(key).every((at) => ((words[at >>> 5] ?? 0) & bit(at)) !== 0),
   };
 }
 

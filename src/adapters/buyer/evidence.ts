@@ -1,5 +1,5 @@
-// Evidence of a purchase: the receipt verifies offline, names this payment and this request, and the relay signed that
-// the payment was delivered for.
+// Evidence of a purchase: the receipt verifies offline, is bound to this payment and this request, and the relay signed a
+// payment receipt for the delivery.
 import { x402Client, x402HTTPClient } from '@x402/core/client';
 import {
   isJWSSignedReceipt,
@@ -11,7 +11,7 @@ import { fromBase64url, fromUtf8, sha256, toBase64url, toHex, utf8 } from '#src/
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
-import { type SignedBy, type Terms, verifiedJws } from './offer.ts';
+import { type OfferSigner, type Terms, verifiedJws } from './offer.ts';
 
 /** One claim, compared with what was received. */
 export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
@@ -36,13 +36,13 @@ function readSettlement(headers: Headers): Settlement | null {
     const { success, network, payer, transaction, extensions } = new x402HTTPClient(
       new x402Client(),
     ).getPaymentSettleResponse((name) => headers.get(name));
-    const held = extensions?.[OFFER_RECEIPT] as { info?: { receipt?: SignedReceipt } } | undefined;
+    const extension = extensions?.[OFFER_RECEIPT] as { info?: { receipt?: SignedReceipt } } | undefined;
     return {
       success,
       network,
       payer: payer ?? null,
       transaction: transaction === '' ? null : transaction,
-      receipt: held?.info?.receipt ?? null,
+      receipt: extension?.info?.receipt ?? null,
     };
   } catch {
     return null;
@@ -76,20 +76,20 @@ export type Evidence = {
   readonly facts: readonly Fact[];
 };
 
-export type Agreed = {
+export type ExpectedPurchase = {
   readonly url: string;
   readonly request: { readonly url: string; readonly body?: unknown };
   readonly terms: Terms;
   /** Lower case. */
   readonly payer: string;
-  readonly by: SignedBy;
+  readonly by: OfferSigner;
 };
 
-/** Throws for an answer that is no execution response. */
-export async function judgeExecution(
+/** Throws if the answer is not an execution response. */
+export async function checkExecution(
   primitives: Primitives,
   answer: Answer,
-  agreed: Agreed,
+  agreed: ExpectedPurchase,
 ): Promise<Evidence> {
   const execution = readExecution(JSON.parse(answer.body));
   const { job, receipt } = execution;
@@ -105,11 +105,15 @@ export async function judgeExecution(
   const verification = await verifyReceipt(facts, primitives);
   const signed = payloadOf(receipt.jws);
   const all = [
-    fact('receipt_verified_offline', verification.ok, 'the receipt verifies offline, by the published keys'),
+    fact(
+      'receipt_verified_offline',
+      verification.ok,
+      'the receipt verifies offline, with the published keys',
+    ),
     paymentNamed(signed, settlement, agreed),
     settled(settlement, agreed),
     requestBound(signed, execution, agreed),
-    // A failed target is paid for too, but the payment receipt is signed for a delivery only.
+    // A failed target is paid for too, but a payment receipt is signed for a delivery only.
     ...(answer.status === 200 ? [await paymentReceiptFact(settlement, execution, agreed)] : []),
   ];
   const ok = all.every((each) => each.ok);
@@ -126,11 +130,15 @@ function readExecution(body: Readonly<Record<string, unknown>>): PaidExecution {
     Array.isArray(disclosures) &&
     typeof links === 'object';
   if (!readable)
-    throw new Error('the answer of the relay is no execution response; the payment may be spent');
+    throw new Error('the answer of the relay is not an execution response; the payment may be spent');
   return body as unknown as PaidExecution;
 }
 
-function paymentNamed(signed: ReceiptPayload | null, settlement: Settlement | null, agreed: Agreed): Fact {
+function paymentNamed(
+  signed: ReceiptPayload | null,
+  settlement: Settlement | null,
+  agreed: ExpectedPurchase,
+): Fact {
   const name = 'receipt_names_payment';
   const { terms, payer } = agreed;
   const { scheme, network, asset, amount, payTo } = terms;
@@ -146,7 +154,7 @@ function paymentNamed(signed: ReceiptPayload | null, settlement: Settlement | nu
   return fact(name, false, `the receipt names another ${differs.map(([member]) => member).join(', ')}`);
 }
 
-function settled(settlement: Settlement | null, { terms, payer }: Agreed): Fact {
+function settled(settlement: Settlement | null, { terms, payer }: ExpectedPurchase): Fact {
   const ok =
     settlement?.success === true &&
     settlement.network === terms.network &&
@@ -157,7 +165,7 @@ function settled(settlement: Settlement | null, { terms, payer }: Agreed): Fact 
 async function paymentReceiptFact(
   settlement: Settlement | null,
   { job }: PaidExecution,
-  { url, terms, payer, by }: Agreed,
+  { url, terms, payer, by }: ExpectedPurchase,
 ): Promise<Fact> {
   const name = 'payment_receipt_signed';
   const paid = {
@@ -167,8 +175,8 @@ async function paymentReceiptFact(
     completedMs: Date.parse(job.completedAt),
   };
   const problem =
-    settlement === null ? 'there is no payment header' : await paymentReceiptProblem(settlement, paid, by);
-  if (problem === null) return fact(name, true, 'the relay signed that this payment was delivered for');
+    settlement === null ? 'the payment header is missing' : await paymentReceiptProblem(settlement, paid, by);
+  if (problem === null) return fact(name, true, 'the relay signed a payment receipt for this delivery');
   return fact(name, false, `the signed payment receipt: ${problem}`);
 }
 
@@ -176,7 +184,7 @@ async function paymentReceiptFact(
 function requestBound(
   signed: ReceiptPayload | null,
   { disclosures }: PaidExecution,
-  { request }: Agreed,
+  { request }: ExpectedPurchase,
 ): Fact {
   const body = request.body === undefined ? new Uint8Array(0) : utf8(JSON.stringify(request.body));
   const url = new URL(request.url);
@@ -204,7 +212,7 @@ function disclosed(text: string): readonly [name?: string, value?: unknown] {
   }
 }
 
-type PaidFor = {
+type PaidResource = {
   readonly resourceUrl: string;
   readonly network: string;
   /** Lower case. */
@@ -213,13 +221,13 @@ type PaidFor = {
   readonly completedMs: number;
 };
 
-/** null: the relay signed that this payer's payment bought this resource; otherwise what is wrong, for a person. */
+/** Returns null if the relay signed that this payer paid for this resource; otherwise the problem, for a person. */
 async function paymentReceiptProblem(
   { receipt, transaction }: Settlement,
-  { resourceUrl, network, payer, completedMs }: PaidFor,
-  by: SignedBy,
+  { resourceUrl, network, payer, completedMs }: PaidResource,
+  by: OfferSigner,
 ): Promise<string | null> {
-  if (receipt === null) return 'there is none';
+  if (receipt === null) return 'it is missing';
   const verified = await verifiedJws(
     isJWSSignedReceipt(receipt) ? receipt : null,
     by,
@@ -233,6 +241,6 @@ async function paymentReceiptProblem(
     ['network', signed.network, network],
     ['payer', String(signed.payer).toLowerCase(), payer],
     ['transaction', signed.transaction || null, transaction],
-  ].flatMap(([name, says, is]) => (says === is ? [] : [name]));
+  ].flatMap(([name, actual, expected]) => (actual === expected ? [] : [name]));
   return differs.length === 0 ? null : `it names another ${differs.join(', ')}`;
 }

@@ -12,7 +12,7 @@ import {
 } from '@x402/extensions/offer-receipt';
 import { type KeyRecord, keyValidAt, toJwk } from '#src/domain/signing-keys/keys.ts';
 
-export type SignedBy = {
+export type OfferSigner = {
   /** The relay's did:web. */
   readonly did: string;
   /** Its published keys. */
@@ -41,21 +41,21 @@ export type Finding = {
 };
 
 /** `accepted`: null if no requirement has the network and scheme `exact`. */
-export type Judged = {
+export type CheckedOffer = {
   readonly accepted: PaymentRequirements | null;
   readonly findings: readonly Finding[];
 };
 
-/** A webhook needs no authorization that is valid for longer. */
+/** No webhook needs a longer validity of its payment authorization. */
 const WINDOW_MAX_SECONDS = 300;
 
 /** Returns all findings, not only the first bad one. `nowMs`: Unix ms. */
-export async function judgeOffer(
+export async function checkOffer(
   required: PaymentRequired,
   limits: BuyerLimits,
-  signedBy: SignedBy,
+  signedBy: OfferSigner,
   nowMs: number,
-): Promise<Judged> {
+): Promise<CheckedOffer> {
   const { accepts, resource } = required;
   const onNetwork = accepts.filter(({ network }) => network === limits.network);
   const accepted = onNetwork.find(({ scheme }) => scheme === 'exact') ?? null;
@@ -84,25 +84,27 @@ function termFindings(accepted: PaymentRequirements, limits: BuyerLimits): Findi
   const usdc = usdcOf(limits.network);
   const { name, version, assetTransferMethod = 'eip3009' } = extra ?? {};
   const sameAsset = usdc !== null && same(asset, usdc.asset);
-  // Another domain or transfer method would make it another kind of signature.
+  // With another domain or transfer method it would be another kind of signature.
   const sameDomain = name === usdc?.name && version === usdc?.version && assetTransferMethod === 'eip3009';
   const cap = usdc === null ? 0n : atomicUnits(limits.maxPriceMicroUsd, usdc.decimals);
-  const priced = /^[1-9]\d{0,30}$/.test(amount) && BigInt(amount) <= cap;
+  const withinPrice = /^[1-9]\d{0,30}$/.test(amount) && BigInt(amount) <= cap;
   const shownAsset = `${asset} (${String(name)} ${String(version)}, ${String(assetTransferMethod)})`;
   const expectedAsset =
-    usdc === null ? 'a network with a known USDC' : `${usdc.asset} (${usdc.name} ${usdc.version}, eip3009)`;
-  const brief =
+    usdc === null
+      ? 'a network with a known USDC contract'
+      : `${usdc.asset} (${usdc.name} ${usdc.version}, eip3009)`;
+  const withinWindow =
     Number.isInteger(maxTimeoutSeconds) && maxTimeoutSeconds > 0 && maxTimeoutSeconds <= WINDOW_MAX_SECONDS;
   return [
     finding('asset', expectedAsset, shownAsset, sameAsset && sameDomain),
-    finding('price', `at most ${cap}`, amount, priced),
+    finding('price', `at most ${cap}`, amount, withinPrice),
     finding(
       'pay_to',
-      limits.payTo ?? 'no payee named',
+      limits.payTo ?? 'none given',
       payTo,
       limits.payTo !== null && same(payTo, limits.payTo),
     ),
-    finding('window', `at most ${WINDOW_MAX_SECONDS} s`, `${maxTimeoutSeconds} s`, brief),
+    finding('window', `at most ${WINDOW_MAX_SECONDS} s`, `${maxTimeoutSeconds} s`, withinWindow),
   ];
 }
 
@@ -119,7 +121,7 @@ const atomicUnits = (microUsd: bigint, decimals: number): bigint =>
 async function offerFinding(
   required: PaymentRequired,
   accepted: PaymentRequirements,
-  signedBy: SignedBy,
+  signedBy: OfferSigner,
   nowMs: number,
 ): Promise<Finding> {
   const expected = `these terms, signed by ${signedBy.did}`;
@@ -174,7 +176,7 @@ export type Verified<P> =
 /** `atMs`: when it was signed. */
 export async function verifiedJws<S extends { readonly signature: string }, P>(
   signed: S | null,
-  { did, keys }: SignedBy,
+  { did, keys }: OfferSigner,
   atMs: number,
   verify: (signed: S, key: ReturnType<typeof toJwk>) => Promise<P>,
 ): Promise<Verified<P>> {
@@ -182,11 +184,11 @@ export async function verifiedJws<S extends { readonly signature: string }, P>(
   try {
     const { alg, kid = '' } = extractJWSHeader(signed.signature);
     const [name, keyId] = kid.split('#');
-    if (name !== did || keyId === undefined) return { problem: `signed by ${kid || 'no named key'}` };
+    if (name !== did || keyId === undefined) return { problem: `signed by ${kid || 'an unnamed key'}` };
     const key = keys.find((candidate) => candidate.keyId === keyId);
     if (key === undefined || !keyValidAt(key, Math.floor(atMs / 1000)))
-      return { problem: `${kid} is no key of the relay at that time` };
-    if (alg !== 'EdDSA') return { problem: `signed by ${alg}` };
+      return { problem: `${kid} is not a valid key of the relay at that time` };
+    if (alg !== 'EdDSA') return { problem: `signed with ${alg}` };
     return { payload: await verify(signed, toJwk(key)), keyUrl: kid };
   } catch {
     return { problem: 'its signature is invalid' };

@@ -22,8 +22,8 @@ import type { Primitives } from '#src/domain/receipt/verify.ts';
 import { didOf } from '#src/domain/signing-keys/did.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { type Answer, type Evidence, judgeExecution } from './evidence.ts';
-import { type BuyerLimits, type Finding, judgeOffer, type Terms } from './offer.ts';
+import { type Answer, checkExecution, type Evidence } from './evidence.ts';
+import { type BuyerLimits, checkOffer, type Finding, type Terms } from './offer.ts';
 
 /** One HTTP request without following redirects; rejects if no complete answer came. */
 export type Send = (request: Request) => Promise<Response>;
@@ -44,11 +44,11 @@ export type Order = {
   readonly limits: Omit<BuyerLimits, 'resourceUrl'>;
   /** null: compare the offer only, do not pay. */
   readonly privateKey: `0x${string}` | null;
-  /** File that keeps the payment before it is sent, and that a repeat continues from. */
+  /** File in which the payment is stored before it is sent, and from which a repeat continues. */
   readonly save: string | null;
 };
 
-/** The header that carries a payment: it pays once, and presenting it again returns what it bought. */
+/** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
 export type PaymentHeader = {
   readonly name: string;
   readonly value: string;
@@ -56,7 +56,7 @@ export type PaymentHeader = {
   readonly payer: string;
 };
 
-export type Bought = {
+export type PurchaseResult = {
   readonly outcome:
     | 'delivered'
     | 'target_failed'
@@ -80,18 +80,18 @@ const PATH = '/api/execute/webhook';
 /** Ends the purchase before anything is signed. */
 class NotPaid extends Error {}
 
-/** Throws if the relay cannot be reached or asks for no payment; a refusal or a problem is part of the result. */
-export async function purchase(deps: PurchaseDeps, order: Order): Promise<Bought> {
+/** Throws if the relay cannot be reached or requires no payment; a refusal or a problem is part of the result. */
+export async function purchase(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
   const { relay, request, privateKey, save } = order;
   const url = `${relay}${PATH}`;
   const body = JSON.stringify(request);
   const account = privateKey === null ? null : privateKeyToAccount(privateKey);
-  let state: Bought = { ...NOTHING, relay };
+  let state: PurchaseResult = { ...NOTHING, relay };
 
   const saved = save === null || account === null ? null : readPurchase(save, url, body);
   if (saved !== null) {
     const presented = await present(deps, url, body, saved.payment);
-    return concluded(deps, order, { ...state, ...saved, resumed: true }, presented);
+    return resultOf(deps, order, { ...state, ...saved, resumed: true }, presented);
   }
 
   let accepted: PaymentRequirements | null = null;
@@ -108,16 +108,16 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Bought
     demandVersion2(url, paymentRequired);
     const by = { did: didOfRelay(relay), keys: await publishedKeys(deps, relay) };
     const limits = { ...order.limits, resourceUrl: url };
-    const judged = await judgeOffer(paymentRequired, limits, by, deps.clock.now());
-    const allowed = judged.accepted !== null && judged.findings.every(({ ok }) => ok);
+    const checked = await checkOffer(paymentRequired, limits, by, deps.clock.now());
+    const allowed = checked.accepted !== null && checked.findings.every(({ ok }) => ok);
     state = {
       ...state,
       outcome: allowed ? 'not_paid' : 'policy_refused',
-      terms: judged.accepted === null ? null : termsOf(judged.accepted),
-      policy: judged.findings,
+      terms: checked.accepted === null ? null : termsOf(checked.accepted),
+      policy: checked.findings,
     };
     if (!allowed || account === null) throw new NotPaid();
-    accepted = judged.accepted;
+    accepted = checked.accepted;
   });
   client.onAfterPaymentCreation(async ({ paymentPayload }) => {
     const [header] = Object.entries(http.encodePaymentSignatureHeader(paymentPayload));
@@ -130,7 +130,7 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Bought
   let presented: Presented | null = null;
   const send = async (input: Request): Promise<Response> => {
     const { payment } = state;
-    // The first call has an empty body: a relay that asks for no payment must not execute before it was judged.
+    // The first call has an empty body: a relay that requires no payment must not execute it.
     if (payment === null) return firstAnswer(deps, new Request(input, { method: 'POST', body: '{}' }));
     presented = await present(deps, url, body, payment);
     const { status, headers } = presented.answer ?? { status: 504, headers: new Headers() };
@@ -143,11 +143,11 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Bought
     if (error instanceof NotPaid) return state;
     throw error;
   }
-  if (presented === null) throw new Error(`${url} asks for no payment`);
-  return concluded(deps, order, state, presented);
+  if (presented === null) throw new Error(`${url} requires no payment`);
+  return resultOf(deps, order, state, presented);
 }
 
-const NOTHING: Omit<Bought, 'relay'> = {
+const NOTHING: Omit<PurchaseResult, 'relay'> = {
   outcome: 'policy_refused',
   resumed: false,
   terms: null,
@@ -172,13 +172,13 @@ const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: T
 async function firstAnswer({ send }: PurchaseDeps, request: Request): Promise<Response> {
   const answer = await reached(request.url, send(request));
   if (answer.status === 402) return answer;
-  throw new Error(`${request.url} answered ${answer.status} instead of 402: it asks for no payment now`);
+  throw new Error(`${request.url} answered ${answer.status} instead of 402: it requires no payment now`);
 }
 
 /** The header is not validated by the client: throws if its shape is wrong. */
 function demandVersion2(url: string, { x402Version, resource, accepts }: PaymentRequired): void {
   if (x402Version !== 2 || typeof resource?.url !== 'string' || !Array.isArray(accepts))
-    throw new Error(`${url} sends no readable payment requirements of x402 version 2`);
+    throw new Error(`${url} does not send readable payment requirements of x402 version 2`);
 }
 
 async function publishedKeys(
@@ -188,7 +188,7 @@ async function publishedKeys(
   const url = `${relay}/.well-known/jwks.json`;
   const answer = await reached(url, send(new Request(url)));
   const keys = answer.status === 200 ? fromJwkSet(parsedJson(await answer.text())) : null;
-  if (keys === null) throw new Error(`${url} is no JWK set (status ${answer.status})`);
+  if (keys === null) throw new Error(`${url} is not a JWK set (status ${answer.status})`);
   return keys;
 }
 
@@ -205,12 +205,12 @@ function didOfRelay(relay: string): string {
   return didOf(hostname, port);
 }
 
-async function concluded(
+async function resultOf(
   deps: PurchaseDeps,
   { relay, request }: Order,
-  state: Bought,
+  state: PurchaseResult,
   presented: Presented,
-): Promise<Bought> {
+): Promise<PurchaseResult> {
   const { terms, payment } = state;
   if (presented.kind === 'refused') {
     const { code, message } = presented;
@@ -226,7 +226,7 @@ async function concluded(
   const keys = await publishedKeys(deps, relay).catch(() => []);
   const by = { did: didOfRelay(relay), keys };
   const agreed = { url: `${relay}${PATH}`, request, terms, payer: payment.payer, by };
-  const evidence = await judgeExecution(deps.primitives, answer, agreed);
+  const evidence = await checkExecution(deps.primitives, answer, agreed);
   return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
 }
 
@@ -238,7 +238,7 @@ export type Presented =
   /** No final answer in time: the same header may be presented again. `last`: the latest result. */
   | { readonly kind: 'unfinished'; readonly answer: null; readonly last: string };
 
-/** How long a payment is presented again and again. */
+/** How long a payment is presented repeatedly. */
 export const PRESENT_MS = 120_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
@@ -266,7 +266,7 @@ export async function present(
   }
 }
 
-/** null: none came. */
+/** Returns null if there was no answer. */
 async function completeAnswer(send: Send, request: Request): Promise<Answer | null> {
   try {
     const response = await send(request);
@@ -290,13 +290,13 @@ function finalAnswer(answer: Answer): Presented | null {
   if (status >= 300 && status < 400)
     return { kind: 'unfinished', answer: null, last: `${status}, and redirects are not followed` };
   const error = errorOf(answer);
-  // 508: the relay would call itself, always.
+  // 508: the relay would call itself; a repeat cannot succeed.
   const final = status === 508 || (status >= 400 && status < 500 && !TEMPORARY.has(status));
   if (error === null || !final || error.code === 'idempotency_in_progress') return null;
   return { kind: 'refused', answer, ...error };
 }
 
-/** Too slow, too many requests: not charged, and over soon. */
+/** Request timeout, too many requests: not charged, and temporary. */
 const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
 
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
@@ -342,7 +342,7 @@ function readPurchase(file: string, url: string, body: string): Purchase | null 
   if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
     throw new Error(`${file} is not a purchase that --save has written`);
   if (saved.url !== url || saved.requestSha256 !== sha256(body))
-    throw new Error(`${file} holds the purchase of another call: repeat that one, or name another file`);
+    throw new Error(`${file} contains the purchase of another call: repeat that call, or name another file`);
   return { payment: saved.payment, terms: saved.terms };
 }
 

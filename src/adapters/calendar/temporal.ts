@@ -1,11 +1,11 @@
-// The calendar by Temporal. The polyfill's own code on every runtime, not the runtime's Temporal where it has one: both
-// say the same then, up to the zone data, which is the runtime's (ICU).
+// The calendar port by Temporal. Every runtime uses the polyfill's code, also if it has its own Temporal, so that results
+// differ only by the zone data, which are the runtime's (ICU).
 import { Temporal } from 'temporal-polyfill/implementation';
 import type { Calendar } from '../../ports/calendar.ts';
 
-/** Names only: Temporal also takes offsets, and the zone out of a whole date and time. */
+/** Names only: Temporal also accepts offsets, and a whole date and time with a zone. */
 const NAME = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/;
-/** Known to one runtime's ICU and not to the other's; the first are none of IANA's, the second is nobody's time. */
+/** Known to one runtime's ICU only. `SystemV/…` is not in the IANA database, `Factory` is the zone of no place. */
 const NO_ZONE = /^(?:SystemV\/.*|Factory)$/i;
 
 const EPOCH = Temporal.PlainDate.from('1970-01-01');

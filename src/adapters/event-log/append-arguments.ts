@@ -1,8 +1,8 @@
-// Checks of an append's arguments, shared by the event log adapters. A violation is the caller's fault, not a state of
-// the log: it throws RangeError or TypeError, nothing is stored, and a repeat throws again.
+// Validates the arguments of an append, for all event log adapters. An invalid argument is an error of the caller, not a
+// state of the log: RangeError or TypeError is thrown and nothing is stored.
 import type { ExpectedRevision, NewEvent } from '../../ports/event-log.ts';
 
-/** An event whose data and metadata are JSON text already, so that later changes by the caller have no effect. */
+/** An event with data and metadata as JSON text: later changes by the caller have no effect. */
 export type CheckedEvent = {
   readonly id: string;
   readonly type: string;

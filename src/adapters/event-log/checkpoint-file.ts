@@ -1,15 +1,15 @@
-// The newest checkpoint in a file: restoring an older event log does not replace it.
+// Stores the newest checkpoint in a file: restoring an older event log does not replace it.
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
+import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 
-/** Checkpoints are public. */
+/** Readable by everyone: checkpoints are public. */
 const MODE = 0o644;
 
-export function checkpointFile(path: string): CheckpointKeep {
+export function checkpointFile(path: string): CheckpointStore {
   return {
-    place: `the file ${path}`,
+    location: `the file ${path}`,
     async read() {
       try {
         return await readFile(path, 'utf8');

@@ -1,10 +1,10 @@
-// The readers that target policy takes as arguments: the WHATWG URL parser and ipaddr.js. They judge nothing.
+// Parsers that the destination policy takes as arguments: the WHATWG URL parser and ipaddr.js. They apply no rules.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { AddressFacts, Cidr } from '#src/domain/destination/addresses.ts';
 import type { UrlParts } from '#src/domain/destination/url.ts';
 
-/** `new URL(text)` as plain facts, or null where that throws. */
+/** The parts of `new URL(text)`, or null if that throws. */
 export function parseUrl(text: string): UrlParts | null {
   const url = URL.parse(text);
   if (url === null) return null;
@@ -12,7 +12,7 @@ export function parseUrl(text: string): UrlParts | null {
   return { href, protocol, username, password, hostname, port, pathname, search, hash };
 }
 
-/** Standard text only (no `127.1`, no octal, no zone): null for everything else. */
+/** null unless the text is an address in a standard form (no `127.1`, no octal numbers, no zone). */
 export function describeAddress(text: string): AddressFacts | null {
   if (isIP(text) === 0 || text.includes('%')) return null;
   const address = ipaddr.parse(text);

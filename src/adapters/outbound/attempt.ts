@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { ErrorCategory, Phase, Sent } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 
-/** Why an attempt ended without a complete answer. */
+/** The attempt ended without a complete response. */
 export class AttemptFailed extends Error {
   readonly category: ErrorCategory;
   constructor(category: ErrorCategory, cause?: unknown) {
@@ -16,8 +16,8 @@ export class AttemptFailed extends Error {
 export type Attempt = {
   phase: Phase;
   /**
-   * `no` until the request is handed to the connection; `maybe` from then on, because what the kernel and the network
-   * did with it is unknown; `yes` once a well-formed response head has arrived, an interim one (1xx) included.
+   * `no` until the request is written to the connection; then `maybe`, because it is unknown whether it arrived; `yes`
+   * once a well-formed response head has arrived, an interim one (1xx) included.
    */
   sent: Sent;
   status: number | null;
@@ -48,7 +48,7 @@ export function newAttempt(): Attempt {
   };
 }
 
-/** Counts from the call on; `lap()` is the ms since the last lap, `total()` those since the start. */
+/** `lap()` returns the ms since the last lap, `total()` those since the start. */
 export type Stopwatch = { lap(): number; total(): number };
 
 export function startStopwatch(monotonic: () => number): Stopwatch {

@@ -1,4 +1,4 @@
-// DNS over the network by the runtime's own Resolver. The destination policy decides which addresses may be dialled.
+// DNS over the network with the runtime's Resolver. The destination policy decides which addresses may be dialled.
 import { Resolver as RuntimeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { withTimeout } from '#src/lib/time.ts';
@@ -8,17 +8,17 @@ import type { Resolution, Resolver } from '../../ports/resolver.ts';
 export type DnsOptions = {
   /** `ip` or `ip:port`; null: the system's. */
   readonly servers: readonly string[] | null;
-  /** Look-ups at the same time; another one is `busy` at once. */
+  /** Limit of concurrent look-ups; one more returns `busy` at once. */
   readonly maxInFlight: number;
 };
 
-/** A lost packet is sent again after this time; the caller sets the time limit, so there are tries enough. */
+/** A lost packet is sent again after `timeout` ms. The caller's time limit ends before the last try. */
 const PACKET = { timeout: 1500, tries: 8 };
 
 /**
- * Without a cache: each call queries. An answer of one kind counts only together with a complete answer of the other
- * kind, so that half an answer is never taken for all addresses of a name.
- * Deno itself reads the hosts file first, and reports SERVFAIL like a name that does not exist.
+ * Has no cache: each call queries. A look-up succeeds only if both queries (A and AAAA) are answered completely, so that
+ * part of the addresses is never taken for all of them.
+ * Deno reads the hosts file first, and reports SERVFAIL like a name that does not exist.
  */
 export function dnsResolver({ servers, maxInFlight }: DnsOptions): Resolver {
   let inFlight = 0;
@@ -38,11 +38,11 @@ export function dnsResolver({ servers, maxInFlight }: DnsOptions): Resolver {
 
 type Kind = { readonly addresses: readonly string[] } | { readonly failed: string };
 
-/** A resolver for each look-up can be cancelled alone and follows changes of the system's servers; it costs 20 µs. */
+/** One resolver per look-up: it can be cancelled separately and uses the system's current servers. It costs 20 µs. */
 function lookUp(name: string, timeoutMs: number, servers: readonly string[] | null): Promise<Resolution> {
   const resolver = new RuntimeResolver(PACKET);
   if (servers !== null) resolver.setServers(servers);
-  // A final dot: no search domain is ever tried.
+  // With the final dot no search domain is tried.
   const kinds = [settled(resolver.resolve4(`${name}.`)), settled(resolver.resolve6(`${name}.`))];
   return withTimeout(Promise.all(kinds), timeoutMs, () => new Error('no answer in time')).then(
     combine,
@@ -79,18 +79,18 @@ function combine(kinds: readonly Kind[]): Resolution {
 }
 
 export type MissOptions = {
-  /** Whether this name with these addresses may be called: if not, it is an equal miss. */
+  /** Whether the name may be called at these addresses. If not, it counts as a miss. */
   readonly isCallable: (name: string, addresses: readonly string[]) => boolean;
   readonly keepMs?: number;
   readonly maxNames?: number;
 };
 
 /**
- * For checks before an attempt: caches misses for `keepMs`, and nothing else, so that many checks of one bad name query
- * once, and so that a name with a non-public address answers no later than one without any. An attempt must query each
- * time and takes the resolver itself.
+ * For checks before an attempt: caches misses, and nothing else, for `keepMs`. Many checks of one bad name query once, and
+ * the time of an answer does not reveal whether a name has a non-public address or none. An attempt must query each time
+ * and uses the resolver without this cache.
  */
-export function rememberingMisses(
+export function cachingMisses(
   resolver: Resolver,
   clock: Pick<Clock, 'monotonic'>,
   { isCallable, keepMs = 60_000, maxNames = 10_000 }: MissOptions,
@@ -101,9 +101,9 @@ export function rememberingMisses(
       const until = misses.get(name);
       if (until !== undefined && clock.monotonic() < until) return { outcome: 'not_found' };
       misses.delete(name);
-      const asked = await resolver.resolve(name, timeoutMs);
-      const refused = asked.outcome === 'addresses' && !isCallable(name, asked.addresses);
-      const resolution: Resolution = refused ? { outcome: 'not_found' } : asked;
+      const answer = await resolver.resolve(name, timeoutMs);
+      const refused = answer.outcome === 'addresses' && !isCallable(name, answer.addresses);
+      const resolution: Resolution = refused ? { outcome: 'not_found' } : answer;
       if (resolution.outcome === 'not_found') {
         // A Map keeps the order of insertion: the first is the oldest.
         if (misses.size >= maxNames) misses.delete(misses.keys().next().value ?? name);

@@ -1,4 +1,5 @@
-// One HTTP/1.1 request and its response on a proven connection: read up to the limit, never decompressed.
+// One HTTP/1.1 request and its response on an authenticated connection. The body is read up to the limit and never
+// decompressed.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { TLSSocket } from 'node:tls';
@@ -32,7 +33,7 @@ export function exchange(
       readHead(response, attempt, now());
       headArrived(attempt, watch);
       readBody(response, attempt, resolve, fail);
-      // Bytes after a complete response are an error of the connection, no longer of the response.
+      // Bytes after a complete response are an error of the connection, not of the response.
       call.on('error', (error) => response.complete || fail(error));
     });
     call.on('error', (error) => attempt.response ?? fail(error));
@@ -47,7 +48,7 @@ function send(call: ClientRequest, body: Uint8Array | null): void {
   else call.end(body);
 }
 
-/** Host, Content-Length and Connection are set here; `agent` stays unset: `agent: false` ignores the socket. */
+/** Host, Content-Length and Connection are set here. `agent` is not set: with `agent: false` the socket is ignored. */
 function callOptions({ target, method, headers, body }: OutboundRequest, socket: TLSSocket) {
   const lines: Record<string, string> = Object.create(null);
   lines.host = target.origin.slice('https://'.length);
@@ -102,7 +103,7 @@ function readBody(
   response.once('close', () => (response.complete ? done() : fail(null)));
 }
 
-/** The parser's errors are protocol errors; all others mean that the connection ended too early. */
+/** Errors of TLS and of the parser have their own categories; any other error means that the connection ended too early. */
 function failureOf(error: unknown): AttemptFailed {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') return new AttemptFailed('tls_error', error);

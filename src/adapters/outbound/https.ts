@@ -1,4 +1,4 @@
-// The pinned HTTPS call: one look-up, one checked address, one connection, one request, one report.
+// The outbound HTTPS call: one look-up, one checked address, one connection, one request, one report.
 import type { SecureContext } from 'node:tls';
 import type { Dial } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
@@ -20,12 +20,12 @@ import { type Connection, openConnection } from './connection.ts';
 import { exchange } from './exchange.ts';
 
 export type OutboundParts = {
-  /** Queries DNS each time: never one with a cache. */
+  /** Queries DNS each time, without a cache. */
   readonly resolver: Resolver;
-  /** The policy on text, name, port and the mode's lists, before any look-up: a job may be older than the rules. */
+  /** The destination policy without DNS: text, name, port and lists. The rules may have changed since the job was accepted. */
   readonly permits: (target: Target) => boolean;
-  /** The address to dial among all of a name, or null if one of them may not be dialled. */
-  readonly judge: (target: Target, addresses: readonly string[]) => Dial | null;
+  /** Chooses the address to dial among all addresses of a name; null if one of them may not be dialled. */
+  readonly chooseAddress: (target: Target, addresses: readonly string[]) => Dial | null;
   readonly secureContext: SecureContext;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 };
@@ -41,7 +41,7 @@ export function httpsOutbound(parts: OutboundParts): Outbound {
   };
 }
 
-/** null: a complete 2xx response. One time limit covers look-up, connection, handshake, headers and body. */
+/** Returns null for a complete 2xx response. One time limit covers look-up, connection, handshake, headers and body. */
 async function run(
   parts: OutboundParts,
   request: OutboundRequest,
@@ -66,11 +66,11 @@ async function run(
     return categoryOfStatus(attempt.status ?? 0);
   } catch (error) {
     if (error instanceof AttemptFailed) return error.category;
-    // A fault of this service: while nothing was sent it has nothing to do with the target.
+    // A fault of this service, not of the destination.
     return attempt.sent === 'no' ? 'not_executed' : 'protocol_error';
   } finally {
     over = true;
-    // Assigned inside `steps`.
+    // TypeScript does not see the assignment in `steps`.
     (connection as Connection | null)?.destroy();
   }
 }
@@ -85,7 +85,7 @@ async function findAddress(
   const addresses = target.literal
     ? [target.hostname]
     : await lookUp(parts, target, timeoutMs, attempt, watch);
-  const dial = parts.judge(target, addresses);
+  const dial = parts.chooseAddress(target, addresses);
   if (dial === null) throw new AttemptFailed('target_refused');
   attempt.exempted = dial.exempted;
   return dial;

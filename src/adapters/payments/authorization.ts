@@ -1,5 +1,5 @@
-// A payment header: decoded, of our network and asset, its EIP-3009 authorization in one spelling, its signer recovered.
-// No network call.
+// Reads a payment header: decodes it, checks network and asset, normalises the EIP-3009 authorization and recovers its
+// signer. No network call.
 import { createHash } from 'node:crypto';
 import { PaymentPayloadV1Schema, PaymentPayloadV2Schema, z } from '@x402/core/schemas';
 import { recover } from 'tiny-secp256k1';
@@ -15,7 +15,7 @@ import { type Hex, lowerHex, type Terms } from './requirements.ts';
 
 const PAYMENT_HEADERS = { v2: 'PAYMENT-SIGNATURE', v1: 'X-PAYMENT' } as const;
 const HEADER_MAX_CHARS = 16 * 1024;
-/** Longer than any contract wallet's, ERC-6492 wrapping included. */
+/** Longer than the signature of any contract wallet, ERC-6492 wrapping included. */
 const SIGNATURE_MAX_BYTES = 4096;
 
 const hex = (form: RegExp) => z.string().regex(form).transform(lowerHex);
@@ -23,8 +23,8 @@ const Address = hex(/^0x[0-9a-f]{40}$/i);
 const Decimal = z.string().regex(/^(0|[1-9]\d{0,77})$/);
 
 /**
- * All in lower case; numbers decimal, without sign or leading zero: one authorization has one spelling. Unknown members
- * are dropped: what is sent to the facilitator is rebuilt from these.
+ * Lower case; numbers decimal, without sign or leading zero: one authorization has one spelling. Unknown members are
+ * dropped: the request to the facilitator is rebuilt from these.
  */
 const SignedForm = z.object({
   authorization: z.object({
@@ -43,7 +43,7 @@ const SignedForm = z.object({
 });
 type Signed = z.infer<typeof SignedForm>;
 
-/** What verify and settle need beside the facts. `resourceUrl`: what the payer states it pays for; not signed. */
+/** Input of verify and settle. `resourceUrl`: the resource that the payer names; it is not signed. */
 export type Carried = { readonly signed: Signed; readonly resourceUrl: string | null };
 
 export const carriedOf = (payment: PresentedPayment): Carried => payment.carried as Carried;
@@ -51,7 +51,7 @@ export const carriedOf = (payment: PresentedPayment): Carried => payment.carried
 type Refusal = Refused<'payment_required'>;
 type Decoded = { readonly x402Version: 1 | 2; readonly carried: Carried };
 
-const no = (reason: string, message: string): Refusal =>
+const refuse = (reason: string, message: string): Refusal =>
   refused('payment_required', message, { details: { reason } });
 
 export function isPresented(header: ReadHeader): boolean {
@@ -59,23 +59,24 @@ export function isPresented(header: ReadHeader): boolean {
 }
 
 /**
- * Refuses what cannot be a payment of this relay, known or new. Another network or asset is another domain of signatures,
- * so a payment that was accepted before X402_NETWORK or X402_ASSET changed is refused too. Version 2 takes precedence if
- * a request has both. Never throws.
+ * Refuses what cannot be a payment to this relay, known or new. A payment that was accepted before X402_NETWORK or
+ * X402_ASSET changed is refused too, because its signature has another EIP-712 domain. Version 2 takes precedence if a
+ * request has both headers. Never throws.
  */
 export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment | Refusal {
   const v2 = header(PAYMENT_HEADERS.v2);
   const text = v2 ?? header(PAYMENT_HEADERS.v1);
-  if (text === null) return no('payment_required', 'this call is paid: no payment header came with it');
+  if (text === null)
+    return refuse('payment_required', 'this call is paid: the request has no payment header');
   const json = parseHeader(text);
-  if (json === null) return no('invalid_payment_header', 'the payment header is no base64 of JSON');
+  if (json === null) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
   const decoded = v2 === null ? readV1(terms, json.value) : readV2(terms, json.value);
   if ('refused' in decoded) return decoded;
   const { carried, x402Version } = decoded;
   const { authorization, signature } = carried.signed;
   const byKey = isKeySignature(signature);
   if (byKey && recoverSigner(terms, carried.signed) !== authorization.from) {
-    return no('invalid_signature', 'the signature is not by the key of the authorization’s sender');
+    return refuse('invalid_signature', 'the signature is not by the key of the authorization’s sender');
   }
   const { network, asset } = terms;
   const { from: payer, nonce } = authorization;
@@ -96,7 +97,7 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
   };
 }
 
-/** Base64 as the stock clients write it, with or without padding; the URL alphabet is accepted too. */
+/** Accepts standard base64 and base64url, with or without padding. */
 function parseHeader(text: string): { readonly value: unknown } | null {
   const trimmed = text.trim();
   if (trimmed.length > HEADER_MAX_CHARS || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(trimmed)) return null;
@@ -111,33 +112,40 @@ function parseHeader(text: string): { readonly value: unknown } | null {
 
 function readV2(terms: Terms, value: unknown): Decoded | Refusal {
   const form = PaymentPayloadV2Schema.safeParse(value);
-  if (!form.success) return no('invalid_payment_header', 'the payment header is no x402 version 2 payment');
+  if (!form.success)
+    return refuse('invalid_payment_header', 'the payment header is not an x402 version 2 payment');
   const { accepted, payload, resource } = form.data;
   const { requirements } = terms;
-  if (accepted.scheme !== requirements.scheme) return no('unsupported_scheme', 'the scheme must be "exact"');
-  if (accepted.network !== terms.network) return no('network_mismatch', `the network is ${terms.network}`);
+  if (accepted.scheme !== requirements.scheme)
+    return refuse('unsupported_scheme', 'the scheme must be "exact"');
+  if (accepted.network !== terms.network)
+    return refuse('network_mismatch', `the network is ${terms.network}`);
   if (accepted.asset.toLowerCase() !== terms.asset) {
-    return no('asset_mismatch', `the asset is ${requirements.asset}`);
+    return refuse('asset_mismatch', `the asset is ${requirements.asset}`);
   }
   const signed = readSigned(payload);
   if ('refused' in signed) return signed;
   const { authorization } = signed;
   if (accepted.payTo.toLowerCase() !== authorization.to) {
-    return no('recipient_mismatch', 'the authorization pays another recipient than was accepted');
+    return refuse('recipient_mismatch', 'the recipient of the authorization is not the accepted one');
   }
   if (accepted.amount !== authorization.value) {
-    return no('amount_mismatch', 'the authorization is of another amount than was accepted');
+    return refuse('amount_mismatch', 'the amount of the authorization is not the accepted one');
   }
   return { x402Version: 2, carried: { signed, resourceUrl: resource?.url ?? null } };
 }
 
 function readV1(terms: Terms, value: unknown): Decoded | Refusal {
   const form = PaymentPayloadV1Schema.safeParse(value);
-  if (!form.success) return no('invalid_payment_header', 'the payment header is no x402 version 1 payment');
+  if (!form.success)
+    return refuse('invalid_payment_header', 'the payment header is not an x402 version 1 payment');
   const { scheme, network, payload } = form.data;
-  if (scheme !== terms.requirements.scheme) return no('unsupported_scheme', 'the scheme must be "exact"');
+  if (scheme !== terms.requirements.scheme) return refuse('unsupported_scheme', 'the scheme must be "exact"');
   if (network !== terms.networkV1) {
-    return no('network_mismatch', `the network is ${terms.networkV1 ?? `${terms.network}, version 2 only`}`);
+    return refuse(
+      'network_mismatch',
+      `the network is ${terms.networkV1 ?? `${terms.network}, version 2 only`}`,
+    );
   }
   const signed = readSigned(payload);
   if ('refused' in signed) return signed;
@@ -146,14 +154,14 @@ function readV1(terms: Terms, value: unknown): Decoded | Refusal {
 
 function readSigned(payload: Record<string, unknown>): Signed | Refusal {
   if ('permit2Authorization' in payload) {
-    return no('unsupported_payload_type', 'only transfers with authorization (EIP-3009) are taken');
+    return refuse('unsupported_payload_type', 'only transfers with authorization (EIP-3009) are accepted');
   }
   const form = SignedForm.safeParse(payload);
-  if (!form.success) return no('invalid_payload', 'the payload is no signed authorization (EIP-3009)');
+  if (!form.success) return refuse('invalid_payload', 'the payload is not a signed authorization (EIP-3009)');
   return form.data;
 }
 
-/** 65 bytes: made by a private key alone. Any other signature is verified by a contract wallet. */
+/** 65 bytes: the signature of a private key. Any other length is verified by a contract wallet. */
 const isKeySignature = (signature: Hex): boolean => signature.length === 2 + 2 * 65;
 
 /** Some wallets write the recovery id as 0 or 1; the asset's contract accepts 27 and 28 only. */
@@ -163,10 +171,10 @@ function usualV(signature: Hex): Hex {
   return v === '00' || v === '01' ? `${signature.slice(0, -2) as Hex}${v === '00' ? '1b' : '1c'}` : signature;
 }
 
-/** Half of secp256k1's order: the asset rejects a larger s (EIP-2), of which each signature has a twin. */
+/** Half of secp256k1's order. The asset rejects a larger s (EIP-2), because each signature has a second form with one. */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
-/** The address whose key signed for our asset; null if none can have. libsecp256k1 is twice as fast as JavaScript. */
+/** The address of the key that signed for our asset; null if there is none. libsecp256k1 is twice as fast as JavaScript. */
 function recoverSigner(terms: Terms, { authorization, signature }: Signed): Hex | null {
   const digest = transferDigest(terms, authorization);
   const s = BigInt(`0x${signature.slice(66, 130)}`);
@@ -176,7 +184,7 @@ function recoverSigner(terms: Terms, { authorization, signature }: Signed): Hex 
     const publicKey = recover(bytesOf(digest), bytesOf(signature.slice(0, 130)), recoveryId, false);
     return publicKey && `0x${keccak256(publicKey.slice(1)).slice(-40)}`;
   } catch {
-    // r or s is not a number below the order, or r is the x of no point.
+    // r or s is not below the order, or no point of the curve has this r as its x.
     return null;
   }
 }
@@ -187,7 +195,7 @@ const TRANSFER_TYPE = keccak256(
   ),
 ).slice(2);
 
-/** What is signed (EIP-712); null if a number has more than 256 bits. */
+/** The digest that is signed (EIP-712); null if a number has more than 256 bits. */
 function transferDigest({ domainSeparator }: Terms, message: Signed['authorization']): Hex | null {
   const { from, to, value, validAfter, validBefore, nonce } = message;
   const numbers = [value, validAfter, validBefore].map((decimal) => BigInt(decimal).toString(16));
@@ -205,35 +213,39 @@ const sha256Hex = (text: string): string => createHash('sha256').update(text, 'u
 
 const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeconds;
 
-/** Whether a new payment pays what we ask, to whom we ask, and is valid now; null: it is. Not judged for known ones. */
-export function judgesOf(terms: Terms): Pick<Payments, 'judgeTerms' | 'judgeNew'> {
-  const judgeTerms = ({ payTo, amount }: PresentedPayment): Refusal | null => {
+/** Validate a new payment: payee and amount as configured, time window valid now. null if it is valid. */
+export function termsValidators(terms: Terms): Pick<Payments, 'validateTerms' | 'validateNew'> {
+  const validateTerms = ({ payTo, amount }: PresentedPayment): Refusal | null => {
     if (payTo !== terms.payTo) {
-      return no('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
+      return refuse('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
     }
     if (amount !== terms.amount) {
-      return no('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
+      return refuse('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
     }
     return null;
   };
   return {
-    judgeTerms,
-    judgeNew: (payment, nowMs) => judgeTerms(payment) ?? judgeTimeWindow(payment, nowMs),
+    validateTerms,
+    validateNew: (payment, nowMs) => validateTerms(payment) ?? validateTimeWindow(payment, nowMs),
   };
 }
 
-function judgeTimeWindow(payment: PresentedPayment, nowMs: number): Refusal | null {
+function validateTimeWindow(payment: PresentedPayment, nowMs: number): Refusal | null {
   const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
   const now = Math.floor(nowMs / 1000);
   if (Number(validBefore) <= now + SHORTEST_SECONDS) {
-    return no('authorization_expired', 'the authorization is over, or too near its end to be settled');
-  }
-  if (Number(validBefore) > now + LONGEST_SECONDS) {
-    return no(
-      'authorization_too_far_ahead',
-      `the authorization must end within ${LONGEST_SECONDS} seconds: sign a shorter one`,
+    return refuse(
+      'authorization_expired',
+      'the authorization has expired, or expires too soon to be settled',
     );
   }
-  if (Number(validAfter) > now) return no('authorization_not_yet_valid', 'the authorization begins later');
+  if (Number(validBefore) > now + LONGEST_SECONDS) {
+    return refuse(
+      'authorization_too_far_ahead',
+      `the authorization must expire within ${LONGEST_SECONDS} seconds: sign a shorter one`,
+    );
+  }
+  if (Number(validAfter) > now)
+    return refuse('authorization_not_yet_valid', 'the authorization is not valid yet');
   return null;
 }

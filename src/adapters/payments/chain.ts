@@ -1,4 +1,4 @@
-// What the chain records about an authorization: unused, paid to us, cancelled, or spent elsewhere. Read only.
+// Reads the state of an authorization from the chain: unused, paid to us, cancelled, or spent elsewhere.
 import {
   createPublicClient,
   decodeEventLog,
@@ -18,12 +18,12 @@ import { lowerHex, type Terms } from './requirements.ts';
 export type Chain = {
   /** Bounded in time, never throws. */
   lookUp(payment: Authorization): Promise<ChainFinding>;
-  /** Whether the configured node serves the chain we are paid on; null if it does not answer. Never throws. */
-  isOurs(): Promise<boolean | null>;
+  /** Whether the configured node serves the chain of X402_NETWORK; null if it does not answer. Never throws. */
+  isConfiguredChain(): Promise<boolean | null>;
 };
 
-/** For the whole look-up. */
-const BUDGET_MS = 8000;
+/** Time limit of the whole look-up. */
+const LOOK_UP_MS = 8000;
 const CALL_MS = 4000;
 
 const AUTHORIZATION_STATE = [
@@ -39,7 +39,7 @@ const AUTHORIZATION_STATE = [
   },
 ] as const;
 
-/** `code`: for our log. The library's messages contain the URL, which may contain a secret. */
+/** `code`: for the log. The library's messages are not logged: they contain the URL, which may contain a secret. */
 class NoAnswer extends Error {
   readonly code: string;
   constructor(code: string) {
@@ -48,7 +48,7 @@ class NoAnswer extends Error {
   }
 }
 
-export function chainBy(deps: {
+export function rpcChain(deps: {
   readonly terms: Terms;
   readonly rpcUrl: string;
   readonly clock: Clock;
@@ -59,7 +59,7 @@ export function chainBy(deps: {
     transport: http(rpcUrl, { timeout: CALL_MS, retryCount: 1, retryDelay: 100 }),
   });
 
-  async function look(payment: Authorization, goesOn: () => boolean): Promise<ChainFinding> {
+  async function look(payment: Authorization, hasTimeLeft: () => boolean): Promise<ChainFinding> {
     const [chainId, latest] = await Promise.all([
       client.getChainId(),
       client.getBlock({ blockTag: 'latest' }),
@@ -73,14 +73,14 @@ export function chainBy(deps: {
       blockNumber: latest.number,
     });
     if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
-    return findingOf(client, { terms, payment, latest, goesOn });
+    return findingOf(client, { terms, payment, latest, hasTimeLeft });
   }
 
   return {
     async lookUp(payment) {
-      const until = clock.monotonic() + BUDGET_MS;
+      const until = clock.monotonic() + LOOK_UP_MS;
       const ended = new AbortController();
-      const outOfTime = clock.sleep(BUDGET_MS, ended.signal).then((): never => {
+      const outOfTime = clock.sleep(LOOK_UP_MS, ended.signal).then((): never => {
         throw new NoAnswer('timeout');
       });
       try {
@@ -93,7 +93,7 @@ export function chainBy(deps: {
         ended.abort();
       }
     },
-    async isOurs() {
+    async isConfiguredChain() {
       try {
         return (await client.getChainId()) === terms.chainId;
       } catch {
@@ -107,13 +107,13 @@ type Ended = {
   readonly terms: Terms;
   readonly payment: Authorization;
   readonly latest: { readonly number: bigint; readonly timestamp: bigint };
-  readonly goesOn: () => boolean;
+  readonly hasTimeLeft: () => boolean;
 };
 
 async function findingOf(client: PublicClient, ended: Ended): Promise<ChainFinding> {
-  const { terms, payment, latest, goesOn } = ended;
+  const { terms, payment, latest, hasTimeLeft } = ended;
   const { payer, nonce, validBefore, payTo, amount } = payment;
-  const search = { asset: terms.asset, payer, nonce, validBefore, latest, goesOn };
+  const search = { asset: terms.asset, payer, nonce, validBefore, latest, hasTimeLeft };
   const end = await findEnd(client, search);
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };
@@ -135,17 +135,17 @@ type Search = {
   readonly validBefore: string;
   readonly latest: Block;
   /** false: the time limit is reached. */
-  readonly goesOn: () => boolean;
+  readonly hasTimeLeft: () => boolean;
 };
 
 type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
 type Transfer = { readonly to: string; readonly value: bigint };
 
-/** An authorization is used before its end, and was made at most this long before it. */
-const LIFE_SECONDS = 900n;
+/** An authorization is used before it expires, and signed at most this long before that. */
+const LIFETIME_SECONDS = 900n;
 const RANGE_BLOCKS = 2000n;
-/** A cancellation may come at any time after. */
+/** Limits the search: a cancellation may follow at any later time. */
 const MAX_RANGES = 60;
 
 const parameters = [
@@ -165,13 +165,14 @@ const TRANSFER = {
 } as const;
 
 /**
- * The log that ended the authorization; null if none is in the searched blocks. The block is unknown: its time is searched
- * first, then small ranges, since public nodes answer for few blocks at once. Throws what the node's client throws.
+ * Finds the log that ended the authorization; null if the searched blocks do not contain it. The search begins at the
+ * block of its earliest time and reads small ranges, since public nodes limit the blocks of one request. Throws the errors
+ * of the node's client.
  */
 async function findEnd(client: PublicClient, search: Search): Promise<End | null> {
-  const { latest, goesOn } = search;
-  let from = await blockBefore(client, BigInt(search.validBefore) - LIFE_SECONDS, latest);
-  for (let range = 0; range < MAX_RANGES && from <= latest.number && goesOn(); range++) {
+  const { latest, hasTimeLeft } = search;
+  let from = await blockBefore(client, BigInt(search.validBefore) - LIFETIME_SECONDS, latest);
+  for (let range = 0; range < MAX_RANGES && from <= latest.number && hasTimeLeft(); range++) {
     const last = from + RANGE_BLOCKS - 1n;
     const to = last < latest.number ? last : latest.number;
     const end = await endIn(client, search, from, to);
@@ -183,7 +184,7 @@ async function findEnd(client: PublicClient, search: Search): Promise<End | null
 
 type WireLog = { readonly address: string; readonly topics: readonly string[] };
 
-/** Topics of an end's log: the event, the payer, the nonce. */
+/** Topics of the logs that end an authorization: event, payer, nonce. */
 function topicsOf({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) {
   const args = { authorizer: payer as Hex, nonce: nonce as Hex };
   return {
@@ -192,7 +193,7 @@ function topicsOf({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) {
   };
 }
 
-/** Checked although the node filtered: some nodes filter loosely, and this decides whether we were paid. */
+/** Checks the node's filter: some nodes filter loosely, and this decides whether we were paid. */
 const isLog = (log: WireLog, asset: Hex, topics: readonly unknown[]): boolean =>
   lowerHex(log.address) === asset &&
   log.topics.length === topics.length &&
@@ -223,7 +224,7 @@ async function endIn(client: PublicClient, search: Search, from: bigint, to: big
 
 /**
  * The payer's transfer right after the use of the authorization in the same transaction: USDC writes the two logs in this
- * order. null if the logs are otherwise, as a token of another build may order them: then the recipient is unknown.
+ * order. null if the logs are in another order, as other tokens may write them: then the recipient is unknown.
  */
 async function transferAfter(
   client: PublicClient,
@@ -245,8 +246,8 @@ async function transferAfter(
 }
 
 /**
- * A block at or before `time` (Unix seconds), at most one range from it: back from the head in doubling steps, since
- * nearly every look-up is about the last minutes, then by halves.
+ * A block at or before `time` (Unix seconds), at most one range before it. Steps back from the head double, since nearly
+ * every look-up concerns the last minutes; then binary search.
  */
 async function blockBefore(client: PublicClient, time: bigint, latest: Block): Promise<bigint> {
   const timeOf = async (blockNumber: bigint) => (await client.getBlock({ blockNumber })).timestamp;

@@ -2,11 +2,11 @@
 import http from 'node:http';
 import https from 'node:https';
 
-export type ExchangeAsk = {
+export type ExchangeRequest = {
   readonly url: string;
-  /** Absent: a GET. */
+  /** Absent for a GET. */
   readonly body?: unknown;
-  /** From the look-up of the name to the last byte. */
+  /** For everything from the DNS look-up to the last byte. */
   readonly timeoutMs: number;
 };
 
@@ -18,17 +18,17 @@ export type ExchangeAnswer = {
   readonly json: unknown;
 };
 
-/** `code`: for our log and for SettlementUnknown; contains no text of the facilitator. */
+/** `code`: for the log and for SettlementUnknown; contains no text of the facilitator. */
 export type ExchangeFailure = { readonly code: 'timeout' | 'unreachable' | 'cut_off' | 'oversized' };
 
 /** Never rejects. */
-export type Exchange = (ask: ExchangeAsk) => Promise<ExchangeAnswer | ExchangeFailure>;
+export type Exchange = (ask: ExchangeRequest) => Promise<ExchangeAnswer | ExchangeFailure>;
 
 const ANSWER_MAX_BYTES = 64 * 1024;
 
 /**
- * Sends the request exactly once, on a connection of its own. For settlements: Deno's fetch silently repeats a POST if a
- * kept connection closes without an answer, and the second answer ("nonce used") would mean that the buyer did not pay.
+ * Sends the request exactly once, on a new connection. For settlements: Deno's fetch silently repeats a POST if a kept-alive
+ * connection closes without an answer, and the second answer ("nonce used") would mean that the buyer did not pay.
  */
 export const httpExchange: Exchange = ({ url, body, timeoutMs }) =>
   new Promise((resolve) => {
@@ -41,7 +41,7 @@ export const httpExchange: Exchange = ({ url, body, timeoutMs }) =>
       request.destroy();
       resolve(outcome);
     }
-    // A destroyed request may still emit an error, which would be thrown without a listener.
+    // Never removed: a destroyed request may still emit an error, which would be uncaught.
     request.on('error', () => end({ code: answered ? 'cut_off' : 'unreachable' }));
     request.on('response', (response) => {
       answered = true;
@@ -51,8 +51,8 @@ export const httpExchange: Exchange = ({ url, body, timeoutMs }) =>
   });
 
 /**
- * On a kept connection, at a seventh of the CPU time, and once more on a fresh one if that fails: for verify, which may be
- * sent twice.
+ * Sends the request on a kept-alive connection, which takes a seventh of the CPU time, and once more on a new connection if
+ * that fails: for verify, which may be sent twice.
  */
 export const pooledExchange: Exchange = async (ask) => {
   const { url, body, timeoutMs } = ask;
@@ -103,7 +103,7 @@ function readAnswer(
     if (size > ANSWER_MAX_BYTES) end({ code: 'oversized' });
     else chunks.push(chunk);
   });
-  // Also if the connection ends before the answer does: then there is no 'end'.
+  // If the connection ends before the response is complete, there is no 'end'.
   response.on('error', () => end({ code: 'cut_off' }));
   response.on('end', () => end(answerOf(response.statusCode ?? 0, response.headers.date ?? null, chunks)));
 }

@@ -1,5 +1,5 @@
-// The facilitator: verifies a payment, moves the money, and reports which kinds of payment it supports. Its answers are
-// read conservatively: only a complete and well-formed one is a yes or a no, everything else leaves the matter open.
+// The client of the facilitator, which verifies a payment, moves the money and reports the kinds of payment it supports.
+// Only a complete and well-formed answer is a result; any other answer leaves the result unknown.
 import { z } from '@x402/core/schemas';
 import type { PaymentPayload } from '@x402/core/types';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
@@ -8,29 +8,29 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';
 import { type ExchangeAnswer, httpExchange, pooledExchange } from './exchange.ts';
-import { type Asked, networkNameV1, requirementsOf, type Terms } from './requirements.ts';
+import { networkNameV1, type Pricing, requirementsOf, type Terms } from './requirements.ts';
 
 export type FacilitatorDeps = {
-  readonly asked: Asked;
-  /** Without a slash at its end. */
+  readonly pricing: Pricing;
+  /** Without a trailing slash. */
   readonly facilitatorUrl: string;
   readonly timeoutMs: number;
 };
 
 export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 'settle'> {
-  const { facilitatorUrl, timeoutMs, asked } = deps;
-  const ask = (operation: 'verify' | 'settle', payment: PresentedPayment) => ({
+  const { facilitatorUrl, timeoutMs, pricing } = deps;
+  const requestTo = (operation: 'verify' | 'settle', payment: PresentedPayment) => ({
     url: `${facilitatorUrl}/${operation}`,
-    body: requestOf(asked, payment),
+    body: bodyOf(pricing, payment),
     timeoutMs,
   });
   return {
     async verify(payment) {
-      const answer = await pooledExchange(ask('verify', payment));
+      const answer = await pooledExchange(requestTo('verify', payment));
       return 'code' in answer ? { outcome: 'unavailable' } : readVerify(answer, payment);
     },
     async settle(payment) {
-      const answer = await httpExchange(ask('settle', payment));
+      const answer = await httpExchange(requestTo('settle', payment));
       if ('code' in answer) return { outcome: 'unknown', cause: `facilitator_${answer.code}` };
       return readSettle(answer, payment);
     },
@@ -38,14 +38,14 @@ export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 's
 }
 
 /**
- * Always version 2, rebuilt from our own terms, whatever header was sent. Amount and payee are the authorization's: a
- * payment that was accepted before ours changed is settled as it was accepted.
+ * Always version 2, rebuilt from our terms, for every payment header. Amount and payee are those of the authorization: a
+ * payment that was accepted before our terms changed is settled as it was accepted.
  */
-function requestOf(asked: Asked, payment: PresentedPayment) {
+function bodyOf(pricing: Pricing, payment: PresentedPayment) {
   const { signed, resourceUrl } = carriedOf(payment);
-  const { required, discovery } = asked.routeOf(resourceUrl);
+  const { required, discovery } = pricing.routeOf(resourceUrl);
   const { authorization } = signed;
-  const requirements = requirementsOf(asked.terms, payment);
+  const requirements = requirementsOf(pricing.terms, payment);
   const paymentPayload: PaymentPayload = {
     x402Version: 2,
     resource: required.resource,
@@ -68,8 +68,8 @@ const SettleForm = z.object({
 });
 
 /**
- * A facilitator may answer no with 4xx. 5xx means that it failed, and the operation may have continued, whatever JSON is
- * in the body. 408, 425 and 429 come from proxies in between.
+ * A facilitator may reject a payment with 4xx. 5xx means that it failed, and the operation may have continued, whatever the
+ * body contains. 408, 425 and 429 are sent by proxies.
  */
 const isComplete = ({ status }: ExchangeAnswer): boolean =>
   (status >= 200 && status < 300) || (status >= 400 && status < 500 && ![408, 425, 429].includes(status));
@@ -82,7 +82,7 @@ function readVerify(answer: ExchangeAnswer, payment: PresentedPayment): Verified
     const reason = codeOr(invalidReason, 'invalid');
     return OWN_FAILURE.has(reason) ? { outcome: 'unavailable' } : { outcome: 'invalid', reason };
   }
-  // A yes with an error's status, or about another payer, is not a yes to this payment.
+  // `isValid` with an error status, or for another payer, is no result for this payment.
   if (answer.status >= 300 || differs(payer, payment.payer)) return { outcome: 'unavailable' };
   return { outcome: 'valid' };
 }
@@ -103,13 +103,13 @@ function readSettle(answer: ExchangeAnswer, payment: PresentedPayment): SettleAn
 }
 
 /** A settlement of another payer, network or amount is not the settlement of this payment. */
-function readSettled(said: z.infer<typeof SettleForm>, payment: PresentedPayment): SettleAnswer {
+function readSettled(answer: z.infer<typeof SettleForm>, payment: PresentedPayment): SettleAnswer {
   const { network, amount, payer } = payment;
-  const sameNetwork = !differs(said.network, network) || said.network === networkNameV1(network);
-  if (!sameNetwork || differs(said.payer, payer) || differs(said.amount, amount)) {
+  const sameNetwork = !differs(answer.network, network) || answer.network === networkNameV1(network);
+  if (!sameNetwork || differs(answer.payer, payer) || differs(answer.amount, amount)) {
     return { outcome: 'unknown', cause: 'facilitator_answer_mismatch' };
   }
-  const transaction = said.transaction ?? '';
+  const transaction = answer.transaction ?? '';
   if (transaction === '') return { outcome: 'settled', transaction: null };
   return /^0x[0-9a-f]{64}$/i.test(transaction)
     ? { outcome: 'settled', transaction: transaction.toLowerCase() }
@@ -117,20 +117,20 @@ function readSettled(said: z.infer<typeof SettleForm>, payment: PresentedPayment
 }
 
 /** A missing value does not differ. */
-const differs = (said: string | null | undefined, ours: string): boolean =>
-  said !== null && said !== undefined && said !== '' && said.toLowerCase() !== ours;
+const differs = (answered: string | null | undefined, expected: string): boolean =>
+  answered !== null && answered !== undefined && answered !== '' && answered.toLowerCase() !== expected;
 
-// Reason codes are matched exactly. Texts are never read: they contain values and signatures.
+// Reason codes are matched exactly. Texts are not parsed: they contain values and signatures.
 
-/** Of version 2 facilitators (package @x402/evm); those of version 1 answer with free text. */
+/** The code of version 2 facilitators (package @x402/evm). Those of version 1 answer with free text. */
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 
 /**
- * Answers about the authorization itself, given before anything is sent to the chain: signature, recipient, value, time,
- * balance, network and asset. What may follow a transaction (`…_transaction_failed`,
+ * Codes about the authorization itself (signature, recipient, value, time, balance, network, asset), returned before
+ * anything is sent to the chain. Excluded: codes that may follow a transaction (`…_transaction_failed`,
  * `…_simulation_failed`, `…_transfer_event_mismatch`, `settlement_pending`, `invalid_transaction_state`,
- * `duplicate_settlement`, `unexpected_settle_error`) or states nothing about the payment (`invalid_payload`,
- * `invalid_x402_version`, …) is not among them.
+ * `duplicate_settlement`, `unexpected_settle_error`) and codes that state nothing about the payment (`invalid_payload`,
+ * `invalid_x402_version`, …).
  */
 const TERMINAL: ReadonlySet<string> = new Set([
   // @x402/evm, scheme exact
@@ -164,8 +164,8 @@ const TERMINAL: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A verify that the facilitator could not finish: no statement about the payment. Package @x402/evm answers the first
- * also if its node is unavailable, and if the asset rejects the transfer for a reason of its own.
+ * Codes of a verify that failed in the facilitator; they state nothing about the payment. Package @x402/evm returns the
+ * first one also if its node is unavailable, and for every reason for which the asset rejects the transfer.
  */
 const OWN_FAILURE: ReadonlySet<string> = new Set([
   'invalid_exact_evm_transaction_simulation_failed',
@@ -174,20 +174,20 @@ const OWN_FAILURE: ReadonlySet<string> = new Set([
   'unexpected_verify_error',
 ]);
 
-/** The facilitator's code if it has a code's form and contains no part of a signature, otherwise `other`. */
+/** The facilitator's code if it has the form of a code and contains no part of a signature, otherwise `other`. */
 const codeOr = (code: unknown, other: string): string =>
   typeof code === 'string' && /^[a-z0-9_]{1,80}$/.test(code) && !/[0-9a-f]{32}/.test(code) ? code : other;
 
 const HEALTH_TIMEOUT_MS = 2000;
 const HEALTH_CACHED_MS = 10_000;
-/** Beyond this, validity windows of payments are judged wrongly on one side. */
+/** With a larger difference, valid payments may be judged expired or not yet valid. */
 const SKEW_MS = 5000;
 
 const Supported = z.object({
   kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
 });
 
-/** Whether the facilitator answers and supports our kind of payment: one request at a time, cached for 10 s. Never throws. */
+/** Whether the facilitator answers and supports our kind of payment. One request at a time, cached for 10 s. Never throws. */
 export function facilitatorHealth(deps: {
   readonly terms: Terms;
   readonly facilitatorUrl: string;
@@ -196,10 +196,10 @@ export function facilitatorHealth(deps: {
 }): Payments['health'] {
   const { terms, facilitatorUrl, clock, logger } = deps;
   let known: { readonly ok: boolean; readonly atMs: number } | null = null;
-  let asking: Promise<{ readonly ok: boolean }> | null = null;
+  let pending: Promise<{ readonly ok: boolean }> | null = null;
   let skewLogged = false;
 
-  async function ask(): Promise<{ readonly ok: boolean }> {
+  async function query(): Promise<{ readonly ok: boolean }> {
     const answer = await httpExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
     if (!('code' in answer)) logSkew(answer);
     const ok = !('code' in answer) && supports(terms, answer);
@@ -223,10 +223,10 @@ export function facilitatorHealth(deps: {
 
   return async () => {
     if (known !== null && clock.monotonic() - known.atMs < HEALTH_CACHED_MS) return { ok: known.ok };
-    asking ??= ask().finally(() => {
-      asking = null;
+    pending ??= query().finally(() => {
+      pending = null;
     });
-    return asking;
+    return pending;
   };
 }
 
@@ -239,6 +239,6 @@ function supports(terms: Terms, answer: ExchangeAnswer): boolean {
   );
 }
 
-/** Facilitators may list one network or all of a kind: `eip155:*`. */
-const covers = (said: string, network: string): boolean =>
-  said === network || said === `${network.slice(0, network.indexOf(':'))}:*`;
+/** Facilitators list a network or all of a namespace: `eip155:*`. */
+const covers = (listed: string, network: string): boolean =>
+  listed === network || listed === `${network.slice(0, network.indexOf(':'))}:*`;

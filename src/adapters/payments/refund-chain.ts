@@ -1,4 +1,4 @@
-// Reads from the chain what a transaction moved to the payer of a charge.
+// Reads from the chain the amount that a transaction transferred to the payer of a charge.
 import {
   createPublicClient,
   decodeEventLog,
@@ -28,9 +28,9 @@ export type TransferQuery = {
   readonly asset: string;
   readonly payer: string;
   readonly transaction: string;
-  /** Transactions of the charges, as far as they are known. */
+  /** The known transactions of the charges. */
   readonly charges: readonly string[];
-  /** Unix seconds: no charge was made before. */
+  /** Unix seconds: the earliest possible time of a charge. */
   readonly notBefore: number;
 };
 
@@ -48,7 +48,7 @@ export async function findTransfer(rpcUrl: string, query: TransferQuery): Promis
   }
 }
 
-/** By the order of the chain if every charge's transaction is known, and never before the first charge was possible. */
+/** Whether the refund follows every known charge in the chain's order, and is not before `notBefore`. */
 async function isAfterCharges(
   client: PublicClient,
   refund: { readonly blockNumber: bigint; readonly transactionIndex: number },

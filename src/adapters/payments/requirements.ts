@@ -1,4 +1,4 @@
-// What a paid call costs and how it can be paid, in both protocol versions. Built from the configuration alone, so that
+// The price of a paid call and how it can be paid, in both protocol versions. Built from the configuration alone, so that
 // the service answers 402 while facilitator and chain are unavailable.
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { convertToTokenAmount } from '@x402/core/utils';
@@ -34,9 +34,9 @@ export type Hex = `0x${string}`;
 export type Terms = {
   readonly network: `${string}:${string}`;
   readonly chainId: number;
-  /** The network's name in version 1; null if it has none, and version 1 cannot pay. */
+  /** The network's name in version 1; null if it has none: then version 1 clients cannot pay. */
   readonly networkV1: string | null;
-  /** Lower case, as everything that is compared. */
+  /** Lower case, since it is compared. */
   readonly asset: Hex;
   readonly payTo: Hex;
   /** Atomic units, decimal. */
@@ -62,7 +62,7 @@ export class UnusableTerms extends Error {
 
 const MAX_TIMEOUT_SECONDS = 120;
 const MIME_TYPE = 'application/json';
-/** Of an asset that the package does not know: the values of Circle's contracts. */
+/** Assumed for an asset that the package does not know: the values of Circle's contracts. */
 const USDC = { name: 'USD Coin', version: '2', decimals: 6 };
 
 export const lowerHex = (text: string): Hex => text.toLowerCase() as Hex;
@@ -101,7 +101,7 @@ export function paymentTerms(settings: X402Settings): Terms {
   };
 }
 
-/** Our requirements with the amount and payee that the payment has signed: a known payment may have accepted older ones. */
+/** Our requirements with the payment's signed amount and payee: a known payment may have accepted earlier terms. */
 export function requirementsOf(
   { requirements, payTo }: Terms,
   payment: Pick<PresentedPayment, 'amount' | 'payTo'>,
@@ -116,15 +116,18 @@ export function networkNameV1(network: string): string | null {
   return (chainId === undefined ? undefined : ChainIdToNetwork[Number(chainId)]) ?? null;
 }
 
-/** null: configured, and unknown to the package. */
+/** null: the configured asset is unknown to the package. */
 function knownAsset({ asset }: X402Settings, network: Terms['network']): DefaultAssetInfo | null {
   const known = asset === null ? defaultAssetOf(network) : (findDefaultAsset(asset, network) ?? null);
   if (asset === null && known === null) {
-    throw new UnusableTerms('network', 'has no USDC that this service knows: set X402_ASSET');
+    throw new UnusableTerms('network', 'has no USDC known to this service: set X402_ASSET');
   }
   if (known !== null && 'assetTransferMethod' in known) {
     const setting = asset === null ? 'network' : 'asset';
-    throw new UnusableTerms(setting, `leads to ${known.symbol}, which takes no EIP-3009 authorizations`);
+    throw new UnusableTerms(
+      setting,
+      `selects ${known.symbol}, which does not support EIP-3009 authorizations`,
+    );
   }
   return known;
 }
@@ -139,7 +142,10 @@ function atomicUnits(priceUsd: string, decimals: number): string {
   const places = /\.(\d*?)0*$/.exec(priceUsd)?.[1] ?? '';
   const amount = convertToTokenAmount(priceUsd, decimals);
   if (places.length > decimals || amount === '0') {
-    throw new UnusableTerms('priceUsd', `is no whole number of units of an asset with ${decimals} decimals`);
+    throw new UnusableTerms(
+      'priceUsd',
+      `is not a whole number of units of an asset with ${decimals} decimals`,
+    );
   }
   return amount;
 }
@@ -162,8 +168,8 @@ const TAGS = ['webhook', 'relay', 'https', 'signed-receipt', 'agents'];
 /** Limit of the extension bazaar. */
 const DESCRIPTION_MAX = 450;
 
-export type AskedRoute = {
-  /** Version 2, without `error` and the signed offer, which change from answer to answer. */
+export type RoutePricing = {
+  /** Version 2, without `error` and the signed offer, which differ between answers. */
   readonly required: PaymentRequired;
   /** Empty if version 1 has no name for the network. */
   readonly acceptsV1: readonly PaymentRequirementsV1[];
@@ -171,16 +177,16 @@ export type AskedRoute = {
   readonly discovery: Readonly<Record<string, unknown>>;
 };
 
-export type Asked = {
+export type Pricing = {
   readonly terms: Terms;
-  readonly routes: Readonly<Record<Route, AskedRoute>>;
-  /** The route that a payer states it pays for; `execute/webhook` if it names none of ours. */
-  routeOf(resourceUrl: string | null): AskedRoute;
+  readonly routes: Readonly<Record<Route, RoutePricing>>;
+  /** The route that the payer names; `execute/webhook` if it names none of ours. */
+  routeOf(resourceUrl: string | null): RoutePricing;
 };
 
-export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): Asked {
+export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pricing {
   const plainUrl = baseUrl.replace(/\/$/, '');
-  const ask = (route: PaidRoute): AskedRoute => {
+  const routePricing = (route: PaidRoute): RoutePricing => {
     const { description, path } = route;
     if (description.length > DESCRIPTION_MAX) throw new RangeError('the description of a route is too long');
     const resource = {
@@ -198,8 +204,8 @@ export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): As
     };
   };
   const routes = {
-    'execute/webhook': ask(paid['execute/webhook']),
-    'execute/guided-webhook': ask(paid['execute/guided-webhook']),
+    'execute/webhook': routePricing(paid['execute/webhook']),
+    'execute/guided-webhook': routePricing(paid['execute/guided-webhook']),
   };
   return {
     terms,
@@ -210,9 +216,9 @@ export function whatIsAsked(terms: Terms, baseUrl: string, paid: PaidRoutes): As
   };
 }
 
-/** For documents: plain JSON. */
-export function askedFor({ routes }: Asked): Readonly<Record<Route, AskedFor>> {
-  const plain = ({ required, discovery }: AskedRoute): AskedFor =>
+/** The pricing as plain JSON, for documents. */
+export function askedFor({ routes }: Pricing): Readonly<Record<Route, AskedFor>> {
+  const plain = ({ required, discovery }: RoutePricing): AskedFor =>
     copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery });
   return {
     'execute/webhook': plain(routes['execute/webhook']),
@@ -220,10 +226,10 @@ export function askedFor({ routes }: Asked): Readonly<Record<Route, AskedFor>> {
   };
 }
 
-/** Without what a schema library attaches to its schemas. */
+/** Without the symbols that a schema library attaches to its schemas. */
 const copyJson = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T;
 
-/** The package parses the requirements with the schema of its own clients. */
+/** Validated with the package's schema, which its clients use too. */
 function acceptsV1(
   { networkV1, requirements, domain }: Terms,
   resource: { readonly url: string; readonly description: string },
@@ -250,7 +256,7 @@ function acceptsV1(
 
 /** What a catalogue may publish: the extension bazaar in version 2, the requirement's outputSchema in version 1. */
 function describeRoute(route: PaidRoute): {
-  discovery: AskedRoute['discovery'];
+  discovery: RoutePricing['discovery'];
   outputSchemaV1: JsonObject;
 } {
   const { inputSchema, inputExample, outputExample } =

@@ -1,6 +1,5 @@
-// What the relay answers on the wire: the 402 and PAYMENT-RESPONSE, with the signed offers and payment receipts of the
-// extension offer-receipt. Those are signed by the key of our receipts, and their JWS have no `typ`, so that none passes
-// for a receipt of ours.
+// The 402 and PAYMENT-RESPONSE, with the signed offers and payment receipts of the extension offer-receipt. The key of our
+// receipts signs them; their JWS have no `typ`, so that none is accepted as a receipt of ours.
 import type { PaymentRequired } from '@x402/core/types';
 import {
   createJWS,
@@ -16,7 +15,7 @@ import { didKeyId } from '#src/domain/signing-keys/did.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol, Settlement } from '#src/ports/payment-protocol.ts';
 import type { Signer, SigningKey } from '#src/ports/signer.ts';
-import { type Asked, networkNameV1, type Terms } from './requirements.ts';
+import { networkNameV1, type Pricing, type Terms } from './requirements.ts';
 
 export type OfferKey = {
   readonly signer: Signer;
@@ -26,24 +25,24 @@ export type OfferKey = {
 
 type Extensions = Readonly<Record<string, unknown>>;
 
-/** An offer is valid this long, and all requests within a minute share one signature: a 402 is free to request. */
+/** Lifetime of an offer. All requests within a minute share one signature, because requesting a 402 is free. */
 const OFFER_MS = 300_000;
 const OFFER_SHARED_MS = 60_000;
 
-/** The 402 can be paid by clients of both versions: version 2 is in a header, version 1 in the body. */
-export function challenger(deps: {
-  readonly asked: Asked;
+/** Builds the 402 for clients of both versions: version 2 in a header, version 1 in the body. */
+export function challengeBuilder(deps: {
+  readonly pricing: Pricing;
   readonly offerKey: OfferKey;
   readonly clock: Clock;
 }): PaymentProtocol['challenge'] {
-  const { asked, offerKey, clock } = deps;
+  const { pricing, offerKey, clock } = deps;
   const shared = new Map<Route, { readonly signedAtMs: number; readonly extensions: Promise<Extensions> }>();
 
   function extensionsOf(route: Route): Promise<Extensions> {
     const nowMs = clock.now();
     const held = shared.get(route);
     if (held !== undefined && Math.abs(nowMs - held.signedAtMs) < OFFER_SHARED_MS) return held.extensions;
-    const { required, discovery } = asked.routes[route];
+    const { required, discovery } = pricing.routes[route];
     const extensions = signedOffer(offerKey, required, nowMs + OFFER_MS).then((offer) => ({
       ...discovery,
       ...offer,
@@ -54,7 +53,7 @@ export function challenger(deps: {
   }
 
   return async ({ route, reason, hints }) => {
-    const { required, acceptsV1 } = asked.routes[route];
+    const { required, acceptsV1 } = pricing.routes[route];
     const error = reason === 'payment_required' ? reason : `payment_required: ${reason}`;
     const challenge: PaymentRequired = { ...required, error, extensions: await extensionsOf(route) };
     return {
@@ -69,9 +68,9 @@ export function challenger(deps: {
   };
 }
 
-/** PAYMENT-RESPONSE and its version 1 twin. The same settlement gives the same headers, whenever it is answered. */
+/** PAYMENT-RESPONSE, and X-PAYMENT-RESPONSE for version 1. The same settlement always gives the same headers. */
 export const settlementHeaders =
-  (deps: { readonly asked: Asked; readonly offerKey: OfferKey }): PaymentProtocol['settled'] =>
+  (deps: { readonly pricing: Pricing; readonly offerKey: OfferKey }): PaymentProtocol['settled'] =>
   async (settlement) => {
     const { payment, x402Version } = settlement;
     const { payer, network, amount } = payment;
@@ -86,10 +85,10 @@ export const settlementHeaders =
     return { ...headers, 'X-PAYMENT-RESPONSE': base64Json(v1) };
   };
 
-/** As the protocol writes its headers: standard base64 of UTF-8 JSON. */
+/** The protocol's form of headers: standard base64 of UTF-8 JSON. */
 const base64Json = (value: object): string => Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
 
-/** For `extensions`: an offer for each of the requirements. `untilMs`: Unix ms. */
+/** The member of `extensions` with a signed offer for each requirement. `untilMs`: Unix ms. */
 async function signedOffer(
   { signer, did }: OfferKey,
   required: PaymentRequired,
@@ -102,17 +101,17 @@ async function signedOffer(
 }
 
 /**
- * For `extensions`: that the service was delivered. The same facts give the same text, also after its key was rotated;
- * empty if that key is no longer in the key file, since no other was valid at that time.
+ * The member of `extensions` with the signed receipt of delivery. The same settlement gives the same text, also after a key
+ * rotation; empty if the key of that time is no longer in the key file, since no other key was valid then.
  */
 async function signedReceipt(
-  { asked, offerKey }: { readonly asked: Asked; readonly offerKey: OfferKey },
+  { pricing, offerKey }: { readonly pricing: Pricing; readonly offerKey: OfferKey },
   { route, payment, completedAt }: Settlement,
 ): Promise<Extensions> {
   const issuedAtMs = Date.parse(completedAt);
   const key = offerKey.signer.former(issuedAtMs);
   if (key === null) return {};
-  const { requirements } = asked.terms;
+  const { requirements } = pricing.terms;
   const { payer, transaction } = payment;
   const network = payment.network as Terms['network'];
   const extension = createOfferReceiptExtension(issuer(key, offerKey.did, issuedAtMs));
@@ -126,7 +125,7 @@ async function signedReceipt(
         phase: 'before-handler',
         result: { success: true, payer, network, transaction: transaction ?? '' },
         transportContext: {
-          request: { adapter: { getUrl: () => asked.routes[route].required.resource.url } },
+          request: { adapter: { getUrl: () => pricing.routes[route].required.resource.url } },
         },
       },
     ),
@@ -137,7 +136,7 @@ const member = (value: unknown): Extensions => (value === undefined ? {} : { [OF
 
 const VERSION = 1;
 
-/** `atMs`: the end of an offer, or the time of a receipt. The package's own issuer reads the system clock. */
+/** `atMs`: the end of an offer, or the time of a receipt. The package's issuer is not used: it reads the system clock. */
 function issuer(key: SigningKey, did: string, atMs: number): OfferReceiptIssuer {
   const kid = didKeyId(did, key.keyId);
   const seconds = Math.floor(atMs / 1000);

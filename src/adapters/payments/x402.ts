@@ -1,13 +1,13 @@
-// Payments by x402, scheme exact on EVM chains, versions 1 and 2: both ports, from one configuration.
+// Payments by x402, scheme exact on EVM chains, versions 1 and 2: implements the ports `Payments` and `PaymentProtocol`.
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { isPresented, judgesOf, readPayment } from './authorization.ts';
-import { type Chain, chainBy } from './chain.ts';
+import { isPresented, readPayment, termsValidators } from './authorization.ts';
+import { type Chain, rpcChain } from './chain.ts';
 import { facilitator, facilitatorHealth } from './facilitator.ts';
-import { askedFor, type PaidRoutes, paymentTerms, whatIsAsked, type X402Settings } from './requirements.ts';
-import { challenger, type OfferKey, settlementHeaders } from './responses.ts';
+import { askedFor, type PaidRoutes, paymentTerms, pricingOf, type X402Settings } from './requirements.ts';
+import { challengeBuilder, type OfferKey, settlementHeaders } from './responses.ts';
 
 export type X402Options = {
   readonly x402: X402Settings;
@@ -31,48 +31,50 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       `X402_ASSET is not known: this service assumes 6 decimals and the EIP-712 domain "${name}", version "${version}"`,
     );
   }
-  const asked = whatIsAsked(terms, baseUrl, routes);
+  const pricing = pricingOf(terms, baseUrl, routes);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
   const health = facilitatorHealth({ terms, facilitatorUrl, clock, logger });
-  const chain = x402.rpcUrl === null ? null : chainBy({ terms, rpcUrl: x402.rpcUrl, clock, logger });
+  const chain = x402.rpcUrl === null ? null : rpcChain({ terms, rpcUrl: x402.rpcUrl, clock, logger });
   if (chain === null) {
     logger.warn(
       'X402_RPC_URL is not set: a nonce found used after a lost answer counts as paid, and other unconfirmed settlements must be resolved by hand with `relay payments resolve`',
     );
   }
-  const warnOfOtherChain = chain === null ? async () => {} : otherChainWarning(chain, logger);
+  const warnIfOtherChain = chain === null ? async () => {} : otherChainWarning(chain, logger);
   return {
     payments: {
       mode: 'x402',
-      ...judgesOf(terms),
-      ...facilitator({ asked, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
+      ...termsValidators(terms),
+      ...facilitator({ pricing, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
       lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
       async health() {
-        void warnOfOtherChain();
+        void warnIfOtherChain();
         return health();
       },
     },
     protocol: {
-      askedFor: askedFor(asked),
+      askedFor: askedFor(pricing),
       isPresented,
       read: async (header) => readPayment(terms, header),
-      challenge: challenger({ asked, offerKey, clock }),
-      settled: settlementHeaders({ asked, offerKey }),
+      challenge: challengeBuilder({ pricing, offerKey, clock }),
+      settled: settlementHeaders({ pricing, offerKey }),
     },
   };
 }
 
-/** Asks until the node has answered once, and warns if its chain is not ours, where no look-up finds anything. */
+/** Queries until the node has answered once, and warns if its chain is not ours: there look-ups find nothing. */
 function otherChainWarning(chain: Chain, logger: Logger): () => Promise<void> {
   let known = false;
-  let asking = false;
+  let pending = false;
   return async () => {
-    if (known || asking) return;
-    asking = true;
-    const ours = await chain.isOurs();
-    asking = false;
+    if (known || pending) return;
+    pending = true;
+    const ours = await chain.isConfiguredChain();
+    pending = false;
     known = ours !== null;
     if (ours === false)
-      logger.warn('X402_RPC_URL leads to another chain than X402_NETWORK: look-ups find nothing');
+      logger.warn(
+        'the chain of X402_RPC_URL is not that of X402_NETWORK: look-ups find nothing; correct one of them',
+      );
   };
 }

@@ -1,31 +1,31 @@
-// Fixed windows in the memory of one process.
+// Rate limits and quotas in the memory of one process: fixed windows.
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 
 export type Window = {
-  /** Units taken, refused ones included. */
+  /** Units counted, refused ones included. */
   readonly points: number;
   /** ms until it ends. */
   readonly resetMs: number;
 };
 
 /** The windows of one rule have one length, so its map is ordered by their end as well as by their start. */
-type Held = { points: number; endsAt: number };
+type StoredWindow = { points: number; endsAt: number };
 
 export class Windows {
-  readonly #rules = new Map<string, Map<string, Held>>();
+  readonly #rules = new Map<string, Map<string, StoredWindow>>();
   readonly #keysMax: number;
 
-  /** `keysMax`: per rule; beyond it the oldest window is dropped. */
+  /** `keysMax`: windows per rule; if there are more, the oldest is dropped. */
   constructor(keysMax = 50_000) {
     this.#keysMax = keysMax;
   }
 
-  /** Windows held, including ended ones that are not yet dropped. */
+  /** Number of windows, including ended ones that are not yet dropped. */
   get size(): number {
     return [...this.#rules.values()].reduce((sum, held) => sum + held.size, 0);
   }
 
-  /** The open window of a key; an empty one if there is none. */
+  /** The open window of a key, or an empty one. */
   find(rule: QuotaRule, key: string): Window {
     const now = performance.now();
     const found = this.#rules.get(idOf(rule))?.get(key);
@@ -33,7 +33,7 @@ export class Windows {
     return { points: found.points, resetMs: found.endsAt - now };
   }
 
-  /** Adds units to the open window of a key, or to a new one; returns the window after that. */
+  /** Adds units to the open window of a key, or to a new one; returns the window after the change. */
   add(rule: QuotaRule, key: string, units: number): Window {
     const { points, resetMs } = this.find(rule, key);
     const window = { points: Math.max(0, points + units), resetMs };
@@ -44,7 +44,7 @@ export class Windows {
   /** Replaces the window of a key. */
   set(rule: QuotaRule, key: string, { points, resetMs }: Window): void {
     const id = idOf(rule);
-    const held = this.#rules.get(id) ?? new Map<string, Held>();
+    const held = this.#rules.get(id) ?? new Map<string, StoredWindow>();
     this.#rules.set(id, held);
     const now = performance.now();
     const window = held.get(key);
@@ -61,10 +61,10 @@ export class Windows {
   }
 }
 
-/** Processes or routes that configure different limits count in the same window, and each refuses at its own limit. */
+/** Processes and routes with different limits share a window; each applies its own limit. */
 const idOf = ({ name, windowMs }: QuotaRule): string => `${name} ${windowMs}`;
 
-/** `points`: including the units asked for. */
+/** `points`: including the requested units. */
 export function stateOf(
   { windowMs, maxRequests: limit }: QuotaRule,
   { points, resetMs }: Window,
@@ -73,7 +73,7 @@ export function stateOf(
   return { allowed: points <= limit, limit, remaining, resetMs: Math.min(resetMs, windowMs) };
 }
 
-/** Each process counts alone. */
+/** Each process counts separately. */
 export function memoryQuota(options: { readonly keysMax?: number } = {}): Quota {
   const windows = new Windows(options.keysMax);
   return {

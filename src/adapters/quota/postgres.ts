@@ -1,5 +1,5 @@
-// Fixed windows that all processes with one Postgres count together: one upsert, with a time limit. While Postgres does
-// not answer in time, each process counts alone, so a quota neither fails nor delays a call.
+// Fixed windows that all processes on one Postgres share: one upsert with a time limit. While Postgres does not answer in
+// time, each process counts separately, so that a quota neither fails nor delays a call.
 import { clearInterval, setInterval } from 'node:timers';
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
@@ -18,30 +18,30 @@ export type PostgresQuotaOptions = {
   readonly open: () => Promise<Db>;
   readonly keyedHash: KeyedHash;
   readonly logger: Logger;
-  /** Stops the probes and the sweep. */
+  /** Stops the probes and the deletion of ended windows. */
   readonly ending: AbortSignal;
-  /** ms in which Postgres must answer. */
+  /** ms within which Postgres must answer. */
   readonly limitMs?: number;
-  /** ms between two probes while it does not. */
+  /** ms between two probes while it does not answer. */
   readonly retryMs?: number;
-  /** ms between two sweeps of ended windows. */
+  /** ms between two deletions of ended windows. */
   readonly sweepMs?: number;
 };
 
 /** For the first connection and the migration. */
 const START_MS = 2000;
-/** Probes that still wait for a frozen server; each holds a connection. */
+/** Limit of probes that wait for a frozen server; each occupies a connection. */
 const HANGING_MAX = 3;
 const BATCH_MAX = 1000;
 
 type Count = { readonly key: string; readonly units: number; readonly windowMs: number };
 
-/** Resolves when Postgres has answered, at the latest after 2 s. */
+/** Resolves when Postgres has answered, after 2 s at the latest. */
 export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quota> {
   const { open, keyedHash, logger, ending, limitMs = 250, retryMs = 1000, sweepMs = 60_000 } = options;
   /** As the last upserts returned them. */
   const shared = new Windows();
-  /** Counted while Postgres did not answer, hence missing from the shared windows. */
+  /** Counted while Postgres did not answer; the shared windows lack these units. */
   const alone = new Windows();
   let connected = false;
   let hanging = 0;
@@ -76,26 +76,26 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
     }
   });
 
-  /** Neither the rule nor the payer, host or address can be read from the table. */
+  /** The table reveals neither the rule nor the payer, host or address. */
   const hashed = ({ name, windowMs }: QuotaRule, key: string): string =>
     toBase64url(keyedHash.mac('quota', `${name} ${windowMs} ${key}`));
 
-  /** The window after `units` more, refused ones included. A full window costs no statement. */
+  /** Adds `units`, refused ones included, and returns the window. A full window costs no statement. */
   async function add(rule: QuotaRule, key: string, units: number): Promise<Window> {
-    const known = both(shared.find(rule, key), alone.find(rule, key));
+    const known = sumOf(shared.find(rule, key), alone.find(rule, key));
     if (units >= 0 && known.points >= rule.maxRequests) {
       return { points: known.points + units, resetMs: known.resetMs };
     }
     const { windowMs } = rule;
     const counted = await count({ key: hashed(rule, key), units, windowMs });
-    if (counted === null) return both(shared.find(rule, key), alone.add(rule, key, units));
+    if (counted === null) return sumOf(shared.find(rule, key), alone.add(rule, key, units));
     shared.set(rule, key, counted);
-    return both(counted, alone.find(rule, key));
+    return sumOf(counted, alone.find(rule, key));
   }
 
   async function reconnect(): Promise<void> {
     if (connected || hanging >= HANGING_MAX) return;
-    // A server that takes nearly as long as a count may take would be lost and found in turns.
+    // Half the limit: a server that answers just in time would be lost and found alternately.
     await probe(limitMs / 2);
     if (connected) return;
     connected = true;
@@ -122,7 +122,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   };
 }
 
-const both = (one: Window, other: Window): Window =>
+const sumOf = (one: Window, other: Window): Window =>
   other.points === 0
     ? one
     : { points: one.points + other.points, resetMs: Math.max(one.resetMs, other.resetMs) };
@@ -130,7 +130,7 @@ const both = (one: Window, other: Window): Window =>
 const inTime = <T>(answer: Promise<T>, limitMs: number): Promise<T> =>
   withTimeout(answer, limitMs, () => new Error(`no answer within ${limitMs} ms`));
 
-/** Runs `work` every `ms`, until `ending` aborts; keeps no process alive. Errors are left to the next run. */
+/** Runs `work` every `ms` until `ending` aborts; keeps no process alive. Ignores errors: the next run tries again. */
 function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {
   const timer = setInterval(() => void work().catch(() => undefined), ms);
   timer.unref();
@@ -139,7 +139,7 @@ function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): v
 
 type Run = (counts: readonly Count[]) => Promise<readonly (Window | null)[]>;
 
-/** One call of `run` at a time; what is counted meanwhile shares the next call. `run` never rejects. */
+/** One call of `run` at a time; counts that arrive meanwhile share the next call. `run` never rejects. */
 function batched(run: Run): (count: Count) => Promise<Window | null> {
   let waiting: { readonly count: Count; readonly done: (window: Window | null) => void }[] = [];
   let running = false;
@@ -167,8 +167,8 @@ const { key, points, expire } = quotaWindows;
 /**
  * Counts in order, in one statement, and returns each window as it was after its own count. All times are the
  * database's, since the clocks of processes differ. Rows are locked in the order of their keys, so that no two processes
- * deadlock. A window without points has not begun. One that ends later than a new one would, by more than a minute, was
- * created before the database's clock was set back.
+ * deadlock. A window without points has not begun. A window that ends more than a minute later than a new one would was
+ * created before the database's clock was set back, and is replaced.
  */
 export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
   const totals = new Map<string, { n: number; ms: number }>();
@@ -181,7 +181,7 @@ export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]
   const counted = await db
     .insert(quotaWindows)
     .select(
-      // A crash of the database may lose the last counts: none waits for its disk.
+      // No count waits for the disk: a crash of the database may lose the last counts.
       sql`select w.k, w.n, now() + w.ms * interval '1 millisecond'
         from json_to_recordset(${rows}::text::json) as w (k text, n integer, ms bigint),
           (select set_config('synchronous_commit', 'off', true) as commit) as quick
@@ -211,7 +211,7 @@ export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]
   return inOrder.reverse();
 }
 
-/** Deletes the windows that have ended; those that another process deletes at this moment are skipped. */
+/** Deletes the ended windows; skips those that another process is deleting. */
 export async function sweep(db: Db, rows = 1000): Promise<void> {
   const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now()
     order by ${expire} limit ${rows} for update skip locked`;

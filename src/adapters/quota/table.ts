@@ -1,16 +1,16 @@
-// Windows that several processes count together.
+// The table of quota windows that several processes share.
 import { index, integer, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
 
 export const quotaWindows = pgTable(
   'quota_windows',
   {
-    /** A keyed hash: what is counted (a payer, a host, an address) stands in no table. */
+    /** A keyed hash: the table contains no payer, host or address in plain text. */
     key: text().primaryKey(),
     points: integer().notNull(),
     expire: timestamp({ precision: 3, withTimezone: true }),
   },
   (table) => [
-    // For the sweep.
+    // For deleting ended windows.
     index('quota_windows_expire').on(table.expire),
   ],
 );

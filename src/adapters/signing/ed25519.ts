@@ -28,13 +28,13 @@ export const ed25519Verify: Verify = async (publicKey, message, signature) => {
   try {
     return verify(null, message, publicKeyObject(publicKey), signature);
   } catch {
-    // 32 bytes that are no point of the curve
+    // 32 bytes that are not a point of the curve.
     return false;
   }
 };
 
-/** The same in the runtime's thread pool, for thousands of receipts beside other work. */
-export const ed25519VerifyBeside: Verify = async (publicKey, message, signature) => {
+/** The same in the runtime's thread pool: thousands of receipts do not block the event loop. */
+export const ed25519VerifyInThreadPool: Verify = async (publicKey, message, signature) => {
   if (publicKey.length !== 32 || signature.length !== 64) return false;
   try {
     const key = publicKeyObject(publicKey);
@@ -48,7 +48,7 @@ export const ed25519VerifyBeside: Verify = async (publicKey, message, signature)
 
 /** Ed25519's SubjectPublicKeyInfo (RFC 8410 §4) up to the key's 32 bytes. */
 const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
-/** More than a deployment has keys; an audit of many relays' receipts only starts the cache again. */
+/** More than the keys of one deployment. The cache is cleared when it is full. */
 const CACHED_KEYS = 64;
 const publicKeys = new Map<string, KeyObject>();
 

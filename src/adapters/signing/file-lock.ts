@@ -1,29 +1,28 @@
-// A lock that the kernel frees however its holder ends: SQLite's own. A lock by a file's mere existence would outlive a
-// holder that crashed.
+// SQLite's lock on a file. The kernel releases it when the owner's process ends, also after a crash.
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
 export type FileLock = { release(): void };
 
 /**
- * `file`: of the lock, there already, and no database. Blocks this thread for `patienceMs` at most; null: another process
- * holds on to it.
+ * `file`: an existing lock file. Blocks this thread for `timeoutMs` at most; null if another process has the lock until
+ * then.
  */
-export function takeFileLock(file: string, patienceMs: number): FileLock | null {
-  const lock = new DatabaseSync(file, { timeout: patienceMs });
+export function acquireFileLock(file: string, timeoutMs: number): FileLock | null {
+  const lock = new DatabaseSync(file, { timeout: timeoutMs });
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return { release: () => lock.close() };
   } catch (error) {
     lock.close();
-    // Deno leaves SQLite's code out where the failing call was exec().
+    // Deno omits SQLite's code if the failing call was exec().
     if (error instanceof Error && error.message.includes('locked')) return null;
     throw error;
   }
 }
 
-/** Its owner's alone, so that no other user can hold it; false: it is there already. */
-export function makeLockFile(file: string): boolean {
+/** Creates the file with mode 0600, so that no other user can lock it; false if it exists. */
+export function createLockFile(file: string): boolean {
   try {
     closeSync(openSync(file, 'wx', 0o600));
     return true;

@@ -1,4 +1,4 @@
-// HMAC-SHA-256 (RFC 2104) under the secret that never leaves.
+// HMAC-SHA-256 (RFC 2104) under the secret of the key file.
 import { createHmac } from 'node:crypto';
 import { toHex } from '#src/domain/encoding.ts';
 import type { KeyedHash } from '../../ports/signer.ts';
@@ -9,13 +9,13 @@ export function hmacKeyedHash(secret: Uint8Array): KeyedHash {
   const key = Uint8Array.from(secret);
   return {
     mac(label, text) {
-      // a zero byte in a label could move the border between label and text
+      // Otherwise two pairs of label and text could have the same bytes.
       if (label.includes('\0')) throw new RangeError('a label has no zero byte');
       return new Uint8Array(createHmac('sha256', key).update(`${label}\0${text}`, 'utf8').digest());
     },
   };
 }
 
-/** Tells two secrets apart without telling either: the HMAC of a constant, lower-case hex (SigningKeyActivated). */
+/** The HMAC of a constant, lower-case hex: compares secrets without revealing them (SigningKeyActivated). */
 export const secretCheck = (secret: Uint8Array): string =>
   toHex(hmacKeyedHash(secret).mac('secret-check', 'relay/1'));

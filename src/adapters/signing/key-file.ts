@@ -1,5 +1,5 @@
-// The key file: private signing keys and the HMAC secret, as JSON, readable by its owner alone. Which of its keys signs,
-// and since when, is decided by the event log.
+// The key file: private signing keys and the HMAC secret, as JSON, readable by its owner alone. The event log decides
+// which of its keys signs, and since when.
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -22,7 +22,7 @@ import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
 import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
-import { makeLockFile, takeFileLock } from './file-lock.ts';
+import { acquireFileLock, createLockFile } from './file-lock.ts';
 import { secretCheck } from './hash.ts';
 
 export type KeyFileFault =
@@ -33,7 +33,7 @@ export type KeyFileFault =
   | 'key_file_busy'
   | 'key_file_unusable';
 
-/** The key file cannot be used as it is. The message names the file and contains nothing of its content. */
+/** The key file cannot be used. The message names the file and contains no part of its content. */
 export class KeyFileError extends Error {
   readonly code: KeyFileFault;
   constructor(code: KeyFileFault, path: string, problem: string, cause?: unknown) {
@@ -50,7 +50,7 @@ export type KeyFile = { readonly keys: readonly FileKey[]; readonly hmacSecret: 
 
 /**
  * Reads the file; creates it if it is missing and `create` is true (the embedded default only). Processes that start at
- * once all read the one file that was created. Throws `KeyFileError`.
+ * the same time read the same file. Throws `KeyFileError`.
  */
 export function openKeyFile({ path, create }: { readonly path: string; readonly create: boolean }): KeyFile {
   try {
@@ -66,7 +66,7 @@ export function openKeyFile({ path, create }: { readonly path: string; readonly 
   return readKeyFile(path);
 }
 
-/** Throws `KeyFileError`: also if group or others may read the file. */
+/** Throws `KeyFileError`, also if group or others may read the file. */
 export const readKeyFile = (path: string): KeyFile => parseKeyFile(path, readOwnersFile(path).text);
 
 /**
@@ -77,9 +77,9 @@ export function createKeyFile(path: string): void {
   asKeyFileError(path, 'made', () => {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const keys = [freshKey('receipt'), freshKey('checkpoint')];
-    writeWhole(path, textOf({ keys, hmacSecret: toBase64url(randomBytes(32)) }), null, (beside) => {
+    writeWhole(path, textOf({ keys, hmacSecret: toBase64url(randomBytes(32)) }), null, (temporary) => {
       try {
-        linkSync(beside, path);
+        linkSync(temporary, path);
       } catch (error) {
         if (systemCode(error) === 'EEXIST')
           throw new KeyFileError('key_file_exists', path, 'is there already');
@@ -90,22 +90,22 @@ export function createKeyFile(path: string): void {
 }
 
 /**
- * Changes the file atomically and returns its new content. Processes change it one after another, under a lock beside it,
- * so that none loses what another added. `change` returns null to change nothing. Mode and owner stay; a symbolic link
- * stays one. Blocks this thread for up to 5 s while another process has the lock. Throws `KeyFileError`.
+ * Changes the file atomically and returns its new content. Processes change it one after another, under a lock file beside
+ * it, so that no change is lost. `change` returns null to change nothing. Mode, owner and symbolic links are preserved.
+ * Blocks this thread for up to 5 s while another process has the lock. Throws `KeyFileError`.
  */
 export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileChange | null): KeyFile {
   return asKeyFileError(path, 'changed', () => {
     const { owner } = readOwnersFile(path);
-    const place = realpathSync(path);
-    return holdAlone(place, owner, () => {
-      const { text } = readOwnersFile(place);
-      const file = parseKeyFile(path, text);
-      const wanted = change(file);
-      if (wanted === null) return file;
+    const file = realpathSync(path);
+    return withKeyFileLock(file, owner, () => {
+      const { text } = readOwnersFile(file);
+      const current = parseKeyFile(path, text);
+      const wanted = change(current);
+      if (wanted === null) return current;
       const changed = changedText(path, text, wanted);
       const parsed = parseKeyFile(path, changed);
-      writeWhole(place, changed, owner, (beside) => renameSync(beside, place));
+      writeWhole(file, changed, owner, (temporary) => renameSync(temporary, file));
       return parsed;
     });
   });
@@ -186,7 +186,7 @@ function parseText(path: string, text: string): KeyFileText {
   throw malformed(`is no key file: look at "${where || '/'}"`);
 }
 
-/** Fresh keys in front, retired ones marked, everything else unchanged. */
+/** Adds new keys in front and marks retired ones; everything else is unchanged. */
 function changedText(path: string, text: string, { fresh, retired }: KeyFileChange): string {
   const value = parseText(path, text);
   const kept = value.keys.map((jwk) =>
@@ -208,7 +208,7 @@ function freshKey(purpose: string): PrivateJwk & { use: 'sig'; alg: 'EdDSA' } {
   }
 }
 
-/** null if `d` is not the private half of `x`, or `kid` not its thumbprint: its signatures would not verify. */
+/** null if `d` is not the private key of `x`, or `kid` not its thumbprint: its signatures would not verify. */
 function fileKey({ kid, x, d, purpose, status }: PrivateJwk): FileKey | null {
   try {
     const privateKey = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
@@ -222,8 +222,8 @@ function fileKey({ kid, x, d, purpose, status }: PrivateJwk): FileKey | null {
 type Owner = { readonly uid: number; readonly gid: number };
 
 /**
- * Throws `KeyFileError`. The mode is that of the opened file, so that it cannot be replaced in between. `stamp` changes
- * whenever the file is written or replaced.
+ * Throws `KeyFileError`. The mode is read from the open descriptor, so that the file cannot be replaced in between.
+ * `stamp` changes whenever the file is written or replaced.
  */
 function readOwnersFile(path: string): {
   readonly text: string;
@@ -256,25 +256,30 @@ function openForReading(path: string): number {
   }
 }
 
-/** Writes a temporary file beside `path`, mode 0600 and flushed; `place` moves it to its name. `owner` null: unchanged. */
-function writeWhole(path: string, text: string, owner: Owner | null, place: (beside: string) => void): void {
-  const beside = `${path}.${randomUUID()}.new`;
+/** Writes a temporary file beside `path`, mode 0600 and flushed; `move` moves it to its name. `owner` null: unchanged. */
+function writeWhole(
+  path: string,
+  text: string,
+  owner: Owner | null,
+  move: (temporary: string) => void,
+): void {
+  const temporary = `${path}.${randomUUID()}.new`;
   try {
-    writeFileSync(beside, text, { flag: 'wx', mode: 0o600, flush: true });
-    if (owner !== null) giveTo(beside, owner);
-    place(beside);
+    writeFileSync(temporary, text, { flag: 'wx', mode: 0o600, flush: true });
+    if (owner !== null) setOwner(temporary, owner);
+    move(temporary);
     withFile(dirname(path), 'r', fsyncSync);
   } finally {
     try {
-      rmSync(beside, { force: true });
+      rmSync(temporary, { force: true });
     } catch {
-      // Whatever prevents its removal prevented its creation, and that error is reported.
+      // The same fault prevented its creation, and that error is thrown.
     }
   }
 }
 
-/** A file that an operator writes as root stays the service's. */
-function giveTo(path: string, owner: Owner): void {
+/** A file that an operator changes as root remains the service's. */
+function setOwner(path: string, owner: Owner): void {
   withFile(path, 'r+', (fd) => {
     const { uid, gid } = fstatSync(fd);
     if (uid === owner.uid && gid === owner.gid) return;
@@ -292,15 +297,15 @@ function withFile(path: string, flags: string, work: (fd: number) => void): void
   }
 }
 
-/** Longer than all processes together hold the lock, each for some milliseconds. */
+/** Each process has the lock for some milliseconds. */
 const LOCK_MS = 5000;
 
-/** Runs `work` under the lock beside the file; throws `KeyFileError` `key_file_busy` if another process keeps it. */
-export function holdAlone<T>(path: string, owner: Owner, work: () => T, patienceMs = LOCK_MS): T {
+/** Runs `work` under the lock beside the file. Throws `KeyFileError` `key_file_busy` after `timeoutMs`. */
+export function withKeyFileLock<T>(path: string, owner: Owner, work: () => T, timeoutMs = LOCK_MS): T {
   const file = `${path}.lock`;
-  // The owner of the key file must be able to take its lock again.
-  if (makeLockFile(file)) giveTo(file, owner);
-  const lock = takeFileLock(file, patienceMs);
+  // The owner of the key file must be able to take its lock later.
+  if (createLockFile(file)) setOwner(file, owner);
+  const lock = acquireFileLock(file, timeoutMs);
   if (lock === null)
     throw new KeyFileError('key_file_busy', path, 'is being changed by another process: try again');
   try {

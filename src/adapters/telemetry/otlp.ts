@@ -99,7 +99,7 @@ async function run<T>(span: Span, work: (span: OpenSpan) => Promise<T>): Promise
 
 const openSpan = (span: Span): OpenSpan => ({
   rename: (name) => void span.updateName(name),
-  tell: (facts) => void span.setAttributes(attributesOf(facts)),
+  setAttributes: (facts) => void span.setAttributes(attributesOf(facts)),
   fail: () => void span.setStatus({ code: SpanStatusCode.ERROR }),
 });
 

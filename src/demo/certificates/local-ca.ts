@@ -67,7 +67,7 @@ export type LeafOptions = {
 };
 
 export type LocalCa = {
-  /** The root's PEM: what EGRESS_CA_FILE holds. */
+  /** PEM of the root certificate, as EGRESS_CA_FILE contains it. */
   readonly pem: string;
   issue(options: LeafOptions): Identity;
 };
@@ -90,7 +90,7 @@ export function makeLocalCa(name: string, validity: Validity): LocalCa {
   };
 }
 
-/** An end-entity certificate that nobody but itself vouches for. */
+/** A self-signed end-entity certificate. */
 export function makeSelfSigned(options: LeafOptions): Identity {
   const self = { name: 'self-signed target', keys: makeKeys() };
   return identity(self, certificate(self, self, options, leafExtensions(options.names, self)));
@@ -104,7 +104,7 @@ function makeKeys(): KeyPair {
   return generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
 }
 
-/** Certificate of `subject`, vouched for by `issuer` (RFC 5280 §4.1), as PEM. */
+/** Certificate of `subject`, signed by `issuer` (RFC 5280 §4.1), as PEM. */
 function certificate(subject: Subject, issuer: Subject, validity: Validity, extensions: Buffer[]): string {
   const body = sequence(
     explicit(0, der(TAG.integer, Buffer.from([2]))),
@@ -138,7 +138,7 @@ function leafExtensions(names: readonly string[], issuer: Subject): Buffer[] {
     // serverAuth
     extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'))),
     extension('2.5.29.17', false, sequence(...names.map(generalName))),
-    // The issuer's key: two roots may have one name.
+    // The issuer's key id: two roots may have the same name.
     extension('2.5.29.35', false, sequence(implicit(0, keyId(issuer.keys.publicKey)))),
   ];
 }

@@ -1,5 +1,4 @@
-// A real chain and a real facilitator on this machine, for the demo and for tests: anvil's process, a token of our own
-// at USDC's address, and the stock x402 facilitator. Worthless coins only; nothing here takes part in the service.
+// The process of the local chain (anvil), for the demo and for tests. The service never uses it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -8,7 +7,7 @@ import process from 'node:process';
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** Path of the binary that the package `@foundry-rs/anvil` brings for this platform; null where it has none. */
+/** Path of the binary that the package `@foundry-rs/anvil` contains for this platform; null if it has none. */
 export function anvilPath(): string | null {
   const platform = `${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   try {
@@ -22,19 +21,19 @@ export function anvilPath(): string | null {
 }
 
 export type AnvilProcess = {
-  /** Where its JSON-RPC answers: `http://127.0.0.1:port`. */
+  /** Address of its JSON-RPC: `http://127.0.0.1:port`. */
   readonly url: string;
   /** Resolves when it has ended. May be called again. */
   stop(): Promise<void>;
 };
 
 /**
- * The shell that anvil runs under kills it when its own standard input ends: at `stop`, and also when this process has
- * died of whatever. Deaf to signals of the terminal, which mean the parent.
+ * A shell that starts anvil and kills it when the shell's standard input ends: at `stop`, and also when this process dies
+ * for any reason. The shell ignores the terminal's signals, which are meant for the parent process.
  */
-const KEEPER = `trap '' INT TERM HUP; "$@" </dev/null & read _; kill -9 $!; wait $!`;
+const KILL_AT_END_OF_INPUT = `trap '' INT TERM HUP; "$@" </dev/null & read _; kill -9 $!; wait $!`;
 
-/** Starts an empty chain on any free port of 127.0.0.1; rejects where anvil is missing or does not answer in 30 s. */
+/** Starts an empty chain on any free port of 127.0.0.1; rejects if anvil is missing or does not answer within 30 s. */
 export async function startAnvil(chainId: number): Promise<AnvilProcess> {
   const path = anvilPath();
   if (path === null)
@@ -50,7 +49,7 @@ export async function startAnvil(chainId: number): Promise<AnvilProcess> {
     '--color',
     'never',
   ];
-  const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...args], {
+  const child = spawn('/bin/sh', ['-c', KILL_AT_END_OF_INPUT, 'sh', ...args], {
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: true,
   });
@@ -68,15 +67,15 @@ export async function startAnvil(chainId: number): Promise<AnvilProcess> {
   }
 }
 
-/** Reads on for as long as it writes: a full pipe would halt it. */
+/** Keeps reading after the port is known: a full pipe would block anvil. */
 function listeningPort(stdout: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<number> {
   return new Promise((resolve, reject) => {
     let text = '';
     let known = false;
-    const late = setTimeout(() => reject(new Error('anvil does not answer')), 30_000);
+    const timer = setTimeout(() => reject(new Error('anvil does not answer')), 30_000);
     const settle = (act: () => void) => {
       known = true;
-      clearTimeout(late);
+      clearTimeout(timer);
       act();
     };
     stdout.on('data', (chunk: Buffer) => {

@@ -1,4 +1,4 @@
-// The local chain: Base's id, the token at USDC's address, coins for whoever asks, and its clock in the caller's hand.
+// The local chain: it has Base's chain id and a token at USDC's address; callers can mint coins and set its clock.
 import {
   type Address,
   createTestClient,
@@ -13,13 +13,13 @@ import {
 import { mnemonicToAccount } from 'viem/accounts';
 import { startAnvil } from './anvil-process.ts';
 import contracts from './contracts.json' with { type: 'json' };
-import { mined, numbered } from './transactions.ts';
+import { inNonceOrder, mined } from './transactions.ts';
 
-/** Base's: clients and facilitators only take chains that they know. */
+/** Base's id: clients and facilitators accept only chains that they know. */
 const CHAIN_ID = 8453;
 /** USDC on Base (https://developers.circle.com/stablecoins/usdc-contract-addresses). */
 export const TOKEN: Address = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
-/** Multicall3 on every chain; facilitators ask through it why a transfer would fail. */
+/** Address of Multicall3 on every chain; facilitators call it to find out why a transfer would fail. */
 const MULTICALL: Address = '0xcA11bde05977b3631167028862bE2a173976CA11';
 
 const tokenAbi = parseAbi([
@@ -35,50 +35,52 @@ const multicallAbi = parseAbi([
 ]);
 const walletAbi = parseAbi(['function own(address first)']);
 
-/** Of anvil's own word list, known to everybody; each has 10,000 worthless ether. */
+/** An account of anvil's public default mnemonic; each has 10,000 worthless ether. */
 export const devAccount = (index: number) =>
   mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: index });
-/** Pays for what the laboratory itself does; the facilitator has its own. */
-const CLERK = devAccount(1);
+/** Sends the transactions of this module; the facilitator has its own account. */
+const OPERATOR = devAccount(1);
 
-/** Amounts in atomic units (6 decimals), times in Unix seconds of the chain's clock. */
+/** Amounts are in atomic units (6 decimals), times in Unix seconds of the chain's clock. */
 export type LocalChain = {
   /** JSON-RPC, as X402_RPC_URL takes it. */
   readonly url: string;
   balanceOf(owner: Address): Promise<bigint>;
-  /** New coins for each of them, in one transaction. */
+  /** Mints `amount` for each owner, in one transaction. */
   mint(owners: readonly Address[], amount: bigint): Promise<void>;
   /** Whether the authorization was used or cancelled. */
   isSpent(authorizer: Address, nonce: Hex): Promise<boolean>;
-  /** Cancels by the authorizer's signature over CancelAuthorization; rejects where the token refuses it. */
+  /** Cancels by the authorizer's signature over CancelAuthorization; rejects if the token refuses it. */
   cancel(authorizer: Address, nonce: Hex, signature: Hex): Promise<void>;
-  /** Puts a contract wallet (ERC-1271) of this owner at an address. */
+  /** Places a contract wallet (ERC-1271) of this owner at an address. */
   placeWallet(at: Address, owner: Address): Promise<void>;
   time(): Promise<number>;
-  /** Sets the chain's clock forward, with a block. */
+  /** Moves the chain's clock forward, and mines a block. */
   advance(seconds: number): Promise<void>;
-  /** Blocks as transactions come (as at the start), or only by `mine`. */
+  /** true (the default): every transaction is mined at once; false: only `mine` mines a block. */
   automine(on: boolean): Promise<void>;
   mine(): Promise<void>;
-  /** Ends the chain and all that was on it. */
+  /** Stops the chain; its state is lost. */
   stop(): Promise<void>;
 };
 
-/** A chain of one's own. Rejects where anvil is missing: `anvilPath()` tells before. */
+/** Starts a new chain. Rejects if anvil is missing; check with `anvilPath()` first. */
 export async function startLocalChain(): Promise<LocalChain> {
   const anvil = await startAnvil(CHAIN_ID);
   const client = chainClient(anvil.url);
   try {
-    await furnish(client);
+    await placeContracts(client);
   } catch (cause) {
     await anvil.stop();
     throw new Error('the local chain does not answer (does a proxy of the environment cover 127.0.0.1?)', {
       cause,
     });
   }
-  const number = numbered(() => client.getTransactionCount({ address: CLERK.address, blockTag: 'pending' }));
+  const withNonce = inNonceOrder(() =>
+    client.getTransactionCount({ address: OPERATOR.address, blockTag: 'pending' }),
+  );
   const done = async (send: (nonce: number) => Promise<Hex>) => {
-    const { status } = await mined(client, await number(send));
+    const { status } = await mined(client, await withNonce(send));
     if (status !== 'success') throw new Error('the local chain refused the transaction');
   };
   const token = { address: TOKEN, abi: tokenAbi } as const;
@@ -112,12 +114,12 @@ export async function startLocalChain(): Promise<LocalChain> {
   };
 }
 
-async function furnish(client: ReturnType<typeof chainClient>): Promise<void> {
+async function placeContracts(client: ReturnType<typeof chainClient>): Promise<void> {
   await client.setCode({ address: TOKEN, bytecode: contracts.LocalDollar as Hex });
   await client.setCode({ address: MULTICALL, bytecode: contracts.LocalMulticall as Hex });
 }
 
-/** How viem is to see the chain at an address. */
+/** The chain at `url` as viem describes it. */
 export const viemChain = (url: string) =>
   defineChain({
     id: CHAIN_ID,
@@ -129,7 +131,7 @@ export const viemChain = (url: string) =>
 const chainClient = (url: string) =>
   createTestClient({
     mode: 'anvil',
-    account: CLERK,
+    account: OPERATOR,
     chain: viemChain(url),
     transport: http(url),
   })

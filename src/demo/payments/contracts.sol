@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the local chain carries. contracts.json is made of this file: solc 0.8.37, optimizer on, 200 runs, EVM version
+// The contracts of the local chain. contracts.json is compiled from this file: solc 0.8.37, optimizer on, 200 runs, EVM version
 // "paris", metadata.bytecodeHash "none", metadata.appendCBOR false; for each contract its runtime bytecode
-// (evm.deployedBytecode.object). The code is placed where it is wanted without running a constructor, so there is no
+// (evm.deployedBytecode.object). The code is placed at its address without running a constructor, so there is no
 // constructor, no immutable and no initial state.
 pragma solidity 0.8.37;
 
-/// A dollar token that moves by signed authorization (EIP-3009), with USDC's domain, words and order of events. Anyone
-/// may make coins of it: it is for chains of one's own.
+/// A dollar token with signed transfer authorizations (EIP-3009) and USDC's domain, error texts and order of events. Anyone
+/// may mint it: it is for local chains only.
 contract LocalDollar {
     string public constant name = "USD Coin";
     string public constant symbol = "USDC";
@@ -112,7 +112,7 @@ contract LocalDollar {
 }
 
 library Signature {
-    /// s in the lower half of the order only: the upper half would be a second signature of the same content (EIP-2).
+    /// s in the lower half of the order only: the upper half would give a second signature of the same content (EIP-2).
     function recover(bytes32 digest, bytes memory signature) internal pure returns (address) {
         require(signature.length == 65, "ECRecover: invalid signature length");
         bytes32 r;
@@ -134,8 +134,8 @@ library Signature {
     }
 }
 
-/// A contract wallet (ERC-1271) of one owner, who is whoever `own` names first. Its signatures are the owner's 65
-/// bytes, followed by anything.
+/// A contract wallet (ERC-1271) of one owner, set by the first call of `own`. A signature is the owner's 65 bytes,
+/// followed by any other bytes.
 contract LocalWallet {
     address public owner;
 
@@ -151,7 +151,7 @@ contract LocalWallet {
     }
 }
 
-/// The one function of Multicall3 by which a stock facilitator finds out why a transfer would fail.
+/// The one function of Multicall3 that a stock facilitator calls to find out why a transfer would fail.
 contract LocalMulticall {
     struct Call {
         address target;

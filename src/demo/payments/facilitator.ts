@@ -7,7 +7,7 @@ import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { createWalletClient, http, publicActions } from 'viem';
 import { devAccount, viemChain } from './chain.ts';
-import { mined, numbered } from './transactions.ts';
+import { inNonceOrder, mined } from './transactions.ts';
 
 export type LocalFacilitator = {
   /** As X402_FACILITATOR_URL takes it. */
@@ -15,9 +15,12 @@ export type LocalFacilitator = {
   stop(): Promise<void>;
 };
 
-type Asked = { readonly paymentPayload: PaymentPayload; readonly paymentRequirements: PaymentRequirements };
+type FacilitatorRequest = {
+  readonly paymentPayload: PaymentPayload;
+  readonly paymentRequirements: PaymentRequirements;
+};
 
-/** `rpcUrl`: the chain on which it settles, with gas of its own. */
+/** `rpcUrl`: the chain on which it settles; it pays the gas from its own account. */
 export async function startLocalFacilitator({
   rpcUrl,
 }: {
@@ -26,14 +29,14 @@ export async function startLocalFacilitator({
   const facilitator = makeFacilitator(rpcUrl);
   const answer = async (request: IncomingMessage): Promise<unknown> => {
     if (request.url === '/supported') return facilitator.getSupported();
-    const { paymentPayload, paymentRequirements }: Asked = JSON.parse(await text(request));
+    const { paymentPayload, paymentRequirements }: FacilitatorRequest = JSON.parse(await text(request));
     if (request.url === '/verify') return facilitator.verify(paymentPayload, paymentRequirements);
     if (request.url === '/settle') return facilitator.settle(paymentPayload, paymentRequirements);
     throw new Error('unknown path');
   };
   const server = createServer(async (request, response) => {
     const [status, body] = await answer(request).then(
-      (said) => [200, said] as const,
+      (result) => [200, result] as const,
       (error: unknown) => [500, { error: String(error) }] as const,
     );
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -55,18 +58,18 @@ function makeFacilitator(rpcUrl: string): x402Facilitator {
     transport: http(rpcUrl),
   }).extend(publicActions);
   const { address } = account;
-  const number = numbered(() => client.getTransactionCount({ address, blockTag: 'pending' }));
+  const withNonce = inNonceOrder(() => client.getTransactionCount({ address, blockTag: 'pending' }));
   const signer = toFacilitatorEvmSigner({
     address,
     readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
-    // The library types what is signed more loosely than viem does.
+    // The library's type of the signed data is wider than viem's.
     verifyTypedData: (args) => client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
     async writeContract(args) {
-      // Estimated before its turn: most refusals come here.
+      // Estimated before the nonce is assigned, because most failures occur here.
       const gas = args.gas ?? (await client.estimateContractGas({ ...args, account }));
-      return number((nonce) => client.writeContract({ ...args, gas, nonce }));
+      return withNonce((nonce) => client.writeContract({ ...args, gas, nonce }));
     },
-    sendTransaction: (args) => number((nonce) => client.sendTransaction({ ...args, nonce })),
+    sendTransaction: (args) => withNonce((nonce) => client.sendTransaction({ ...args, nonce })),
     waitForTransactionReceipt: ({ hash }) => mined(client, hash),
     getCode: (args) => client.getCode(args),
   });

@@ -1,38 +1,38 @@
-// Receipts and numbers of transactions on the local chain.
+// Receipts and nonces of transactions on the local chain.
 import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } from 'viem';
 import { sleep } from '#src/lib/time.ts';
 
-const EVERY_MS = 50;
-const LIMIT_MS = 180_000;
+const POLL_MS = 50;
+const TIMEOUT_MS = 180_000;
 
-type Receipts = { getTransactionReceipt(of: { readonly hash: Hex }): Promise<TransactionReceipt> };
+type ReceiptSource = { getTransactionReceipt(of: { readonly hash: Hex }): Promise<TransactionReceipt> };
 
 /**
- * The receipt of a transaction once it is in a block. Rejects if the chain does not answer, and after 3 minutes.
+ * Returns the receipt of a transaction as soon as it is in a block. Rejects if the chain does not answer, and after 3 minutes.
  * viem's waitForTransactionReceipt polls again only after a new block and misses one that arrives while it polls; this
  * chain makes a block only for a transaction, so the last sender would wait forever.
  */
-export async function mined(chain: Receipts, hash: Hex): Promise<TransactionReceipt> {
+export async function mined(chain: ReceiptSource, hash: Hex): Promise<TransactionReceipt> {
   const begun = performance.now();
   for (;;) {
     try {
       return await chain.getTransactionReceipt({ hash });
     } catch (cause) {
       if (!(cause instanceof TransactionReceiptNotFoundError)) throw cause;
-      if (performance.now() - begun > LIMIT_MS) throw cause;
+      if (performance.now() - begun > TIMEOUT_MS) throw cause;
     }
-    await sleep(EVERY_MS);
+    await sleep(POLL_MS);
   }
 }
 
 /**
- * Sends one transaction after the other, each in the chain's pool before the next one gets its number. viem's nonce
- * manager repeats or skips numbers when transactions overlap on a busy machine.
+ * Sends one transaction after the other, each in the chain's pool before the next one gets its nonce. viem's nonce
+ * manager repeats or skips nonces when transactions overlap on a busy machine.
  */
-export type Numbered = <T>(send: (nonce: number) => Promise<T>) => Promise<T>;
+export type SendInOrder = <T>(send: (nonce: number) => Promise<T>) => Promise<T>;
 
-/** `count`: the account's next number by the chain, pending transactions counted; read again after a failed send. */
-export function numbered(count: () => Promise<number>): Numbered {
+/** `count`: the account's next nonce, pending transactions included; it is read again after a failed send. */
+export function inNonceOrder(count: () => Promise<number>): SendInOrder {
   let last: Promise<unknown> = Promise.resolve();
   let known: number | null = null;
   return (send) => {

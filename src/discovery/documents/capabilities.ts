@@ -1,4 +1,4 @@
-// The capabilities: what the service does and does not do, by which rules, and every limit a caller can meet.
+// The capabilities: what the service does and does not do, its rules, and every limit that a caller can reach.
 import { type Static, Type } from '@sinclair/typebox';
 import {
   addressOf,
@@ -30,7 +30,7 @@ const LimitShown = Closed({
   max: Count,
   default: Nullable(Count),
   meaning: Text,
-  beyond: Type.String({ description: 'What happens beyond it.' }),
+  beyond: Type.String({ description: 'What happens when it is exceeded.' }),
 });
 
 const Capabilities = Closed({
@@ -143,26 +143,26 @@ function limitShown([name, limit]: readonly [string, Limit]): Static<typeof Limi
   return { name, unit, meaning, beyond, min, max, default: usual };
 }
 
-/** Limits that follow from others: from the request's last byte to the answer's first. */
+/** Limits that are derived from others: durations from the last byte of the request to the first byte of the answer. */
 function waits({ facilitatorTimeoutMs }: Facts): Readonly<Record<string, Limit>> {
   const { retryAttempts, timeoutMs, policyDnsMs, answerWaitMs } = LIMITS;
   const paymentMs = facilitatorTimeoutMs === null ? 0 : 2 * facilitatorTimeoutMs;
   const runMs = longestRunMs(retryAttempts.max, timeoutMs.max);
   const latestMs = TIMES.responseDeadlineMs + answerWaitMs.max;
-  const settling = facilitatorTimeoutMs === null ? '' : ', the payment verified and settled';
+  const settling = facilitatorTimeoutMs === null ? '' : ', verification and settlement of the payment';
   return {
     callMs: {
       max: Math.min(policyDnsMs.max + paymentMs + runMs + answerWaitMs.max, latestMs),
       unit: 'ms',
-      meaning: `The longest that an execution takes: the target looked up${settling}, every attempt to its timeout with the longest waits between. Set the timeout of your client above it.`,
+      meaning: `The longest that an execution takes: DNS lookup of the target${settling}, every attempt up to its timeout, and the longest waits between attempts. Set the timeout of your client above it.`,
       whenExceeded: 'A part of the service is slow: see answerMs.',
     },
     answerMs: {
       max: latestMs,
       unit: 'ms',
-      meaning: 'When an execution is answered at the latest, whatever is slow.',
+      meaning: 'The latest time at which an execution is answered.',
       whenExceeded:
-        '503 event_log_unavailable. The call may go on: repeat the same request with the same payment header.',
+        '503 event_log_unavailable. The call may continue: repeat the same request with the same payment header.',
     },
   };
 }
@@ -186,13 +186,14 @@ function configured({
       max: rateLimitPerMinute,
       unit: 'calls a minute',
       meaning:
-        'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are counted apart, each.',
+        'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are each counted separately.',
       whenExceeded: '429 rate_limited, with Retry-After and RateLimit headers.',
     },
     canaryPerMinutePerClientAddress: {
       max: rateLimitPerMinute * FACTORS.generousRate,
       unit: 'calls a minute',
-      meaning: 'Calls of one client address to the test target; messages to /mcp are counted apart, as many.',
+      meaning:
+        'Calls of one client address to the test target; messages to /mcp are counted separately, with the same limit.',
       whenExceeded: '429 rate_limited.',
     },
     ...(targetQuota && {
@@ -207,82 +208,82 @@ function configured({
 }
 
 const DOES = [
-  'Executes one outbound HTTPS request at once and answers when it is over, with a job and a signed receipt.',
-  'Decides beforehand, free, whether an action fits a buyer policy, and records the decision with its facts.',
+  'Executes one outbound HTTPS request at once and answers when it is complete, with a job and a signed receipt.',
+  'Decides before payment, free, whether an action fits a buyer policy, and records the decision with its facts.',
   'Verifies receipts and jobs, and lets anyone verify a receipt offline with the published keys.',
   'Shows recent proofs, decisions, monitoring and trust publicly, redacted.',
-  'Keeps a transparency log: public, append-only, of the hashes of all receipts, with proofs that anyone can check; unwitnessed yet.',
+  'Keeps a transparency log: public, append-only, of the hashes of all receipts, with proofs that anyone can check; not yet witnessed.',
   'Signs every outbound call, so that the target can verify who called.',
   'Packages browser steps and previews schedules, free.',
-  'Speaks MCP: the same operations as tools, paid the same way.',
+  'Offers the same operations as MCP tools, paid for in the same way.',
 ];
 
 const doesNot = (facts: Facts): string[] => [
   'Run several steps, conditions or any orchestration: one call is one request.',
   'Send GET, HEAD or OPTIONS, speak other protocols than HTTPS, or follow redirects.',
   'Return or keep the body or headers of the answer of the target: status, size and a commitment only.',
-  `Call localhost, private networks, cloud metadata or itself${isOwnTarget(facts) ? ', but for its test target' : ''}, unless EGRESS_ALLOW_CIDRS exempts an address range (development only). ${testTarget(facts)}`,
+  `Call localhost, private networks, cloud metadata or itself${isOwnTarget(facts) ? ', except its test target' : ''}, unless EGRESS_ALLOW_CIDRS exempts an address range (development only). ${testTarget(facts)}`,
   'Schedule or repeat paid calls later, or execute browser steps.',
   'Store long-lived secrets, or hold funds, accounts or API keys of callers.',
-  'Send anything again after a crash or a lost answer: what was interrupted stays failed.',
-  'Prove what the target did: a receipt says, under signature, what the relay sent and was answered.',
+  'Send anything again after a crash or a lost answer: an interrupted call remains failed.',
+  'Prove what the target did: a receipt states, under signature, what the relay sent and what it received.',
 ];
 
 const EXECUTION_RULES = [
-  'An absent body sends none; null is sent as null. The body goes out as JSON, with content-type application/json unless you set one.',
-  'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * means every name with that beginning).',
-  'Success is a 2xx of the last attempt: 200. Anything else of the target is 502 with the whole execution response.',
-  'Every attempt looks the host up again, checks the address and connects to exactly that one, with TLS 1.2 or newer and a verified certificate.',
-  'The target gets webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks, Ed25519) and Idempotency-Key, the same id on every attempt; yours are forwarded instead where you set them.',
+  'Without a body none is sent; null is sent as null. The body is sent as JSON, with content-type application/json unless you set one.',
+  'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * means every name with that prefix).',
+  'If the target answers the last attempt with 2xx, the answer is 200. Otherwise it is 502 with the complete execution response.',
+  'Every attempt resolves the host again, checks the address and connects to exactly that address, with TLS 1.2 or newer and a verified certificate.',
+  'The target receives webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks, Ed25519) and Idempotency-Key, the same id on every attempt; yours are forwarded instead where you set them.',
 ];
 
 const RETRY_RULES = [
   'Nothing is retried unless retry.attempts is above 1.',
   'Redirects, other statuses, certificate errors, protocol errors and refusals are never retried.',
-  'The wait is random up to backoffMs × 2^(attempt - 1); a Retry-After of the target is the least wait.',
+  'The wait is random up to backoffMs × 2^(attempt - 1); a Retry-After of the target is the minimum wait.',
   'A response header webhook-delivery: abort-message ends the job at once.',
-  'All attempts of one call are one charge.',
+  'All attempts of one call are charged once.',
 ];
 
 const TARGET_RULES = [
   'Absolute https URL without user name or password, a public host name or address, and a port that neither the Fetch standard nor this deployment blocks.',
   'A name with any non-public address is refused; so are localhost, single-label and reserved internal names.',
-  'Policy check, decision and execution share one verdict.',
+  'Policy check, decision and execution apply the same rules.',
   'A deployment for development can exempt address ranges: its health document says egressExemption true, and so does each receipt concerned.',
 ];
 
 const IDEMPOTENCY_RULES = [
-  'A key belongs to its payer and counts over both paid routes.',
+  'A key is scoped to its payer and applies to both paid routes.',
   'Same key and same request: the stored result with its first status, idempotentReplay true, no charge, nothing sent.',
-  'Same key and another request: 409 idempotency_conflict. First call still running: 409 idempotency_in_progress.',
-  'Every field counts as the request: url, method, headers, body, retry, timeoutMs, key, route and decision.',
-  'A payment is a key as well: presented again it replays or resumes its call, with another request it is 409 payment_reused. It never frees.',
-  'In demo mode all callers are one payer: choose keys that no other caller chooses.',
+  'Same key and another request: 409 idempotency_conflict. While the first call is running: 409 idempotency_in_progress.',
+  'Every field is part of the request: url, method, headers, body, retry, timeoutMs, key, route and decision.',
+  'A payment is a key as well: presented again it replays or resumes its call; with another request it is 409 payment_reused. It never becomes reusable.',
+  'In demo mode all callers are one payer: use keys that no other caller uses.',
 ];
 
 const DECISION_RULES = [
   'Deterministic: the same action, policy and facts give the same recommendation.',
-  'pay_and_execute: nothing speaks against it. manual_review: warnings only. do_not_pay: something blocks it.',
+  'pay_and_execute: no warning and no blocking issue. manual_review: warnings only. do_not_pay: at least one blocking issue.',
   'A decision approves one execution per payer, of exactly the action it was made for.',
 ];
 
 const RECEIPT_RULES = [
   `An action counts as done only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
-  'It names job, method, every attempt with phase, outcome and whether the request left, the outcome, the payment, and a hash chain over the recorded events.',
+  'It contains job, method, every attempt with phase, outcome and whether the request was sent, the outcome, the payment, and a hash chain over the recorded events.',
   'It contains URL, header names, bodies and key as salted commitments; the disclosures of the paid answer open them.',
-  'A receipt is made for every job that began, failed and interrupted ones too.',
+  'A receipt is signed for every job that was started, including failed and interrupted ones.',
 ];
 
 const RETENTION_RULES = [
-  'Reads of a job answer 404 after its retention; its receipt still verifies, by the checks that need no job.',
-  'Repeats of a payment are always answered from the event log, those of a key while the key is in use, also after retention.',
+  'Reads of a job answer 404 after its retention; its receipt still verifies, with the checks that need no job.',
+  'Repeats of a payment are always answered from the event log, also after retention; repeats of a key are while the key is in use.',
   'Keep receipt.jws and disclosures yourself: with the published keys they verify without this service.',
 ];
 
 const LOG_RULES = [
-  'Every receipt and every change of keys is a leaf of one tree that only grows: of a receipt the SHA-256 of its JWS, so that it shows neither payers nor targets.',
-  `A receipt is in a checkpoint at most mmdSeconds after its issue, mostly within checkpointMs. Until then the check receipt_logged is ok with details.pending true; a later one that is not in it fails.`,
-  'Checkpoints are signed by a key of their own, of purpose checkpoint in the key set. Keep one: each later one must be consistent with it, or history was rewritten.',
-  'Unwitnessed: no witness cosigns checkpoints yet. A relay that shows one log to you and another to others is caught only by comparing checkpoints, and a wrong time of issue is not caught.',
-  `It shows that a receipt was neither dropped nor exchanged; what the target did it does not show. A relay without a checkpoint key keeps no log: ${pathTemplate(ROUTES.logCheckpoint.path)} is 404 there, and reports have no check receipt_logged.`,
+  'Every receipt and every change of keys is a leaf of one tree that only grows: the leaf of a receipt is the SHA-256 of its JWS, which reveals neither payers nor targets.',
+  `A receipt is in a checkpoint at most mmdSeconds after its issue, usually within checkpointMs. Until then the check receipt_logged is ok with details.pending true; after that, it fails if the receipt is not included.`,
+  'Checkpoints are signed by a separate key, of purpose checkpoint in the key set. Keep one: if a later one is not consistent with it, the history was rewritten.',
+  'Unwitnessed: no witness cosigns checkpoints yet. A relay that shows one log to you and another to others is detected only by comparing checkpoints, and a wrong time of issue is not detected.',
+  `It proves that a receipt was neither removed nor replaced; it does not prove what the target did. A relay without a checkpoint key has no log: ${pathTemplate(ROUTES.logCheckpoint.path)} is 404 there, and reports have no check receipt_logged.`,
 ];

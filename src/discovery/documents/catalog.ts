@@ -1,7 +1,7 @@
-// The catalog: what can be bought, for which targets, under which policy, and what is free beside it.
+// The catalog: paid actions, templates for targets, policy modes, and free surfaces.
 import { type Static, Type } from '@sinclair/typebox';
 import {
-  chargeInWords,
+  chargeText,
   type Document,
   endpoint,
   endpointSchema,
@@ -66,7 +66,7 @@ export const catalog: Document<typeof Catalog> = {
     ...heading(facts),
     description:
       'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
-      `the attempt and its outcome that anyone can verify. ${chargeInWords(facts)}`,
+      `the attempt and its outcome that anyone can verify. ${chargeText(facts)}`,
     activePrimitive: activePrimitive(facts),
     guidedPrimitive: guidedPrimitive(facts),
     categories: [...CATEGORIES],
@@ -83,7 +83,7 @@ export const catalog: Document<typeof Catalog> = {
 
 const PROOF_MODEL =
   'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +
-  'the published key; target, headers and bodies are in it as salted commitments.';
+  'the published key; it contains target, headers and bodies as salted commitments.';
 
 const priced = (facts: Facts) => {
   const { price, network, required } = paymentTerms(facts);
@@ -95,7 +95,7 @@ const activePrimitive = (facts: Facts) => ({
   ...endpoint(ROUTES.execute),
   ...priced(facts),
   executionModel:
-    'Immediate and one-shot: one outbound HTTPS request, 1 to 3 attempts, answered when it is over.',
+    'Immediate and one-shot: one outbound HTTPS request, 1 to 3 attempts, answered when it is complete.',
   proofModel: PROOF_MODEL,
   targetPolicyPreset: policyPreset(facts.policyMode),
 });
@@ -104,7 +104,8 @@ const guidedPrimitive = (facts: Facts) => ({
   id: 'execute.guided_webhook',
   ...endpoint(ROUTES.executeGuided),
   ...priced(facts),
-  executionModel: 'As execute.webhook, for exactly the action that a free decision approved, once per payer.',
+  executionModel:
+    'The same as execute.webhook, for exactly the action that a free decision approved, once per payer.',
   proofModel: `${PROOF_MODEL} The receipt names the decision and its hash.`,
   decisionRoute: ROUTES.decide.path,
 });

@@ -1,4 +1,4 @@
-// The index of all documents, and the index of the interface: every operation, type Document, well-known file and page.
+// The index of all documents, and the index of the interface: every operation, document, well-known file and page.
 import { type Static, Type } from '@sinclair/typebox';
 import {
   addressOf,
@@ -54,7 +54,7 @@ const WELL_KNOWN: readonly Row[] = [
   ['faviconIco', ICO_TYPE],
 ];
 
-/** Templates (RFC 6570) among them. */
+/** Some are templates (RFC 6570). */
 const TRANSPARENCY_LOG: readonly Row[] = [
   ['logCheckpoint', TEXT_TYPE],
   ['logKey', TEXT_TYPE],
@@ -85,7 +85,7 @@ export const pricedSchema = {
   method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
   path: Type.String({ description: 'A parameter is written `{name}` (RFC 6570).' }),
   paid: Type.Boolean({ description: 'Charged where payment is enforced.' }),
-  price: Type.Optional(Type.String({ description: 'Of a paid one alone: US dollars, as in $1.50.' })),
+  price: Type.Optional(Type.String({ description: 'Only of a paid one: US dollars, as in $1.50.' })),
 };
 
 const DiscoveryIndex = Closed({
@@ -104,7 +104,7 @@ export const discoveryIndex: Document<typeof DiscoveryIndex> = {
   build: (facts) => ({
     ...heading(facts),
     description:
-      'Every document of this service. Each answers a GET, free; an address with braces is a template (RFC 6570). Those of the transparency log are there where the relay keeps one.',
+      'Every document of this service. Each answers a GET, free; an address with braces is a template (RFC 6570). Those of the transparency log exist only if the relay has one.',
     documents: listed(facts, DOCUMENTS),
     wellKnown: listed(facts, WELL_KNOWN),
     transparencyLog: listed(facts, TRANSPARENCY_LOG),

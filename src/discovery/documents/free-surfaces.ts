@@ -1,4 +1,4 @@
-// The three free surfaces beside execution, as the catalog and their own documents describe them.
+// The three free surfaces, as the catalog and their own documents describe them.
 import { endpoint, endpointSchema, Text } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
@@ -31,7 +31,7 @@ export const browserHandoff = () => ({
   category: 'automation',
   title: 'Browser handoff package',
   description:
-    'Builds a structured package of browser steps for an external browser-capable agent. No step is executed here and no paid receipt comes of it.',
+    'Builds a structured package of browser steps for an external browser-capable agent. No step is executed here and no receipt is issued.',
   safeUse:
     'Hand the package to an agent that you trust with the site. Put no passwords or session tokens into its texts.',
   endpoint: endpoint(ROUTES.handoff),
@@ -43,7 +43,7 @@ export const secretStorage = () => ({
   category: 'ops',
   title: 'Secret handling policy',
   description:
-    'No long-lived target-side secret is stored: credentials come with each call and are forwarded to the target only.',
+    'No long-lived target-side secret is stored: credentials are sent with each call and forwarded to the target only.',
   safeUse:
     'Use target-owned webhook secrets or short-lived per-request headers. Never send wallet private keys, seed phrases, ' +
     'database URLs or long-lived admin credentials.',

@@ -1,4 +1,4 @@
-// What the browser handoff can express, and what it is not.
+// The capabilities of the browser handoff.
 import { Type } from '@sinclair/typebox';
 import { addressOf, type Document, heading, headingSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
@@ -21,7 +21,7 @@ const textField = ({
 });
 
 const MEANINGS: Readonly<Record<HandoffAction['type'], string>> = {
-  instruction: 'Something to keep in mind or to do, in words.',
+  instruction: 'An instruction or a note, as text.',
   navigate: 'Open the target.',
   click: 'Click an element.',
   type: 'Type a text into a field.',
@@ -30,7 +30,7 @@ const MEANINGS: Readonly<Record<HandoffAction['type'], string>> = {
   wait_for_text: 'Wait until a text is shown.',
   screenshot: 'Take a picture of the page.',
   extract: 'Read something from the page.',
-  verify: 'Check that something holds.',
+  verify: 'Check a condition on the page.',
 };
 
 export const HANDOFF_EXAMPLE: HandoffRequest = {
@@ -55,7 +55,7 @@ const HandoffCapabilities = Closed({
     Closed({
       type: types,
       description: Text,
-      needs: Type.Array(Texts, { description: 'Of each list one field at least.' }),
+      needs: Type.Array(Texts, { description: 'At least one field of each list.' }),
     }),
   ),
   actionFields: Type.Array(
@@ -117,9 +117,9 @@ export const handoffCapabilities: Document<typeof HandoffCapabilities> = {
 
 const RULES = [
   'A package is for one target: an action has no address of its own.',
-  'The target is judged by the policy that executions go by; a refused one is answered with 200, allowed false and no package.',
-  'needs lists what a type cannot do without: of each list one field at least.',
-  'Unknown fields, types and empty texts are refused with 400 invalid_handoff_actions and the list of faults.',
-  'returnUrl is an absolute HTTPS URL; it is judged as a target is, and never called; one that is refused is a 400 invalid_request.',
-  'Nothing is executed, stored or charged here. Text of type actions may be a secret: send none that lives long.',
+  'The target is checked with the policy of executions; a refused target is answered with 200, allowed false and no package.',
+  'needs lists the required fields of a type: at least one field of each list.',
+  'Unknown fields, types and empty texts are refused with 400 invalid_handoff_actions and the list of errors.',
+  'returnUrl is an absolute HTTPS URL; it is checked like a target and never called; a refused one is 400 invalid_request.',
+  'Nothing is executed, stored or charged here. Text of type actions may be a secret: send no long-lived one.',
 ];

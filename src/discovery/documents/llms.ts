@@ -1,6 +1,6 @@
-// The guide for language models: llmstxt.org's form, under 4 kB, so that it can be read whole before anything else.
+// The guide for language models, in the format of llmstxt.org, under 4 kB.
 
-import { chargeInWords } from '#src/discovery/document.ts';
+import { chargeText } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { AVOID_WHEN, callOrder, PURPOSE, repeats, testTarget, USE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
@@ -9,7 +9,7 @@ import { SERVICE } from '#src/domain/limits.ts';
 
 const MAX_BYTES = 3999;
 
-/** Its links are absolute if that fits, else relative to the base address, which it contains once. */
+/** Links are absolute if the text then fits, else relative to the base address, which it contains once. */
 export function llmsText(facts: Facts): string {
   const absolute = guide(facts, facts.baseUrl);
   return utf8(absolute).byteLength <= MAX_BYTES ? absolute : guide(facts, '');
@@ -20,7 +20,7 @@ function guide(facts: Facts, before: string): string {
     `- [${name}](${before}${path}): ${notes}`;
   return `# ${SERVICE.name}
 
-> ${PURPOSE} ${chargeInWords(facts)}
+> ${PURPOSE} ${chargeText(facts)}
 
 Use it for ${USE_WHEN} Not for ${AVOID_WHEN}
 
@@ -39,16 +39,16 @@ Tests: ${testTarget(facts)}
 ${link('OpenAPI', ROUTES.openapi, 'every operation, with schemas')}
 ${link('Index', ROUTES.index, 'every operation with its address and price')}
 ${link('All documents', ROUTES.discovery, 'every document and well-known file')}
-${link('MCP', ROUTES.mcpManifest, `the same as tools; the server is POST ${ROUTES.mcp.path}`)}
+${link('MCP', ROUTES.mcpManifest, `the same operations as tools; the server is POST ${ROUTES.mcp.path}`)}
 
 ## Guides
 
 ${link('Quickstart', ROUTES.quickstart, 'a minimal request and the order of calls')}
-${link('Snippets', ROUTES.snippets, 'curl, TypeScript, Python, MCP')}
+${link('Snippets', ROUTES.snippets, 'curl, TypeScript, Python, MCP; verifiers for targets')}
 ${link('Catalog', ROUTES.catalog, 'templates for typical targets')}
 ${link('Pricing', ROUTES.pricing, 'when a call is charged and when not')}
-${link('Capabilities', ROUTES.capabilities, 'what it does and does not, with every limit')}
-${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never')}
+${link('Capabilities', ROUTES.capabilities, 'what it does and does not do, with every limit')}
+${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never to send')}
 
 ## Trust
 

@@ -1,4 +1,4 @@
-// The MCP server's manifest: where it is, what it offers, how a paid tool is paid for.
+// The manifest of the MCP server: address, tools, and payment of paid tools.
 import { Type } from '@sinclair/typebox';
 import {
   addressOf,
@@ -27,7 +27,7 @@ const McpManifest = Closed({
   tools: Type.Array(
     Closed(
       { name: Text, title: Text, description: Text, ...pricedSchema },
-      'A call of it is a call of this operation.',
+      'A call of the tool is a call of this operation.',
     ),
   ),
   payment: Closed({
@@ -73,4 +73,4 @@ export const mcpManifest: Document<typeof McpManifest> = {
 const UNPAID =
   'Where payment is required, a paid tool called without payment answers a result with isError true and the payment requirements in structuredContent and as JSON in content[0].text. Nothing is executed.';
 const HOW_TO_PAY =
-  'Call the same tool with the same arguments and the signed payment payload in _meta["x402/payment"]; the settlement comes back in _meta["x402/payment-response"].';
+  'Call the same tool with the same arguments and the signed payment payload in _meta["x402/payment"]; the settlement is returned in _meta["x402/payment-response"].';

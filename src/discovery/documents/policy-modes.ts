@@ -1,4 +1,4 @@
-// The ways in which targets can be restricted, and which one this deployment runs in.
+// The target policy modes, and the one that this deployment uses.
 
 import { type Static, Type } from '@sinclair/typebox';
 import { Text } from '#src/discovery/document.ts';
@@ -28,7 +28,7 @@ const MODES = {
     status: 'active',
     title: 'Block list and quota',
     description:
-      'As the open mode, and known bad target hosts are blocked and repeat traffic to the same target host is throttled.',
+      'The open mode, with known bad target hosts blocked and repeated traffic to the same target host throttled.',
     bestFor: 'Public deployments that protect targets from abuse.',
   },
   allowlist: {
@@ -42,7 +42,7 @@ const MODES = {
 /** The short name of a mode: the open one is the preset `open`. */
 export const policyPreset = (mode: PolicyMode) => (mode === 'open-public-https' ? 'open' : mode);
 
-/** `status` is of the software; `selected` is true for the one mode that is in force here. */
+/** `status` describes the software; `selected` is true for the mode that is in force here. */
 export function policyModes({ policyMode }: Facts): Static<typeof PolicyModes> {
   const ids = ['open-public-https', 'blocklist-quota', 'allowlist'] as const;
   return ids.map((id) => ({ id, selected: id === policyMode, ...MODES[id] }));

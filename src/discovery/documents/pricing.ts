@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import {
   addressOf,
-  chargeInWords,
+  chargeText,
   type Document,
   heading,
   headingSchema,
@@ -36,15 +36,15 @@ const PaidRoute = Closed({
   price: Text,
   resource: Link,
   accepts: Nullable(
-    Type.Array(Requirement, { description: 'What the 402 asks for; null where nobody is charged.' }),
+    Type.Array(Requirement, { description: 'The payment requirements of the 402; null in demo mode.' }),
   ),
 });
 
-/** `at_most_once`: it may have been charged, and a repeat with the same payment header charges no more. */
+/** `at_most_once`: it may have been charged; a repeat with the same payment header is not charged again. */
 const Charge = Closed({
   statuses: Type.Array(HttpStatus),
   codes: Type.Array(Type.Unsafe<RefusalCode | FaultCode>(Type.String()), {
-    description: 'Of error.code; empty: every answer of these statuses.',
+    description: 'Values of error.code; empty: every answer with these statuses.',
   }),
   charged: Type.Union([Type.Literal('once'), Type.Literal('never'), Type.Literal('at_most_once')]),
   meaning: Text,
@@ -78,7 +78,7 @@ export const pricing: Document<typeof Pricing> = {
   build: (facts) => ({
     ...heading(facts),
     purpose: 'What a call costs, when it is charged and when it is not.',
-    summary: chargeInWords(facts),
+    summary: chargeText(facts),
     payment: {
       ...paymentTerms(facts),
       protocol: 'x402',
@@ -117,13 +117,13 @@ function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Rout
 }
 
 const RULES = [
-  'One price for a call, whatever its method, size or number of attempts: up to 3 attempts of one call are one charge.',
+  'The price of a call does not depend on its method, size or number of attempts: up to 3 attempts of one call are charged once.',
   'The payment is settled before the call, because the effect of a call cannot be undone.',
-  'A target that fails is a paid attempt: 502 with job.status failed and a signed receipt. There is no refund for what the target does.',
-  'Everything is judged before the settlement: a refused request, target or payment costs nothing.',
+  'A target that fails is a paid attempt: 502 with job.status failed and a signed receipt. A failure of the target is not refunded.',
+  'Everything is checked before the settlement: a refused request, target or payment costs nothing.',
   'A replay (same payer, same idempotencyKey, same request; or the same payment header again) costs nothing and sends nothing.',
-  'A payment that was settled and whose call was not made yet makes it when the same payment header is presented again, without a new charge.',
-  'A call that was interrupted in the middle is never sent again: it ends as failed with errorCategory interrupted_unknown and a receipt, and the operator lists it as refundable.',
+  'If a payment was settled and its call was not made, the call is made when the same payment header is presented again, without a new charge.',
+  'An interrupted call is never sent again: it ends as failed with errorCategory interrupted_unknown and a receipt, and the operator lists it as refundable.',
 ];
 
 const CHARGES: Static<typeof Charge>[] = [
@@ -140,7 +140,7 @@ const CHARGES: Static<typeof Charge>[] = [
     codes: [],
     charged: 'once',
     meaning:
-      'The target was tried and failed, or was found unsafe at the attempt itself (target_refused). The body is a whole execution response. With idempotentReplay true it is not charged again.',
+      'The target was tried and failed, or was found unsafe during the attempt (target_refused). The body is a complete execution response. With idempotentReplay true it is not charged again.',
     next: 'Read job.errorCategory. A new try is a new call: new idempotencyKey, new payment.',
   },
   {
@@ -148,7 +148,7 @@ const CHARGES: Static<typeof Charge>[] = [
     codes: [],
     charged: 'never',
     meaning:
-      'No payment, or the payment was refused: error says why. The body and PAYMENT-REQUIRED contain the terms.',
+      'No payment, or the payment was refused: error contains the reason. The body and PAYMENT-REQUIRED contain the terms.',
     next: 'Compare the terms with your policy, then pay.',
   },
   {
@@ -156,29 +156,29 @@ const CHARGES: Static<typeof Charge>[] = [
     codes: [],
     charged: 'never',
     meaning: 'The request, its decision or its target is refused before anything was sent or settled.',
-    next: 'Read error.code and mend the request; an unused payment still works with it.',
+    next: 'Read error.code and correct the request; an unused payment can still be used with it.',
   },
   {
     statuses: [409],
     codes: [],
     charged: 'never',
     meaning:
-      'The decision, the idempotencyKey or the payment does not fit this request, or the first call still runs.',
-    next: 'idempotency_in_progress: wait Retry-After and repeat as it was. Else use another key, payment or decision.',
+      'The decision, the idempotencyKey or the payment does not fit this request, or the first call is still running.',
+    next: 'idempotency_in_progress: wait for Retry-After and repeat the same request. Otherwise use another key, payment or decision.',
   },
   {
     statuses: [429],
     codes: [],
     charged: 'never',
-    meaning: 'Rate limited, the quota of the target is spent, or too many calls are in flight.',
-    next: 'Wait Retry-After and repeat with the same payment header.',
+    meaning: 'The rate limit or the quota of the target is exceeded, or too many calls are in flight.',
+    next: 'Wait for Retry-After and repeat with the same payment header.',
   },
   {
     statuses: [503],
     codes: ['facilitator_unavailable'],
     charged: 'never',
-    meaning: 'The payment could not be verified now. There is no free service meanwhile.',
-    next: 'Wait Retry-After and repeat with the same payment header.',
+    meaning: 'The payment could not be verified now. No call is executed without payment meanwhile.',
+    next: 'Wait for Retry-After and repeat with the same payment header.',
   },
   {
     statuses: [503],
@@ -197,7 +197,7 @@ const CHARGES: Static<typeof Charge>[] = [
 ];
 
 const HOW_TO_PAY = [
-  'Send the call without a payment: 402 is answered before the body is judged.',
+  'Send the call without a payment: 402 is answered before the body is checked.',
   'Version 2: terms in the header PAYMENT-REQUIRED, payment in PAYMENT-SIGNATURE, result in PAYMENT-RESPONSE.',
   'Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
   'By MCP: payment in _meta["x402/payment"], result in _meta["x402/payment-response"].',
@@ -205,7 +205,7 @@ const HOW_TO_PAY = [
 ];
 
 const BUYER_CHECKS = [
-  'Price or amount, network, asset and payTo are what your policy allows.',
+  'Your policy allows the price or amount, the network, the asset and payTo.',
   'The resource address is the route you are calling, below this base address.',
-  'Nothing is signed where one of these differs.',
+  'Sign nothing if one of these differs.',
 ];

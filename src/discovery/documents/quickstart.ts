@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import {
   addressOf,
-  chargeInWords,
+  chargeText,
   type Document,
   heading,
   headingSchema,
@@ -54,7 +54,7 @@ export const quickstart: Document<typeof Quickstart> = {
       'Execute one outbound HTTPS request to a public target and get a signed receipt of the attempt and its outcome.',
     recommendedUse:
       'One bounded side effect that needs proof, by an agent that pays per call and has no account. Ask for a decision ' +
-      `first, pay the guided route, verify the receipt, keep its id. ${chargeInWords(facts)}`,
+      `first, pay the guided route, verify the receipt, keep its id. ${chargeText(facts)}`,
     payment: {
       ...paymentTerms(facts),
       route: ROUTES.execute.path,
@@ -80,7 +80,7 @@ export const quickstart: Document<typeof Quickstart> = {
   }),
 };
 
-/** To the canary where that can be a target, so that it works unchanged. */
+/** Calls the canary if that can be a target, so that the request works unchanged. */
 function minimalRequest(facts: Facts): WebhookRequest {
   return {
     url: isOwnTarget(facts) ? addressOf(facts, ROUTES.canaryPost) : 'https://example.com/hook',
@@ -95,9 +95,9 @@ const callFlow = (facts: Facts): string[] => [
   `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${testTarget(facts)}`,
   `${methodAndPath(ROUTES.decide)} with the action and your buyerPolicy (free); keep decisionId and read recommendation.`,
   `Optional: ${methodAndPath(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
-  'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop where one differs.',
-  `Where the recommendation is pay_and_execute, pay ${methodAndPath(ROUTES.executeGuided)} with decisionId and the same action; or pay ${methodAndPath(ROUTES.execute)} with the action alone.`,
-  'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt says how.',
+  'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop if one differs.',
+  `If the recommendation is pay_and_execute, pay ${methodAndPath(ROUTES.executeGuided)} with decisionId and the same action; or pay ${methodAndPath(ROUTES.execute)} with the action alone.`,
+  'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt contains the outcome.',
   `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES}`,
   'Store the receipt id with your task record. After a lost answer or a 503 repeat the same request with the same payment header and idempotencyKey: it is not charged or sent twice.',
 ];

@@ -1,4 +1,4 @@
-// What a schedule can express, and that none is active.
+// The capabilities of schedule previews; no schedule is active.
 import { Type } from '@sinclair/typebox';
 import { addressOf, type Document, heading, headingSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
@@ -66,8 +66,7 @@ export const scheduleCapabilities: Document<typeof ScheduleCapabilities> = {
             name: 'runAt',
             required: true,
             format: 'ISO 8601 with an offset: YYYY-MM-DDTHH:MM[:SS[.fraction]] and Z or +HH:MM',
-            description:
-              'In the future, on a day that there is. What is finer than a millisecond is cut off.',
+            description: 'In the future, on an existing day. Fractions of a millisecond are cut off.',
           },
         ],
       },
@@ -86,7 +85,7 @@ export const scheduleCapabilities: Document<typeof ScheduleCapabilities> = {
             name: 'timezone',
             required: true,
             format: `IANA time zone, at most ${LIMITS.scheduleTimezoneLength.max} characters`,
-            description: 'In any case; an offset such as +02:00 is none.',
+            description: 'Upper or lower case; an offset such as +02:00 is not a time zone.',
           },
         ],
       },
@@ -109,14 +108,14 @@ export const scheduleCapabilities: Document<typeof ScheduleCapabilities> = {
 };
 
 const RULES = [
-  'webhook is the body of a paid execution, judged by the policy that executions go by; a refused target is answered with 200 and allowed false.',
-  'Where a clock skips the time of day, the run comes as much later as was skipped; where a clock shows it twice, it runs once, the first time.',
-  'Where a zone skips a whole day, that day has no run of its own.',
-  'Fields of the other type, unknown fields and unknown zones are refused with 400 invalid_schedule and the list of faults.',
+  'webhook is the body of a paid execution, checked with the policy of executions; a refused target is answered with 200 and allowed false.',
+  'If the clock skips the time of day, the run is later by the skipped time; if the clock shows it twice, it runs once, the first time.',
+  'If a zone skips a whole day, that day has no run of its own.',
+  'Fields of the other type, unknown fields and unknown zones are refused with 400 invalid_schedule and the list of errors.',
   'One idempotencyKey for all runs would make every later run a replay of the first: give each run its own.',
 ];
 
-/** Not served: no route of this service. */
+/** Planned only: not a route of this service. */
 const PLANNED = {
   status: 'planned',
   method: 'POST',

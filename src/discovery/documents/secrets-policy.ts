@@ -1,4 +1,4 @@
-// How secrets are handled: what to send, what never, what is kept and who sees what.
+// How secrets are handled: what to send, what never to send, what is stored, and who sees it.
 import { Type } from '@sinclair/typebox';
 import {
   addressOf,
@@ -38,7 +38,7 @@ export const secretsPolicy: Document<typeof SecretsPolicy> = {
     status: 'policy-only',
     endpoint: endpoint(ROUTES.secretsPolicy),
     summary:
-      'There is no secret storage. Credentials come with each call, are forwarded to the target only, and are not kept after the call.',
+      'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
     send: SEND,
     neverSend: NEVER_SEND,
     stored: STORED,
@@ -52,15 +52,15 @@ export const secretsPolicy: Document<typeof SecretsPolicy> = {
 const SEND = [
   {
     what: 'Target-owned webhook secrets',
-    how: 'As part of url, where the target made it so (chat and automation hooks), or in a header that the target names.',
+    how: 'As part of url, if the target works that way (chat and automation hooks), or in a header that the target defines.',
   },
   {
     what: 'Short-lived per-request credentials',
-    how: 'In headers, for instance authorization: Bearer with a token of few rights that ends soon.',
+    how: 'In headers, for instance authorization: Bearer with a short-lived token that has few rights.',
   },
   {
     what: 'Signatures over your own body',
-    how: 'In a header of the target, or as the complete webhook-id, webhook-timestamp and webhook-signature, which then go out instead of ours.',
+    how: 'In a header of the target, or as the complete webhook-id, webhook-timestamp and webhook-signature, which are then sent instead of the relay’s.',
   },
 ];
 
@@ -69,22 +69,22 @@ const NEVER_SEND = [
   'Seed phrases',
   'Database URLs',
   'Long-lived admin credentials',
-  'Passwords of people, or anything that opens more than the one target',
+  'Passwords of people, or anything that gives access to more than the one target',
 ];
 
 const STORED = [
   'Salted commitments (SHA-256) of the url, its origin, the sorted header names, the request body hash, the idempotencyKey, the response body hash, and of certificate and address of each attempt: the value cannot be guessed from them without the salt.',
-  'A keyed hash (HMAC) of the whole request, to recognise repeats; likewise of the idempotencyKey and of the action of a decision.',
+  'A keyed hash (HMAC) of the complete request, to recognise repeats; also of the idempotencyKey and of the action of a decision.',
   'Method, times, statuses, sizes, error categories, phases and TLS version of each attempt.',
   'Of a payment: scheme, network, asset, amount, payTo, payer, nonce, expiry, transaction, and a hash of the payload.',
   'The client address: counted for rate limits, in memory or under a keyed hash, for at most a day.',
-  'Of a decision: the buyer policy, the facts it rests on, and the recommendation.',
+  'Of a decision: the buyer policy, its facts, and the recommendation.',
 ];
 
 const NOT_STORED = [
   'The URL and any part of it, the host name included',
   'Header names and values',
-  'Request and response bodies, and response headers (but for the delay of a Retry-After)',
+  'Request and response bodies, and response headers (except the delay of a Retry-After)',
   'The idempotencyKey itself',
   'The payment signature and the payment header',
   'Any of these in logs, metrics or traces',
@@ -96,7 +96,7 @@ const SHOWN_TO = [
     sees: 'What you send it, and the headers of the relay with its signature. Never the payment or payer: payment headers are stripped.',
   },
   {
-    who: 'The name servers that the relay asks',
+    who: 'The name servers that the relay queries',
     sees: 'The host name of the target.',
   },
   {
@@ -113,12 +113,12 @@ const SHOWN_TO = [
   },
   {
     who: 'The public lists of proofs and decisions',
-    sees: 'That a call was made and how it ended. Neither target, header, body, hash, key nor payer.',
+    sees: 'That a call was made, and its outcome. No target, header, body, hash, key or payer.',
   },
 ];
 
 const CALLER_DUTIES = [
   'Keep disclosures as secret as the url: they reveal it.',
-  'Put no secret into idempotencyKey, x-request-id or the texts of a handoff: they are names, not places for secrets.',
+  'Put no secret into idempotencyKey, x-request-id or the texts of a handoff: they are not kept secret.',
   'Revoke at the target what you sent by mistake: the relay has nothing to delete.',
 ];

@@ -1,4 +1,4 @@
-// The code snippets for readers, by group. Each is a whole file in ../snippets that runs as served; a test runs every one.
+// The code snippets, by group. Each is a complete file in ../snippets that runs as served; a test runs every one.
 import { type Static, Type } from '@sinclair/typebox';
 import {
   type Document,
@@ -36,9 +36,9 @@ const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.
 
 type Described = { readonly title: string; readonly description: string };
 
-/** A snippet's file is its id with the extension of its language, which the id begins with unless it is given. */
-const declare = (id: string, language: Language, describe: (facts: Facts) => Described) => {
-  const code = textFile(new URL(`../snippets/${id}.${EXTENSIONS[language]}`, import.meta.url));
+/** `file`: without the extension of its language; the id if absent. */
+const declare = (id: string, language: Language, describe: (facts: Facts) => Described, file = id) => {
+  const code = textFile(new URL(`../snippets/${file}.${EXTENSIONS[language]}`, import.meta.url));
   return (facts: Facts): Snippet => {
     const { title, description } = describe(facts);
     return { id, title, language, description, code: withFacts(code(), facts) };
@@ -62,7 +62,7 @@ function withFacts(code: string, facts: Facts): string {
   return code.replace(SAMPLES, (sample) => values[sample] ?? sample);
 }
 
-/** What a careful buyer writes down before it signs. In demo mode there is no payee: the zero address, to be replaced. */
+/** The terms that a buyer configures before it signs. In demo mode there is no payee: the zero address, to be replaced. */
 function termsOf({ offer, askedFor }: Facts) {
   const [asked = {}] = askedFor?.['execute/webhook'].accepts ?? [];
   const text = (value: unknown, otherwise: string) => (typeof value === 'string' ? value : otherwise);
@@ -76,23 +76,28 @@ function termsOf({ offer, askedFor }: Facts) {
   };
 }
 
-const NO_PYTHON_PAYMENT = 'Standard library only: it does not pay; paying from Python takes any x402 client.';
+const NO_PYTHON_PAYMENT = 'Standard library only: it does not pay; to pay from Python, use any x402 client.';
 
-/** What a call does to the reader's key and money. */
+/** Describes the key and the price of a call. */
 function paying({ mode, offer }: Facts): string {
   const price = `${offer.price} on ${networkName(offer.network)}`;
   const charge =
     mode === 'demo'
-      ? `This service runs in demo mode: the call goes through without payment. Where payment is enforced it costs ${price}.`
-      : `Costs ${price}. On a service in demo mode the same code goes through without payment.`;
+      ? `This service runs in demo mode: the call is executed without payment. Where payment is enforced it costs ${price}.`
+      : `Costs ${price}. On a service in demo mode the same code runs without payment.`;
   return `The key comes from BUYER_PRIVATE_KEY (0x…, a wallet with a little USDC and nothing else). ${charge}`;
 }
 
-/** Where all callers are one payer, the examples' idempotency key is shared as well. */
+/** In demo mode all callers are one payer, so they share the idempotency key of the examples. */
 const sharedKey = ({ mode }: Facts): string =>
   mode === 'demo'
-    ? ` In demo mode all callers are one payer: put a key of your own in place of ${ACTION.idempotencyKey}, or an earlier request of another caller with it makes the answer 409 idempotency_conflict.`
+    ? ` In demo mode all callers are one payer: replace ${ACTION.idempotencyKey} with your own key: if another caller has used it, the answer is 409 idempotency_conflict.`
     : '';
+
+const delivery = (language: string, needs: string): Described => ({
+  title: `Verify a delivery at the target with ${language}`,
+  description: `For the owner of a target: a function that verifies webhook-signature (Standard Webhooks, v1a) with the published keys, and that webhook-timestamp is at most 5 minutes from now. ${needs}`,
+});
 
 const GROUPS: readonly {
   readonly id: string;
@@ -102,9 +107,8 @@ const GROUPS: readonly {
 }[] = [
   {
     id: 'discovery',
-    title: 'Find out',
-    description:
-      'What the service does, what it costs and how it is called, for programs. All free, no account.',
+    title: 'Discover',
+    description: 'Machine-readable documents: purpose, price and calls. All free, no account.',
     snippets: [
       declare('curl-discovery', 'shell', () => ({
         title: 'Read the documents with curl',
@@ -116,7 +120,7 @@ const GROUPS: readonly {
       })),
       declare('mcp-config', 'json', () => ({
         title: 'Configuration of an MCP client',
-        description: `Adds this service to a client that speaks MCP over streamable HTTP: ${MCP_TOOLS.length} tools, no account. The client must be able to pay for the paid ones.`,
+        description: `Adds this service to a client that supports MCP over streamable HTTP: ${MCP_TOOLS.length} tools, no account. The client must be able to pay for the paid ones.`,
       })),
       declare('mcp-tools', 'typescript', () => ({
         title: 'List the tools over MCP and call a free one',
@@ -128,14 +132,14 @@ const GROUPS: readonly {
     id: 'paid-call',
     title: 'One paid call',
     description:
-      'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey is answered with the first result and charged nothing.',
+      'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged.',
     snippets: [
       declare('curl-execute', 'shell', (facts) => ({
         title: 'Execute one webhook with curl',
         description:
           facts.mode === 'demo'
-            ? `This service runs in demo mode: the call goes through without payment and answers with a receipt. Where payment is enforced it answers 402 with the terms (${facts.offer.price}).${sharedKey(facts)}`
-            : `Without a payment it answers 402 with the terms (${facts.offer.price}), and nothing is sent to the target; an x402 client pays and repeats the call. On a service in demo mode it goes through without payment.`,
+            ? `This service runs in demo mode: the call is executed without payment and answered with a receipt. Where payment is enforced it answers 402 with the terms (${facts.offer.price}).${sharedKey(facts)}`
+            : `Without a payment it answers 402 with the terms (${facts.offer.price}), and nothing is sent to the target; an x402 client pays and repeats the call. On a service in demo mode it is executed without payment.`,
       })),
       declare('typescript-execute', 'typescript', (facts) => ({
         title: 'Pay and execute with @x402/fetch',
@@ -151,11 +155,11 @@ const GROUPS: readonly {
     id: 'decision-first',
     title: 'Decide, then pay',
     description:
-      'A free, recorded decision on an action and a buyer policy. Where it recommends pay_and_execute, the guided route executes exactly that action, once per payer.',
+      'A free, recorded decision on an action and a buyer policy. If it recommends pay_and_execute, the guided route executes exactly that action, once per payer.',
     snippets: [
       declare('curl-decide', 'shell', () => ({
         title: 'Decide before paying, with curl',
-        description: 'Free: judges the action against a buyer policy and recommends whether to pay.',
+        description: 'Free: evaluates the action against a buyer policy and recommends whether to pay.',
       })),
       declare('python-decide', 'python', () => ({
         title: 'Decide before paying, with Python',
@@ -170,38 +174,50 @@ const GROUPS: readonly {
   {
     id: 'verification',
     title: 'Verify',
-    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each snippet judges both; it takes a receipt id, and the newest public proof where none is given.`,
+    description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each receipt snippet checks both, for the given receipt id or for the newest public proof. The delivery verifiers are for the owner of a target.`,
     snippets: [
       declare('curl-verify', 'shell', () => ({
         title: 'Read the report of a receipt with curl',
         description:
-          'Free. Takes the receipt id from RECEIPT_ID; prints the report, and ends with a failure where the action is not done.',
+          'Free. Takes the receipt id from RECEIPT_ID; prints the report, and fails if the action is not done.',
       })),
       declare('python-verify', 'python', () => ({
         title: 'Check a receipt with Python',
         description:
-          'Free, standard library only. Takes the receipt id as its argument; exits with 1 where a check or the job failed.',
+          'Free, standard library only. Takes the receipt id as its argument; exits with 1 if a check or the job failed.',
       })),
       declare('typescript-verify-offline', 'typescript', () => ({
         title: 'Verify the signature yourself with jose',
         description:
-          'Trusts no report: the receipt is a JWS, the keys are public. Keep both, and the receipt verifies without this service. Takes the receipt id as its argument; exits with 1 where the job failed.',
+          'Needs no report: the receipt is a JWS, the keys are public. Keep both to verify the receipt without this service. Takes the receipt id as its argument; exits with 1 if the job failed.',
       })),
+      declare(
+        'typescript-verify-webhook',
+        'typescript',
+        () => delivery('TypeScript', 'No package is needed.'),
+        'verify-webhook',
+      ),
+      declare(
+        'python-verify-webhook',
+        'python',
+        () => delivery('Python', 'Needs the package cryptography.'),
+        'verify-webhook',
+      ),
     ],
   },
   {
     id: 'advanced-surfaces',
     title: 'Free surfaces',
     description:
-      'Look at a target before paying, package steps for a browser agent, preview a schedule, call the canary. Nothing here is charged, and nothing is sent to your target.',
+      'Check a target before paying, package steps for a browser agent, preview a schedule, call the canary. Nothing here is charged, and nothing is sent to your target.',
     snippets: [
       declare('curl-policy-check', 'shell', () => ({
-        title: 'Look at a request before paying for it, with curl',
+        title: 'Check a request before paying for it, with curl',
         description: 'Whether the target may be called, and what would be sent.',
       })),
       declare('python-policy-check', 'python', () => ({
-        title: 'Look at a request before paying for it, with Python',
-        description: `Exits with 1 where the target is refused. ${NO_PYTHON_PAYMENT}`,
+        title: 'Check a request before paying for it, with Python',
+        description: `Exits with 1 if the target is refused. ${NO_PYTHON_PAYMENT}`,
       })),
       declare('curl-handoff', 'shell', () => ({
         title: 'Package steps for a browser agent',
@@ -212,17 +228,17 @@ const GROUPS: readonly {
         description: 'The next runs, across daylight saving. Nothing is scheduled.',
       })),
       declare('curl-canary', 'shell', () => ({
-        title: 'Send something to the canary',
+        title: 'Send a request to the canary',
         description:
-          'Called directly, as here, it is free: it answers with method, size and hash of what arrived.',
+          'Free when called directly, as here: it answers with method, size and body hash of the request.',
       })),
     ],
   },
   {
     id: 'buyer-policy',
-    title: 'Pay by your own terms',
+    title: 'Pay on your own terms',
     description:
-      'A 402 is a request, not an order: price, network, payee and resource are compared with what the buyer wrote down before anything is signed.',
+      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed.',
     snippets: [
       declare('curl-terms', 'shell', () => ({
         title: 'Read the terms with curl',
@@ -231,10 +247,10 @@ const GROUPS: readonly {
       })),
       declare('python-buyer-policy', 'python', () => ({
         title: 'Check the terms of a 402 with Python',
-        description: `Exits with 1 where the terms are not what the buyer accepts. In demo mode there are no terms: the call needs no payment. ${NO_PYTHON_PAYMENT}`,
+        description: `Exits with 1 if the buyer does not accept the terms. In demo mode there are no terms: the call needs no payment. ${NO_PYTHON_PAYMENT}`,
       })),
       declare('typescript-buyer-policy', 'typescript', (facts) => ({
-        title: 'Pay by your own terms with @x402/fetch',
+        title: 'Pay on your own terms with @x402/fetch',
         description: `A hook of the stock client compares price, network, payee and resource before it signs. ${paying(facts)}${sharedKey(facts)}`,
       })),
     ],
@@ -270,7 +286,7 @@ export const snippets: Document<typeof SnippetsDocument> = {
     return {
       ...heading(facts),
       purpose:
-        'Code to find, judge, pay, execute and verify with: each snippet is whole and runs unchanged. Put your own target in place of https://example.com/hook.',
+        'Code to discover, decide, pay, execute and verify: each snippet is complete and runs unchanged. Replace https://example.com/hook with your own target.',
       payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
       groups: snippetGroups(facts),
       links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },

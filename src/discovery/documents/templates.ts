@@ -1,4 +1,4 @@
-// The templates of the catalog: what a buyer sends to each typical kind of target, and what both sides gain by it.
+// The templates of the catalog: an example request for each typical kind of target, and its value for both sides.
 import { type Static, Type } from '@sinclair/typebox';
 import { Text, Texts } from '#src/discovery/document.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
@@ -19,13 +19,13 @@ export const templateSchema = {
   title: Text,
   description: Text,
   tags: Texts,
-  /** As a buyer would search for it. */
+  /** Search phrases of buyers. */
   searchPhrases: Texts,
   /** Words in capitals are to be replaced, and so is the idempotencyKey: one for each task. */
   exampleRequest: WebhookRequest,
   buyerValue: Text,
   targetOwnerValue: Text,
-  /** What else than the receipt shows that it worked. */
+  /** Evidence of success besides the receipt. */
   evidence: Text,
 };
 const Template = Closed(templateSchema);
@@ -49,7 +49,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       body: { text: 'Release 2026.01.2 is out: 14 of 14 checks passed.' },
       idempotencyKey: 'release-2026-01-2-chat',
     },
-    buyerValue: 'One message, and a receipt that says whether the channel took it.',
+    buyerValue: 'One message, and a receipt that states whether the channel accepted it.',
     targetOwnerValue: 'The channel keeps its own webhook secret and can revoke it at any time.',
     evidence: 'The channel shows the message once.',
   },
@@ -119,8 +119,10 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       body: { event: 'form.submitted', form: 'feedback', submission: 'sub-812' },
       idempotencyKey: 'feedback-sub-812',
     },
-    buyerValue: 'Reaches whatever the automation connects to by one call, without an account at the relay.',
-    targetOwnerValue: 'The automation gets one well-formed event, with a webhook-id to drop repeats by.',
+    buyerValue:
+      'Reaches every service that the automation connects to with one call, without an account at the relay.',
+    targetOwnerValue:
+      'The automation receives one well-formed event, with a webhook-id for removing duplicates.',
     evidence: 'The history of the automation shows one run for this event.',
   },
   {
@@ -128,7 +130,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     category: 'automation',
     title: 'Run a no-code scenario with data',
     description:
-      'Hands one record to the webhook of a no-code scenario that passes it on, for instance as a row of a table.',
+      'Sends one record to the webhook of a no-code scenario that processes it, for instance as a row of a table.',
     tags: ['no-code', 'scenario', 'integration', 'record'],
     searchPhrases: [
       'send a record to a no-code scenario',
@@ -141,7 +143,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       body: { table: 'invoices', row: { invoice: 'INV-2041', amount: '120.00', currency: 'EUR' } },
       idempotencyKey: 'scenario-inv-2041',
     },
-    buyerValue: 'One record handed over once, and a receipt to keep with the task.',
+    buyerValue: 'One record sent once, and a receipt to keep with the task.',
     targetOwnerValue: 'The hook can be revoked by its owner at any time; the relay keeps no copy of it.',
     evidence: 'The scenario shows one run, and its destination has the record once.',
   },
@@ -150,7 +152,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     category: 'developer-tools',
     title: 'Dispatch a CI workflow',
     description:
-      'Calls the dispatch endpoint of a CI system with a short-lived token. A dispatch is not idempotent: it is tried once.',
+      'Calls the dispatch endpoint of a CI system with a short-lived token. A dispatch is not idempotent: there is one attempt.',
     tags: ['ci', 'build', 'deploy', 'dispatch'],
     searchPhrases: [
       'trigger a CI workflow from an agent',
@@ -165,7 +167,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       idempotencyKey: 'rebuild-main-2026-01-02',
       retry: { attempts: 1 },
     },
-    buyerValue: 'Proof that the build was requested, by a token that need not outlive the call.',
+    buyerValue: 'Proof that the build was requested, with a token that is needed only for the call.',
     targetOwnerValue:
       'A receipt for the audit trail: when it was requested, what was answered, and who paid.',
     evidence: 'The CI system shows one run for this dispatch.',
@@ -190,8 +192,8 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       idempotencyKey: 'evt-90211',
       retry: { attempts: 3, backoffMs: 250 },
     },
-    buyerValue: 'An event that a third party can check was sent, and when.',
-    targetOwnerValue: 'A write key of few rights is enough; no other access is handed out.',
+    buyerValue: 'A third party can verify that and when the event was sent.',
+    targetOwnerValue: 'A write key with few rights is enough; no other access is given.',
     evidence: 'The analytics store holds one event with this id.',
   },
   {
@@ -236,8 +238,8 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       body: { externalId: 'task-5521', subject: 'Export job fails for tenant 12', priority: 'high' },
       idempotencyKey: 'task-5521-ticket',
     },
-    buyerValue: 'A ticket filed once however often the agent restarts: a repeat with the key is a replay.',
-    targetOwnerValue: 'No double tickets from agents that retry.',
+    buyerValue: 'A ticket is opened once, also if the agent restarts: a repeat with the key is a replay.',
+    targetOwnerValue: 'No duplicate tickets from agents that retry.',
     evidence: 'The tracker shows one ticket with this external id.',
   },
 ];

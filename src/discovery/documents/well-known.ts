@@ -1,5 +1,5 @@
 // The well-known files for crawlers: agent manifest, API catalog, x402 resources, robots.txt.
-import { addressOf, chargeInWords, endpoint, JSON_TYPE, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, chargeText, endpoint, JSON_TYPE, paymentTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { PURPOSE } from '#src/discovery/guidance.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
@@ -9,8 +9,8 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { AskedFor } from '#src/domain/payment/requirements.ts';
 
 /**
- * `/.well-known/agent.json`: a plain manifest for agents that look there first. It is not an A2A agent card and not
- * shaped like one: the service does not implement A2A.
+ * `/.well-known/agent.json`: a manifest for agents that read this address first. It is not an A2A agent card:
+ * the service does not implement A2A.
  */
 export function agentManifest(facts: Facts) {
   const at = (route: RouteFacts) => addressOf(facts, route);
@@ -75,14 +75,14 @@ export function x402Manifest(facts: Facts) {
     x402Version: X402_VERSION,
     kind: 'resource-server',
     name: SERVICE.name,
-    description: `${PURPOSE} ${chargeInWords(facts)}`,
+    description: `${PURPOSE} ${chargeText(facts)}`,
     resources: forSale(facts).map(([, { resource }]) => resource),
     docs: addressOf(facts, ROUTES.docsPage),
     updated: facts.generatedAt,
   };
 }
 
-/** `/.well-known/x402.json`: the same as a page of a facilitator's /discovery/resources. */
+/** `/.well-known/x402.json`: the same resources, in the format of a facilitator's /discovery/resources. */
 export function x402Items(facts: Facts) {
   const items = forSale(facts).map(([route, { resource, accepts, extensions }]) => ({
     resource,
@@ -111,8 +111,8 @@ function forSale({ askedFor }: Facts): readonly (readonly [Route, AskedFor])[] {
 }
 
 /**
- * `/robots.txt` (RFC 9309). Nothing is closed to crawlers, records neither: agents read with fetchers that obey this file,
- * and a receipt they may not read proves nothing to them. Records show nothing private.
+ * `/robots.txt` (RFC 9309). All addresses are allowed, records included: agents read through crawlers that obey this file,
+ * and must be able to read receipts. Records contain nothing private.
  */
 export const robotsText = (
   facts: Facts,

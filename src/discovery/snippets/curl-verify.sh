@@ -10,7 +10,7 @@ fi
 report=$(get "https://relay.example/api/verify/receipts/$RECEIPT_ID") || stop "$report"
 receipt=$(get "https://relay.example/api/receipts/$RECEIPT_ID") || stop "$receipt"
 printf '%s\n' "$report"
-# Done: no check failed, the signature verified, and the job that the receipt is of succeeded.
+# Done: no check failed, the signature verified, and the job of the receipt succeeded.
 case $report in *'"ok":false'*) stop 'NOT verified' ;; esac
 case $report in *'"signatureVerified":true'*) ;; *) stop 'NOT verified' ;; esac
-case $receipt in *'"status":"succeeded"'*) ;; *) stop 'the job failed: verified, and not done' ;; esac
+case $receipt in *'"status":"succeeded"'*) ;; *) stop 'the job failed: verified, but not done' ;; esac

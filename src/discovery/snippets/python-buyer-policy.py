@@ -26,7 +26,7 @@ def challenge(url):
 
 asked = challenge(RESOURCE)
 if asked is None:
-    print("demo mode: nothing is asked for")
+    print("demo mode: no payment is required")
     sys.exit(0)
 
 for terms in asked["accepts"]:

@@ -21,7 +21,7 @@ report = get("https://relay.example/api/verify/receipts/" + receipt_id)
 for check in report["checks"]:
     print("ok  " if check["ok"] else "FAIL", check["name"])
 proven = report["ok"] and report["signatureVerified"] and all(check["ok"] for check in report["checks"])
-# A failed job has a genuine receipt, too.
+# A failed job has a valid receipt, too.
 status = get("https://relay.example/api/receipts/" + receipt_id)["payload"]["outcome"]["status"]
 print(receipt_id, "verified" if proven else "NOT verified", status)
 sys.exit(0 if proven and status == "succeeded" else 1)

@@ -23,7 +23,7 @@ const response = await payingFetch('https://relay.example/api/execute/webhook', 
     idempotencyKey: 'order-17',
   }),
 });
-// 200: the target answered 2xx. 502: it was tried and failed; that has a receipt too. All else was not executed.
+// 200: the target answered 2xx. 502: the target failed; there is a receipt, too. Any other status: not executed.
 if (response.status !== 200 && response.status !== 502) {
   throw new Error(response.status + ' ' + (await response.text()));
 }

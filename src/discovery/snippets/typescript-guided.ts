@@ -57,7 +57,7 @@ console.log(decision.decisionId, decision.recommendation);
 if (decision.recommendation !== 'pay_and_execute') process.exit(1);
 
 const response = await payingFetch(guided, post({ decisionId: decision.decisionId, action }));
-// 200: the target answered 2xx. 502: it was tried and failed; that has a receipt too. All else was not executed.
+// 200: the target answered 2xx. 502: the target failed; there is a receipt, too. Any other status: not executed.
 if (response.status !== 200 && response.status !== 502) {
   throw new Error(response.status + ' ' + (await response.text()));
 }

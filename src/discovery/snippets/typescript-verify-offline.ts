@@ -20,14 +20,14 @@ if (!receiptId) throw new Error('nothing was executed yet');
 const { jws } = await get<{ jws: string }>('https://relay.example/api/receipts/' + receiptId);
 const keys = await get<JSONWebKeySet>('https://relay.example/.well-known/jwks.json');
 
-// From here on nothing is asked of the service.
+// From here on no request is made to the service.
 const { payload } = await compactVerify(jws, createLocalJWKSet(keys), { algorithms: ['EdDSA'] });
 const receipt = JSON.parse(new TextDecoder().decode(payload)) as {
   receiptId: string;
   jobId: string;
   outcome: { status: string; responseStatus: number | null };
 };
-if (receipt.receiptId !== receiptId) throw new Error('a receipt of something else');
+if (receipt.receiptId !== receiptId) throw new Error('the receipt has another id');
 console.log(
   'verified',
   receipt.receiptId,
@@ -35,5 +35,5 @@ console.log(
   receipt.outcome.status,
   receipt.outcome.responseStatus,
 );
-// A failed job has a genuine receipt, too.
+// A failed job has a valid receipt, too.
 if (receipt.outcome.status !== 'succeeded') process.exitCode = 1;

@@ -1,5 +1,5 @@
-// What an auditor brings along: keys and checkpoints kept from before. A relay that rewrites everything, its keys among
-// it, writes a record that agrees with itself; with these it does not agree.
+// Compares the record with an auditor's own evidence: keys and checkpoints kept from before. A relay that rewrites its
+// whole history with other keys writes a consistent record, which contradicts this evidence.
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { TreeHead } from '../transparency/checkpoint.ts';
@@ -7,56 +7,62 @@ import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Finding } from './finding.ts';
 
 export type EvidenceFindingKind =
-  /** The record has a key that the trusted key set has not. */
+  /** The record has a key that is missing from the trusted key set. */
   | 'key_untrusted'
-  /** The trusted key set has a key that the record has not. */
+  /** The trusted key set has a key that is missing from the record. */
   | 'key_missing'
   /** The record lets a key sign earlier or longer than the trusted key set does. */
   | 'key_window_wider'
   | 'kept_checkpoint_signature_invalid'
-  /** A checkpoint key of the record has signed it, and was compromised: the record is held against it all the same. */
+  /** A checkpoint key of the record has signed it and was compromised: it is compared with the record nevertheless. */
   | 'kept_checkpoint_key_compromised'
   /** It is of another transparency log. */
   | 'kept_checkpoint_origin_mismatch'
-  /** The record has fewer leaves than were signed: some are gone, or it is older than the checkpoint. */
+  /** The record has fewer leaves than were signed: some were removed, or it is older than the checkpoint. */
   | 'kept_checkpoint_ahead'
   | 'kept_checkpoint_root_mismatch'
-  /** It fits, and the record has a larger one and not this: each is stored before it is given out, in order of size. */
+  /** It fits the record, which has a larger one but not this: checkpoints are stored before publication, in order of size. */
   | 'kept_checkpoint_unrecorded';
 
 export type EvidenceFinding = Omit<Finding, 'kind'> & { readonly kind: EvidenceFindingKind };
 
-type Place = Pick<Finding, 'stream' | 'revision' | 'position'>;
-const NOWHERE: Place = { stream: null, revision: null, position: null };
+type EventLocation = Pick<Finding, 'stream' | 'revision' | 'position'>;
+const NOWHERE: EventLocation = { stream: null, revision: null, position: null };
 
-const found = (kind: EvidenceFindingKind, message: string, place: Place = NOWHERE): EvidenceFinding => ({
+const found = (
+  kind: EvidenceFindingKind,
+  message: string,
+  location: EventLocation = NOWHERE,
+): EvidenceFinding => ({
   kind,
-  ...place,
+  ...location,
   jobId: null,
   message,
 });
 
-/** A key as the record announced it, and where. */
-export type AnnouncedKey = { readonly key: KeyRecord; readonly place: Place };
+/** A key as the record announced it, and the event that did. */
+export type AnnouncedKey = { readonly key: KeyRecord; readonly location: EventLocation };
 
-/** `trusted` may be older than the record: a retirement that it does not know of yet is none of its business. */
+/** `trusted` may be older than the record: a retirement that only the record has is no finding. */
 export function compareKeys(
   announced: readonly AnnouncedKey[],
   trusted: readonly KeyRecord[],
 ): readonly EvidenceFinding[] {
   const missing = trusted.filter((key) => !announced.some((other) => sameKey(other.key, key)));
   return [
-    ...announced.flatMap(({ key, place }) => {
+    ...announced.flatMap(({ key, location }) => {
       const known = trusted.find((other) => sameKey(other, key));
       if (known === undefined)
-        return [found('key_untrusted', `The trusted key set does not hold the key ${key.keyId}.`, place)];
+        return [
+          found('key_untrusted', `The trusted key set does not contain the key ${key.keyId}.`, location),
+        ];
       const wider = `The record lets the key ${key.keyId} sign when the trusted key set does not, or the record is older than the key set.`;
-      return isWider(key, known) ? [found('key_window_wider', wider, place)] : [];
+      return isWider(key, known) ? [found('key_window_wider', wider, location)] : [];
     }),
     ...missing.map(({ keyId }) =>
       found(
         'key_missing',
-        `The trusted key set holds the key ${keyId}, of which the record says nothing, or the record is older than the key set.`,
+        `The trusted key set contains the key ${keyId}, and the record does not, or the record is older than the key set.`,
       ),
     ),
   ];
@@ -80,16 +86,16 @@ export type KeptCheckpoint = TreeHead & {
   readonly note: string;
 };
 
-/** What the record has to say to it. `root`: of its first `kept.size` leaves; null where it has not as many. */
+/** The record's facts for a kept checkpoint. `root`: of the first `kept.size` leaves; null if there are fewer. */
 export type KeptFacts = {
   readonly origin: string | null;
   readonly leaves: number;
   readonly root: Hash | null;
   /** It contains a checkpoint of that size and root. */
   readonly recorded: boolean;
-  /** Size of the largest checkpoint in it; null where it has none. */
+  /** Size of the largest checkpoint in it; null if it has none. */
   readonly largest: number | null;
-  /** By a key that counts, by one that is only compromised, or by neither. */
+  /** By a trusted key, by a compromised one, or by neither. */
   readonly signature: 'good' | 'compromised' | 'none';
 };
 
@@ -102,11 +108,11 @@ function signatureFindings({ source }: KeptCheckpoint, { signature }: KeptFacts)
     case 'good':
       return [];
     case 'compromised': {
-      const message = `The key that signed the checkpoint of ${source} is compromised: somebody else may have signed it.`;
+      const message = `The key that signed the checkpoint of ${source} is compromised: another party may have signed it.`;
       return [found('kept_checkpoint_key_compromised', message)];
     }
     case 'none': {
-      const message = `No checkpoint key that counts here has signed the checkpoint of ${source}.`;
+      const message = `No trusted checkpoint key has signed the checkpoint of ${source}.`;
       return [found('kept_checkpoint_signature_invalid', message)];
     }
     default:
@@ -114,7 +120,7 @@ function signatureFindings({ source }: KeptCheckpoint, { signature }: KeptFacts)
   }
 }
 
-/** Whoever signed it: a relay that could disown what it signed could rewrite what was signed over. */
+/** Independent of the signature: otherwise a relay could revoke its key and rewrite what the key has signed. */
 function treeFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
   const { source, size } = kept;
   if (kept.origin !== facts.origin) {
@@ -130,21 +136,21 @@ function treeFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly Evidence
   return [found('kept_checkpoint_root_mismatch', message)];
 }
 
-/** It fits and is missed; what no key of the relay has signed may be anybody's: no record has to have it. */
+/** It fits and is missing from the record. One that no key of the relay has signed is not expected in a record. */
 const isMissed = (kept: KeptCheckpoint, { origin, root, recorded, signature }: KeptFacts): boolean =>
   kept.origin === origin && root !== null && sameHash(root, kept.root) && !recorded && signature !== 'none';
 
-/** Sizes only grow: behind a larger one it cannot come any more. */
+/** Sizes only grow: it cannot follow a larger one. */
 const isPassed = ({ size }: KeptCheckpoint, { largest }: KeptFacts): boolean =>
   largest !== null && largest > size;
 
-/** No fault: leaves are recorded seconds before the checkpoint over them, and the record may end in between. */
+/** No finding: leaves are recorded seconds before their checkpoint, and the record may end in between. */
 export const isUnreached = (kept: KeptCheckpoint, facts: KeptFacts): boolean =>
   isMissed(kept, facts) && !isPassed(kept, facts);
 
 function unrecordedFindings(kept: KeptCheckpoint, facts: KeptFacts): readonly EvidenceFinding[] {
   if (!isMissed(kept, facts) || !isPassed(kept, facts)) return [];
   const { source, size } = kept;
-  const message = `The record does not have the checkpoint of ${source}, over ${size} receipts and key events, which it fits, and has a larger one: checkpoints were removed.`;
+  const message = `The record fits the checkpoint of ${source}, over ${size} receipts and key events, but lacks it and has a larger one: checkpoints were removed.`;
   return [found('kept_checkpoint_unrecorded', message)];
 }

@@ -1,5 +1,5 @@
-// An exported log as text (receipts.md §5): one JSON line for its head, for each event in global order, and for its end.
-// A line has one spelling, the one that is written here: what is spelled otherwise is no line of an export.
+// An exported event log as NDJSON: a line for its head, one for each event in global order, and one for its end. Each line
+// has one canonical form, the one written here; any other form is refused.
 import { Type } from '@sinclair/typebox';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type Json, parsedJson } from '../canonical-json.ts';
@@ -9,7 +9,7 @@ import { shapeCheck } from '../shape-check.ts';
 export const EXPORT_FORMAT = 'relay-export/1';
 
 export type ExportHead = {
-  /** Of the transparency log; null where there was none. */
+  /** Of the transparency log; null if there was none. */
   readonly origin: string | null;
   /** Position after which the export begins; null: with the first event. */
   readonly from: string | null;
@@ -17,9 +17,9 @@ export type ExportHead = {
 
 export type ExportEnd = {
   readonly events: number;
-  /** As many events have revision 0. */
+  /** The number of events with revision 0. */
   readonly streams: number;
-  /** Position of the last event; null where there is none. */
+  /** Position of the last event; null if there is none. */
   readonly head: string | null;
 };
 
@@ -34,10 +34,10 @@ export const withEvent = (
   head: position,
 });
 
-/** An EventStoreDB event has 16 MiB at most, and escapes may lengthen it. */
+/** An EventStoreDB event has at most 16 MiB, and JSON escapes may lengthen it. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
-/** An auditor's, who trusts no line: a relay takes 128 KiB for a job at most, and writes no event of twice that. */
+/** For an audit, which trusts no line: a relay accepts at most 128 KiB per job, and writes no event of twice that. */
 export const MAX_AUDITED_LINE_BYTES = 256 * 1024;
 
 export const headLine = ({ origin, from }: ExportHead): string =>
@@ -58,7 +58,7 @@ export const eventLine = (event: RecordedEvent): string =>
 export const endLine = ({ events, streams, head }: ExportEnd): string =>
   JSON.stringify({ end: true, events, streams, head });
 
-/** Opaque: SQLite's is a number, EventStoreDB's are two. */
+/** Opaque: one number in SQLite, two in EventStoreDB. */
 const Position = Type.String({ pattern: '^[0-9A-Za-z._:-]{1,128}$' });
 const Name = Type.String({ minLength: 1, maxLength: 4096 });
 const AnyObject = Type.Object({}, { additionalProperties: true });
@@ -93,7 +93,7 @@ const isEnd = shapeCheck(
   Type.Object({ end: Type.Literal(true), events: Total, streams: Total, head: Nullable(Position) }, strict),
 );
 
-/** The first line; null where it is none of this format. */
+/** Parses the first line; null if it is not one of this format. */
 export function parseHead(line: string): ExportHead | null {
   const value = parsedJson(line);
   if (!isHead(value) || headLine(value) !== line) return null;
@@ -106,7 +106,7 @@ export type ExportLine =
   | {
       readonly kind: 'wrong';
       readonly problem: string;
-      /** What it says of its place, as far as that can be read. */
+      /** As named in the line, if they can be read. */
       readonly stream: string | null;
       readonly revision: string | null;
     };
@@ -114,40 +114,40 @@ export type ExportLine =
 /** Any line after the first. */
 export function parseLine(line: string): ExportLine {
   const value = parsedJson(line);
-  if (value === undefined) return wrong('it is no JSON', value);
+  if (value === undefined) return wrong('it is not JSON', value);
   if (isEnd(value)) {
     const { events, streams, head } = value;
     return endLine(value) === line
       ? { kind: 'end', end: { events, streams, head } }
-      : wrong(OTHERWISE, value);
+      : wrong(NOT_CANONICAL, value);
   }
   if (!isEvent(value)) return wrong('it is neither an event nor the end of an export', value);
   const { revision, data, metadata, ...rest } = value;
-  // What JSON.parse gave is JSON.
+  // JSON.parse returns JSON values only.
   const event = {
     ...rest,
     revision: BigInt(revision),
     data: data as Record<string, Json>,
     metadata: metadata as Record<string, Json>,
   };
-  return spelledAlike(event, line) ? { kind: 'event', event } : wrong(OTHERWISE, value);
+  return isCanonical(event, line) ? { kind: 'event', event } : wrong(NOT_CANONICAL, value);
 }
 
-/** A name twice in one object is among it: readers differ in which of the two they take. */
-const OTHERWISE = 'it is spelled otherwise than an export spells it';
+/** Includes a repeated name in one object: parsers differ in which of the two values they take. */
+const NOT_CANONICAL = 'it is not in the canonical form of an export';
 
-const hasPlace = shapeCheck(Type.Object({ stream: Type.String(), revision: Type.String() }));
+const hasLocation = shapeCheck(Type.Object({ stream: Type.String(), revision: Type.String() }));
 
 function wrong(problem: string, value: unknown): ExportLine {
-  const { stream, revision } = hasPlace(value) ? value : { stream: null, revision: null };
+  const { stream, revision } = hasLocation(value) ? value : { stream: null, revision: null };
   return { kind: 'wrong', problem, stream, revision };
 }
 
-function spelledAlike(event: RecordedEvent, line: string): boolean {
+function isCanonical(event: RecordedEvent, line: string): boolean {
   try {
     return eventLine(event) === line;
   } catch {
-    // Nested deeper than can be written.
+    // Nested too deep for JSON.stringify.
     return false;
   }
 }

@@ -1,5 +1,4 @@
-// What an audit finds: one thing in the record that an honest relay cannot have written, named so that it can be looked
-// up. The files beside it look for them.
+// Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
 import type { RecordedEvent } from '../event-codec.ts';
 import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
 import type { CheckName } from '../receipt/verify.ts';
@@ -8,16 +7,16 @@ import type { CheckName } from '../receipt/verify.ts';
 export type LogFindingKind =
   /** Positions do not increase. */
   | 'position_order'
-  /** A log that numbers its events one by one misses some. */
+  /** Events are missing from a log that numbers its events consecutively. */
   | 'position_gap'
   | 'event_id_repeated'
   /** Revisions of a stream are missing: events were dropped, or moved behind this one. */
   | 'revision_gap'
-  /** A revision that the stream has had already: doubled, or swapped. */
+  /** The stream already has an event of this revision: one was copied, or two were swapped. */
   | 'revision_repeated'
-  /** Unknown type or version, or data that no event of its type can have. */
+  /** Unknown type or version, or data that does not fit the type. */
   | 'event_unreadable'
-  /** A type that has no place in a stream of this name. */
+  /** A type that does not belong in a stream of this name. */
   | 'event_misplaced'
   /** The event names another job, decision, payment or key than its stream. */
   | 'stream_mismatch';
@@ -32,27 +31,27 @@ export type JobFindingKind =
   | 'receipt_repeated'
   /** Two jobs have receipts of one id. */
   | 'receipt_id_repeated'
-  /** The event around the receipt says something else than the receipt. */
+  /** The event with the receipt contradicts the receipt. */
   | 'receipt_event_mismatch'
-  /** Signed over the right events, and contradicts them. */
+  /** The receipt's event chain is right, and its content contradicts the events. */
   | 'receipt_content_mismatch'
   /** Issued long before its job's completion, or long after it. */
   | 'receipt_time_wrong'
-  /** A check of the one verifier; the kind is named after it. */
+  /** A failed check of the receipt verifier; the kind is named after the check. */
   | ReceiptFindingKind
-  /** What other events say of a job that the log does not have. */
+  /** Another event names a job that the log does not have. */
   | 'job_missing'
   | 'decision_missing'
   | 'decision_mismatch'
   | 'payment_missing'
   | 'payment_mismatch'
   | 'payment_used_twice'
-  /** One transaction of the chain has paid for two jobs. */
+  /** One transaction has paid for two jobs. */
   | 'payment_shared'
   | 'claim_missing'
   | 'claim_mismatch';
 
-/** A check that fails says what is wrong: `signature_valid` as `receipt_signature_invalid`. */
+/** The kind of a failed check: for `signature_valid` it is `receipt_signature_invalid`. */
 export type ReceiptFindingKind = (typeof RECEIPT_FINDINGS)[CheckName];
 
 export const RECEIPT_FINDINGS = {
@@ -81,7 +80,7 @@ export type OtherFindingKind =
   | 'claim_event_impossible'
   | 'decision_event_impossible'
   | 'key_event_impossible'
-  /** The name of a key is not the thumbprint of its public half. */
+  /** The key's id is not the thumbprint of its public key. */
   | 'key_id_mismatch'
   | 'key_secret_differs';
 
@@ -92,25 +91,25 @@ export type CheckpointFindingKind =
   | 'checkpoint_signature_invalid'
   /** Signed by a checkpoint key whose compromise was recorded before. */
   | 'checkpoint_key_compromised'
-  /** The event says something else than its note. */
+  /** The event contradicts its note. */
   | 'checkpoint_event_mismatch'
   | 'checkpoint_origin_changed'
   | 'checkpoint_shrinks'
   /** Signed a second time over the same leaves. */
   | 'checkpoint_repeated'
-  /** Signed long before the checkpoint before it. */
+  /** Signed long before the preceding checkpoint. */
   | 'checkpoint_time_wrong'
-  /** More leaves than the record has by then. */
+  /** It covers more leaves than precede it in the record. */
   | 'checkpoint_ahead'
-  /** The leaves before it are not those that were signed. */
+  /** The leaves before it have another root than the signed one. */
   | 'checkpoint_root_mismatch'
   | 'receipt_origin_mismatch'
-  /** The transparency log had long begun, and the receipt does not name it. */
+  /** The receipt does not name the transparency log, which began long before. */
   | 'receipt_log_missing'
   /** No checkpoint covers it within the promised time. */
   | 'receipt_not_logged';
 
-/** Of a file that was exported: its reader finds these. */
+/** Of an exported file. */
 export type ExportFindingKind =
   /** The first line names another transparency log than the events do. */
   | 'export_origin_mismatch'
@@ -118,7 +117,7 @@ export type ExportFindingKind =
   | 'export_line_wrong'
   /** The end line's counts differ from the lines before it. */
   | 'export_end_mismatch'
-  /** The last line is half, or no end line. */
+  /** The last line is incomplete, or is no end line. */
   | 'export_cut';
 
 export type FindingKind =
@@ -129,9 +128,9 @@ export type FindingKind =
   | ExportFindingKind;
 
 export type Finding = {
-  /** Stable: what a program goes by. */
+  /** Stable, for programs. */
   readonly kind: FindingKind;
-  /** Where it shows; null where it is of no one stream. */
+  /** The stream in which it was found; null if it belongs to no single stream. */
   readonly stream: string | null;
   /** Decimal. */
   readonly revision: string | null;
@@ -141,36 +140,36 @@ export type Finding = {
   readonly message: string;
 };
 
-/** What a finding says of one event. */
-export type Place = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
+/** The event that a finding is about. */
+export type EventLocation = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
 
-/** A finding without its place. `message`: what will be a sentence. */
+/** A finding without its location. `message`: without capital letter and full stop. */
 export type Fault = { readonly kind: FindingKind; readonly message: string };
 
-export const findingOf = ({ kind, message }: Fault, place: Place): Finding => ({
+export const findingOf = ({ kind, message }: Fault, location: EventLocation): Finding => ({
   kind,
-  ...place,
+  ...location,
   message: sentence(message),
 });
 
-/** What begins with an id is left as it is. */
+/** Makes a sentence; keeps the case of an id at the start. */
 const sentence = (text: string): string =>
   `${/^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}.`;
 
 const JOB = STREAM.job('');
 
-/** By the stream's name; null for a stream of something else. */
+/** The job's id, from the name of its stream; null for other streams. */
 export const jobOfStream = (stream: string): string | null =>
   stream.startsWith(JOB) ? stream.slice(JOB.length) : null;
 
-/** The job of a job's stream by its name; of others the one that the event names. */
-export function placeOf({ stream, revision, position, data }: RecordedEvent): Place {
+/** `jobId`: from the name of a job's stream; for other streams, the job that the event names. */
+export function locationOf({ stream, revision, position, data }: RecordedEvent): EventLocation {
   const named = typeof data.jobId === 'string' ? data.jobId : null;
   const jobId = jobOfStream(stream) ?? named;
   return { stream, revision: String(revision), jobId, position };
 }
 
-/** Whether an event of its type belongs into a stream of this name; null if it does. */
+/** The fault of an event in the wrong stream; null if it belongs there. */
 export function streamFault({ type, data }: DomainEvent, stream: string): Fault | null {
   const kind = EVENTS[type].stream;
   const named = STREAM[kind];
@@ -181,10 +180,10 @@ export function streamFault({ type, data }: DomainEvent, stream: string): Fault 
   const id =
     kind === 'decision' && 'decisionId' in data ? data.decisionId : 'jobId' in data ? data.jobId : '';
   if (stream === named(id ?? '')) return null;
-  return { kind: 'stream_mismatch', message: `the event is of ${id}, and the stream is another's` };
+  return { kind: 'stream_mismatch', message: `the event is of ${id}, and the stream is not` };
 }
 
 const misplaced = (type: string): Fault => ({
   kind: 'event_misplaced',
-  message: `no ${type} belongs into a stream of this name`,
+  message: `no ${type} belongs in a stream of this name`,
 });

@@ -1,4 +1,4 @@
-// Whether a checkpoint is one, by a key that may sign it, and fits what was signed and logged before it.
+// Checks a recorded checkpoint: its form, its signature, and whether it fits the checkpoints and leaves before it.
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { CheckpointSigned } from '#src/domain/signing-keys/events.ts';
 import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
@@ -7,15 +7,15 @@ import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '../transpar
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Fault } from './finding.ts';
 
-/** The clocks of the processes that sign checkpoints in turn may differ by this much. */
+/** The clocks of processes that sign checkpoints in turn may differ by this much. */
 const CLOCK_TOLERANCE_MS = 600_000;
 
-/** The checkpoint's tree head, whoever signed it; null if it cannot be read. */
+/** `head`: the checkpoint's tree head, also if no key of the relay signed it; null if it cannot be read. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };
 
-/** A process learns of a compromise some seconds after it was announced, and signs until then. */
+/** A process reads the announcement of a compromise some seconds later, and signs until then. */
 const COMPROMISED =
-  'its key was compromised, so the checkpoint does not count, whoever signed it; every later audit reports it again';
+  'its key was compromised, so the checkpoint is not trusted, even if the relay signed it; every later audit reports it again';
 
 /** `keys`: as announced before it. */
 export async function judgeCheckpoint(
@@ -38,14 +38,15 @@ export async function judgeCheckpoint(
   const key = keys.find((known) => known.keyId === checkpoint?.keyId) ?? null;
   const invalid = (message: string) => faults.push({ kind: 'checkpoint_signature_invalid', message });
   if (key === null) invalid('no checkpoint key that was announced before has signed it');
-  else if (key.keyId !== keyId) invalid('another key has signed it than the event says');
+  else if (key.keyId !== keyId) invalid('the key that signed it is not the one that the event names');
   else if (key.compromisedAt !== null)
     faults.push({ kind: 'checkpoint_key_compromised', message: COMPROMISED });
-  else if (!keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) invalid('its key was not valid then');
+  else if (!keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000)))
+    invalid('its key was not valid at that time');
   return { head, faults };
 }
 
-/** Of one that fits: what no relay would sign after the one before it. `signedAt`: Unix ms. */
+/** Faults of a checkpoint that fits, in comparison with the preceding one. `signedAt`: Unix ms. */
 export function orderFaults(
   { size }: TreeHead,
   signedAt: number,
@@ -56,21 +57,21 @@ export function orderFaults(
     faults.push({ kind: 'checkpoint_repeated', message: `the same ${size} leaves were signed before` });
   }
   if (last !== null && signedAt < last.signedAt - CLOCK_TOLERANCE_MS) {
-    faults.push({ kind: 'checkpoint_time_wrong', message: 'it is signed before the checkpoint before it' });
+    faults.push({ kind: 'checkpoint_time_wrong', message: 'it was signed before the preceding checkpoint' });
   }
   return faults;
 }
 
-/** What was there before a checkpoint. */
+/** The record before a checkpoint. */
 export type Logged = {
-  /** The checkpoint before it; null before the first. */
+  /** The preceding checkpoint; null before the first. */
   readonly last: Pick<TreeHead, 'origin' | 'size'> | null;
   readonly leaves: number;
-  /** Of the tree with as many leaves as the checkpoint says; null where there are not as many. */
+  /** Root of the tree with as many leaves as the checkpoint states; null if there are fewer. */
   readonly root: Hash | null;
 };
 
-/** Whether it fits: origin, size and root, in that order, the first that does not. */
+/** The first of origin, size and root that does not fit; null if all fit. */
 export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault | null {
   if (last !== null && last.origin !== head.origin) {
     return { kind: 'checkpoint_origin_changed', message: `the log was called ${last.origin} before` };

@@ -1,5 +1,5 @@
-// Whether an event can follow the events before it in its job's stream, by the commands that write such events; and whether
-// a job's receipt verifies and states what its events state.
+// Checks whether an event can follow the events before it in its job's stream, with the commands that write such events;
+// and whether a job's receipt verifies and matches the job's events.
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type Json, sameJson } from '../canonical-json.ts';
 import type { JobEvent } from '../events.ts';
@@ -14,7 +14,7 @@ import {
 import type { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from '../job/events.ts';
 import type { CompletedJob, Job } from '../job/state.ts';
 import type { ChainedEvent } from '../receipt/chain.ts';
-import { CHECK_WORDS } from '../receipt/check-labels.ts';
+import { CHECK_LABELS } from '../receipt/check-labels.ts';
 import { logOf, type ParsedJws, payloadIn, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
 import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
 import { type Fault, RECEIPT_FINDINGS } from './finding.ts';
@@ -32,9 +32,7 @@ export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
       return completionFaults(job, event.data);
     case 'ReceiptSigned':
       if (job.status !== 'completed') {
-        return [
-          { kind: 'receipt_without_job', message: 'a receipt of a job that is not completed before it' },
-        ];
+        return [{ kind: 'receipt_without_job', message: 'a receipt precedes the completion of its job' }];
       }
       return job.receipt === null
         ? []
@@ -56,8 +54,14 @@ function startFaults(started: JobStarted): readonly Fault[] {
     (mode === 'x402') === (payment !== null),
     `a job of mode ${mode} ${payment ? 'has' : 'has no'} payment`,
   );
-  demand((payment === null) === (paymentStream === null), 'a payment and its stream come together');
-  demand((decisionId === null) === (decisionHash === null), 'a decision and its hash come together');
+  demand(
+    (payment === null) === (paymentStream === null),
+    'a job has both a payment and its stream, or neither',
+  );
+  demand(
+    (decisionId === null) === (decisionHash === null),
+    'a job has both a decision and its hash, or neither',
+  );
   const guided = route === 'execute/guided-webhook';
   demand(guided === (decisionId !== null), 'a guided job has a decision, and no other has');
   return faults;
@@ -77,7 +81,8 @@ function attemptFaults(job: Job, made: AttemptMade): readonly Fault[] {
   if (isRefusedCommand(expected)) return [impossible(REFUSALS[expected.refusedCommand])];
   if (!sameJson(expected[0].data, made)) return [impossible('the outcome is not that of the error category')];
   if (made.willRetry && made.errorCategory === null) return [impossible('a success is not retried')];
-  if (made.willRetry !== (made.waitMs !== null)) return [impossible('a wait goes with a retry')];
+  if (made.willRetry !== (made.waitMs !== null))
+    return [impossible('only an attempt that is retried has a wait')];
   const cause = interruptionOf(made);
   if (cause === null) return timeFaults(job, made);
   const closing = closeInterrupted(cause, made.endedAt, job);
@@ -106,8 +111,8 @@ function completionFaults(job: Job, completed: JobCompleted): readonly Fault[] {
   const closedBy = cause === 'interrupted_unknown' ? 'recovery' : 'owner';
   const expectedOne = sameJson({ ...expected[0].data, closedBy }, completed);
   const unseen = cause === null || (responseBytes === null && responseCommitment === null && !truncated);
-  const whole = (responseBytes === null) === (responseCommitment === null);
-  if (expectedOne && unseen && whole) return [];
+  const consistent = (responseBytes === null) === (responseCommitment === null);
+  if (expectedOne && unseen && consistent) return [];
   return [
     {
       kind: 'job_completion_mismatch',
@@ -117,7 +122,7 @@ function completionFaults(job: Job, completed: JobCompleted): readonly Fault[] {
 }
 
 /**
- * The checks of the one verifier, and that the payload is, to the last member, the one that the events make. `parsed`: the
+ * Makes the receipt verifier's checks, and checks that the payload is exactly the one that the events give. `parsed`: the
  * receipt's JWS. `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt.
  */
 export async function receiptFaults(
@@ -148,11 +153,11 @@ export async function receiptFaults(
   const faults: Fault[] = [];
   for (const { name, ok } of report.checks) {
     const kind = RECEIPT_FINDINGS[name];
-    // Of what cannot be read every comparison fails: that says nothing more.
+    // Every comparison with an unreadable payload fails: those failures are omitted.
     if (ok || faults.some((fault) => fault.kind === kind) || (payload === null && !BARE.has(name))) continue;
     const why =
       name === 'key_valid_at_issue' && isCompromised(keys, report.keyId, payload) ? `; ${COMPROMISED}` : '';
-    faults.push({ kind, message: `not so (${name}): ${CHECK_WORDS[name]}${why}` });
+    faults.push({ kind, message: `does not hold (${name}): ${CHECK_LABELS[name]}${why}` });
   }
   if (payload === null) return faults;
   if (!isEventOf(signed, payload, report.keyId)) {
@@ -164,15 +169,15 @@ export async function receiptFaults(
     faults.push({ kind: 'receipt_time_wrong', message });
   }
   if (faults.length === 0 && !isPayloadOf(job, payload)) {
-    const message = 'the receipt says something else than the events of its job';
+    const message = 'the receipt contradicts the events of its job';
     faults.push({ kind: 'receipt_content_mismatch', message });
   }
   return faults;
 }
 
-/** For an operator who only reported the compromise. */
+/** For an operator who has reported a compromise and sees the consequences. */
 export const COMPROMISED =
-  'the key is compromised, so the receipt does not verify, whoever signed it; every later audit reports it again';
+  'the key is compromised, so the receipt does not verify, even if the relay signed it; every later audit reports it again';
 
 function isCompromised(
   keys: readonly KeyRecord[],
@@ -195,12 +200,12 @@ const isEventOf = (
   keyId === kid &&
   Math.floor(Date.parse(signedAt) / 1000) === payload.iat;
 
-/** Signed as the job is closed, by the same process. */
-const MOST_SECONDS_AFTER = 300;
+/** A receipt is signed when its job is completed, by the same process. */
+const MAX_SECONDS_AFTER = 300;
 
 function isInTime({ iat }: ReceiptPayload, completedAt: string): boolean {
   const completed = Math.floor(Date.parse(completedAt) / 1000);
-  return iat >= completed - CLOCK_TOLERANCE_MS / 1000 && iat <= completed + MOST_SECONDS_AFTER;
+  return iat >= completed - CLOCK_TOLERANCE_MS / 1000 && iat <= completed + MAX_SECONDS_AFTER;
 }
 
 function isPayloadOf(job: Omit<CompletedJob, 'receipt'>, payload: ReceiptPayload): boolean {

@@ -1,4 +1,4 @@
-// Whether the events of the signing keys are possible: each key announced once, named by its thumbprint, ended by rule.
+// Checks the events of the signing keys: each key is announced once, its id is its thumbprint, and its retirement is valid.
 import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { EventOf, KeyEvent } from '../events.ts';
@@ -30,10 +30,10 @@ function activationFaults(
   const faults: Fault[] = [];
   if (keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was announced before'));
   if (toBase64url(sha256(utf8(thumbprintText(x)))) !== keyId) {
-    faults.push({ kind: 'key_id_mismatch', message: 'the name of the key is not its thumbprint' });
+    faults.push({ kind: 'key_id_mismatch', message: 'the id of the key is not its thumbprint' });
   }
   if (secretCheck !== null && secretCheck !== own) {
-    const message = 'announced beside another HMAC secret than the first key';
+    const message = 'announced with another HMAC secret than the first key';
     faults.push({ kind: 'key_secret_differs', message });
   }
   return faults;
@@ -46,7 +46,7 @@ function retirementFaults(
   const faults: Fault[] = [];
   if (!keys.some((key) => key.keyId === keyId)) faults.push(impossible('the key was never announced'));
   if ((reason === 'compromised') !== (compromisedAt !== null))
-    faults.push(impossible('a compromised key has the date of it, and no other has'));
-  if (effectiveAt < retiredAt) faults.push(impossible('no retirement takes effect before it is made'));
+    faults.push(impossible('only a compromised key has a time of compromise'));
+  if (effectiveAt < retiredAt) faults.push(impossible('the retirement takes effect before it is recorded'));
   return faults;
 }

@@ -1,5 +1,5 @@
-// Whether a payment bought one job, the one that names it; whether an idempotency key was held by one job at a time; and
-// whether a job's decision approved it.
+// Checks that a payment bought one job only, the one that names it; that one job at a time held an idempotency key; and
+// that a job's decision approved it.
 import type { DecisionRecorded } from '../decision/events.ts';
 import type { ClaimEvent, EventOf, PaymentEvent } from '../events.ts';
 import type { JobCompleted, JobStarted } from '../job/events.ts';
@@ -9,18 +9,18 @@ import { boughtNothing } from '../payment/ledger.ts';
 import { absentPayment, evolvePayment, type Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
-/** One payment's stream, as far as it has been read. */
-export type PaymentStory = {
+/** A payment's stream as read so far. */
+export type PaymentHistory = {
   readonly payment: Payment;
-  /** Jobs that it was ever reserved for. */
+  /** All jobs that it was reserved for. */
   readonly reservedFor: readonly string[];
-  /** Those of them whose reservation ended without the money, or with its refund. */
+  /** Those of them whose reservation ended without a settlement, or with its refund. */
   readonly endedFor: readonly string[];
   /** The job that started with it. */
   readonly servedBy: string | null;
 };
 
-export const NO_STORY: PaymentStory = {
+export const NO_HISTORY: PaymentHistory = {
   payment: absentPayment,
   reservedFor: [],
   endedFor: [],
@@ -28,20 +28,22 @@ export const NO_STORY: PaymentStory = {
 };
 
 export function judgePayment(
-  story: PaymentStory,
+  history: PaymentHistory,
   event: PaymentEvent,
-): { readonly story: PaymentStory; readonly faults: readonly Fault[] } {
-  const payment = evolvePayment(story.payment, event);
+): { readonly history: PaymentHistory; readonly faults: readonly Fault[] } {
+  const payment = evolvePayment(history.payment, event);
   const fault =
-    payment === story.payment ? impossible('it cannot follow what the payment is') : faultOf(story, event);
+    payment === history.payment
+      ? impossible('it cannot follow in the state of the payment')
+      : faultOf(history, event);
   const { jobId } = event.data;
   const next = {
-    ...story,
+    ...history,
     payment,
-    reservedFor: event.type === 'PaymentReserved' ? [...story.reservedFor, jobId] : story.reservedFor,
-    endedFor: isEnd(event) ? [...story.endedFor, jobId] : story.endedFor,
+    reservedFor: event.type === 'PaymentReserved' ? [...history.reservedFor, jobId] : history.reservedFor,
+    endedFor: isEnd(event) ? [...history.endedFor, jobId] : history.endedFor,
   };
-  return { story: next, faults: fault === null ? [] : [fault] };
+  return { history: next, faults: fault === null ? [] : [fault] };
 }
 
 const isEnd = ({ type }: PaymentEvent) =>
@@ -49,11 +51,11 @@ const isEnd = ({ type }: PaymentEvent) =>
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
-/** Of an event that its state lets follow. */
-function faultOf({ payment, reservedFor }: PaymentStory, event: PaymentEvent): Fault | null {
+/** The fault of an event that the payment's state allows. */
+function faultOf({ payment, reservedFor }: PaymentHistory, event: PaymentEvent): Fault | null {
   if (event.type === 'PaymentReserved' || payment.status === 'absent') return null;
   const { jobId } = event.data;
-  // Whichever job's call moved the money, it was one that the payment was reserved for.
+  // Any job that the payment was reserved for may have settled it.
   if (event.type === 'PaymentSettled')
     return reservedFor.includes(jobId) ? null : impossible(`settled for ${jobId}, which never reserved it`);
   if (jobId !== payment.reserved.jobId)
@@ -69,29 +71,29 @@ function faultOf({ payment, reservedFor }: PaymentStory, event: PaymentEvent): F
   }
   const echo = event.type === 'PaymentRejected' && event.data.evidence === 'facilitator';
   if (echo && payment.status !== 'reserved')
-    return impossible('after a lost answer the facilitator alone cannot say that no money moved');
+    return impossible('after a lost answer the facilitator alone is no evidence that no money moved');
   return null;
 }
 
-/** What the payment's stream says against a job that starts with it. null: no such stream. */
-export function paidFaults(started: JobStarted, story: PaymentStory | null): readonly Fault[] {
+/** Contradictions between a job's start and its payment's stream. null: no such stream. */
+export function paidFaults(started: JobStarted, history: PaymentHistory | null): readonly Fault[] {
   const { jobId, payment } = started;
   if (payment === null) return [];
-  if (story === null || story.payment.status === 'absent') {
+  if (history === null || history.payment.status === 'absent') {
     return [{ kind: 'payment_missing', message: 'the job names a payment that the log does not have' }];
   }
   const faults: Fault[] = [];
   const mismatch = (message: string) => faults.push({ kind: 'payment_mismatch', message });
-  if (story.servedBy !== null) {
-    const message = `the payment has bought ${story.servedBy} already`;
+  if (history.servedBy !== null) {
+    const message = `the payment has bought ${history.servedBy} already`;
     faults.push({ kind: 'payment_used_twice', message });
   }
   // A refund can be recorded while the job is being started; `refundedFault` requires that it is never sent.
-  if (story.payment.status !== 'settled' && story.payment.status !== 'refunded') {
+  if (history.payment.status !== 'settled' && history.payment.status !== 'refunded') {
     mismatch('the payment is not settled when the job starts');
     return faults;
   }
-  const { reserved, settled } = story.payment;
+  const { reserved, settled } = history.payment;
   if (reserved.jobId !== jobId) mismatch(`the payment is reserved for ${reserved.jobId}`);
   if (reserved.fingerprint !== started.fingerprint) mismatch('the payment was made for another request');
   const fields = differing(payment, { ...reserved, transaction: settled.transaction });
@@ -99,28 +101,28 @@ export function paidFaults(started: JobStarted, story: PaymentStory | null): rea
   return faults;
 }
 
-/** Of a job that started with a payment that was refunded before. */
+/** The fault of a job that was executed although its payment was refunded before its start. */
 export const refundedFault = ({ errorCategory }: JobCompleted): Fault | null =>
   boughtNothing(errorCategory)
     ? null
     : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
 
-/** What is kept of a decision. `hash`: SHA-256 of JCS of its data, hex. */
-export type DecisionStory = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
+/** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
+export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
 
-export function decidedFaults(started: JobStarted, story: DecisionStory | null): readonly Fault[] {
+export function decisionFaults(started: JobStarted, history: DecisionFacts | null): readonly Fault[] {
   if (started.decisionId === null) return [];
-  if (story === null) {
+  if (history === null) {
     return [{ kind: 'decision_missing', message: 'the job names a decision that the log does not have' }];
   }
   const mismatch = (message: string): Fault[] => [{ kind: 'decision_mismatch', message }];
-  if (story.hash !== started.decisionHash)
+  if (history.hash !== started.decisionHash)
     return mismatch('the decision is not the one whose hash the job has');
-  if (story.recommendation !== 'pay_and_execute') return mismatch('the decision does not approve the job');
+  if (history.recommendation !== 'pay_and_execute') return mismatch('the decision does not approve the job');
   return [];
 }
 
-/** Names of the members that differ, of those that the first has. */
+/** The names of the members of `expected` that differ in `found`. */
 function differing<T extends { readonly [name: string]: string | number | boolean | null }>(
   expected: T,
   found: { readonly [K in keyof T]: unknown },
@@ -128,10 +130,10 @@ function differing<T extends { readonly [name: string]: string | number | boolea
   return Object.keys(expected).filter((name) => expected[name] !== found[name]);
 }
 
-/** What the record says elsewhere, up to the event. */
+/** Facts of other streams, up to the event. */
 export type ClaimFacts = {
-  /** The payment that the claim names; null where it names none, or the log has no such stream. */
-  readonly payment: PaymentStory | null;
+  /** The payment that the claim names; null if it names none, or if the log has no such stream. */
+  readonly payment: PaymentHistory | null;
   /** Of the job that the event names. */
   readonly job: 'absent' | 'running' | 'completed';
 };
@@ -144,7 +146,7 @@ export function judgeClaim(
   const next = evolveClaim(claim, event);
   if (next === claim) {
     const held = claim.status === 'held' ? `${claim.claimed.jobId} holds the key` : 'no job holds the key';
-    return { claim, faults: [impossibleClaim(`${held} here`)] };
+    return { claim, faults: [impossibleClaim(`${held} at this event`)] };
   }
   if (event.type === 'IdempotencyKeyClaimed') return { claim: next, faults: claimFaults(event.data, facts) };
   const holder = claim.status === 'held' ? claim.claimed : null;
@@ -175,15 +177,15 @@ function releaseFaults(
 ): readonly Fault[] {
   if (reason === 'retention_over') {
     if (job === 'completed') return [];
-    if (job === 'running') return [impossibleClaim('the key is taken from a job that still runs')];
-    const message = `the key was kept for ${holder.jobId} after its end, and the log does not have that job`;
+    if (job === 'running') return [impossibleClaim('the key is released from a job that still runs')];
+    const message = `the key was held by ${holder.jobId} until after its end, and the log does not have that job`;
     return [{ kind: 'job_missing', message }];
   }
   if (payment?.endedFor.includes(holder.jobId)) return [];
-  return [impossibleClaim('the key is taken because of a payment that has not ended')];
+  return [impossibleClaim('the key is released because of a payment that has not ended')];
 }
 
-/** What the claim says against a job that starts under it. null: no such stream. */
+/** Contradictions between a job's start and its claim. null: no such stream. */
 export function claimedFaults(started: JobStarted, claim: Claim | null): readonly Fault[] {
   if (started.claimStream === null) return [];
   if (claim === null) {

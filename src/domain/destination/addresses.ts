@@ -1,6 +1,6 @@
-// Addresses: which may be dialled, judged on an address's bytes and its registered range.
+// Which IP addresses may be dialled, by their bytes and their registered range.
 
-/** What a reader of addresses says of one (the reader is an argument). */
+/** A parsed IP address. The parser is an argument. */
 export type AddressFacts = {
   /** Standard text: dotted quad, or RFC 5952. */
   readonly text: string;
@@ -20,9 +20,9 @@ export type Cidr = { readonly bytes: readonly number[]; readonly prefix: number 
 export type AddressRules = {
   /** Development only: exempt from the block of non-public ranges. */
   readonly allow: readonly Cidr[];
-  /** Refused whatever else holds. */
+  /** Refused in every case, also if `allow` contains them. */
   readonly deny: readonly Cidr[];
-  /** Our own addresses. The non-public ones are refused as such; behind `allow` they are the operator's to call. */
+  /** This service's own addresses. Non-public ones are refused as non-public, unless `allow` contains them. */
   readonly own: readonly AddressFacts[];
 };
 
@@ -30,7 +30,7 @@ export type AddressVerdict =
   | { readonly allowed: true; readonly exempted: boolean }
   | { readonly allowed: false };
 
-/** `ownAllowed`: for the one URL of ours that may be called. */
+/** `ownAllowed`: for the canary, the only URL of this service that may be called. */
 export function judgeAddress(facts: AddressFacts, rules: AddressRules, ownAllowed = false): AddressVerdict {
   if (rules.deny.some((cidr) => isInside(facts.bytes, cidr))) return { allowed: false };
   if (!isPublic(facts)) {
@@ -41,12 +41,12 @@ export function judgeAddress(facts: AddressFacts, rules: AddressRules, ownAllowe
   return { allowed: true, exempted: false };
 }
 
-/** Azure's wire server answers every virtual machine there, from a range that is registered as public. */
+/** Azure's wire server answers every virtual machine of Azure, in a range that is registered as public. */
 const AZURE_WIRE_SERVER: Cidr = { bytes: [168, 63, 129, 16], prefix: 32 };
-/** Global unicast, RFC 4291 §2.4: all that IANA has given out. */
+/** Global unicast, RFC 4291 §2.4: the only block that IANA has allocated from. */
 const GLOBAL_UNICAST: Cidr = { bytes: [0x20, 0], prefix: 3 };
 
-/** Forms that carry an IPv4 address inside (mapped, compatible, NAT64, 6to4, Teredo) have ranges of their own. */
+/** IPv6 forms that contain an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) have their own ranges, not `unicast`. */
 export function isPublic(facts: AddressFacts): boolean {
   if (facts.range !== 'unicast') return false;
   return facts.family === 4
@@ -54,7 +54,7 @@ export function isPublic(facts: AddressFacts): boolean {
     : isInside(facts.bytes.slice(0, 2), GLOBAL_UNICAST);
 }
 
-/** False where the families differ. */
+/** False if the families differ. */
 export function isInside(bytes: readonly number[], cidr: Cidr): boolean {
   if (bytes.length !== cidr.bytes.length) return false;
   return bytes.every((byte, i) => {

@@ -1,4 +1,4 @@
-// The caller's headers: which are well-formed, which go on to the target, which are stripped, and why.
+// The caller's headers: which are well-formed, which are forwarded to the target, and which are stripped.
 import { LIMITS } from '#src/domain/limits.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 
@@ -7,11 +7,11 @@ export type HeaderPair = readonly [name: string, value: string];
 export type JudgedHeaders = {
   /** Names in lower case, in the caller's order. */
   readonly forwarded: readonly HeaderPair[];
-  /** Every stripped name, in lower case: the caller's own text, for the caller's own eyes. */
+  /** Every stripped name, in lower case: the caller's own text, returned to the caller only. */
   readonly stripped: readonly string[];
 };
 
-/** Hop-by-hop, framing, proxy, cloud metadata and payment headers. `*`: every name with that beginning. */
+/** Hop-by-hop, framing, proxy, cloud metadata and payment headers. `*`: every name with that prefix. */
 export const STRIPPED = [
   'connection',
   'keep-alive',
@@ -35,7 +35,7 @@ export const STRIPPED = [
   'payment-required',
   'payment-signature',
   'payment-response',
-  // Ours, on every call: the answer is hashed as it comes, and the target learns who calls.
+  // Set by this service on every call: the response is hashed as received, and the target can identify the caller.
   'accept-encoding',
   'user-agent',
 ] as const;
@@ -59,18 +59,18 @@ export function judgeHeaders(
   const listed = listedByConnection(pairs);
   const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);
   const signed = SIGNED_TRIO.every((name) => kept.includes(name));
-  const goesOn = ([name]: HeaderPair) => !isStripped(name, listed) && (signed || !isSigned(name));
+  const isForwarded = ([name]: HeaderPair) => !isStripped(name, listed) && (signed || !isSigned(name));
   return {
-    forwarded: pairs.filter(goesOn),
-    stripped: pairs.filter((pair) => !goesOn(pair)).map(([name]) => name),
+    forwarded: pairs.filter(isForwarded),
+    stripped: pairs.filter((pair) => !isForwarded(pair)).map(([name]) => name),
   };
 }
 
-/** What makes the headers unfit to send at all; without the caller's text. */
+/** Why the headers cannot be sent at all; null if they can. Does not contain the caller's text. */
 function faultOf(names: readonly string[], pairs: readonly HeaderPair[]): string | null {
   const [count, bytes] = [LIMITS.targetHeaders.max, LIMITS.targetHeaderBytes.max];
   if (pairs.length > count) return `There must be at most ${count} headers.`;
-  // As given: in lower case the Kelvin sign is a plain k.
+  // The names as given: the lower case of the Kelvin sign is a plain k.
   if (!names.every((name) => TOKEN.test(name))) return 'A header name must be a token (RFC 9110).';
   if (!pairs.every(([, value]) => VALUE.test(value))) {
     return 'A header value must be visible ASCII, spaces and tabs.';

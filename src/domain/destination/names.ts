@@ -1,6 +1,6 @@
-// Host names: their form, and those that never stand for a public host whatever DNS answers.
+// Host names: their form, and those that never name a public host, whatever DNS answers.
 
-/** Each stands for itself and for every name under it. */
+/** Each entry covers itself and every name under it. */
 const RESERVED = [
   'localhost',
   'local',
@@ -33,7 +33,7 @@ export function isSpellableName(hostname: string): boolean {
   return hostname.length <= 253 && /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+$/.test(hostname);
 }
 
-/** A parsed URL's host: without brackets and trailing dot, and as it stands in a URL and in a Host header. */
+/** A parsed URL's host. `hostname`: without brackets and trailing dot. `authority`: as in a URL and a Host header. */
 export function hostOf(parsed: string): { hostname: string; literal: boolean; authority: string } {
   if (parsed.startsWith('[')) return { hostname: parsed.slice(1, -1), literal: true, authority: parsed };
   const hostname = parsed.replace(/\.$/, '');
@@ -41,7 +41,7 @@ export function hostOf(parsed: string): { hostname: string; literal: boolean; au
   return { hostname, literal: /^\d+\.\d+\.\d+\.\d+$/.test(hostname), authority: hostname };
 }
 
-/** `pattern`: a host name, or `*.` and a name for every name under it. */
+/** `pattern`: a host name, or `*.` and a name, which matches every name under it. */
 export function matchesHost(hostname: string, pattern: string): boolean {
   return pattern.startsWith('*.') ? hostname.endsWith(pattern.slice(1)) : hostname === pattern;
 }

@@ -1,5 +1,5 @@
-// What the target gets: the caller's headers, and ours, by which it can tell who calls and check it.
-import { concatBytes, toBase64url, utf8 } from '#src/domain/encoding.ts';
+// The headers that the target gets: the caller's, and those by which it can identify and verify this service.
+import { concatBytes, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { HeaderPair, JudgedHeaders } from './headers.ts';
 
@@ -7,7 +7,7 @@ export type CallFacts = {
   readonly jobId: string;
   /** PUBLIC_BASE_URL. */
   readonly baseUrl: string;
-  /** What stands in our Via: see `relayPseudonym`. */
+  /** This service's name in Via: see `relayPseudonym`. */
   readonly pseudonym: string;
   /** Unix time of this attempt, whole seconds. */
   readonly timestampSeconds: number;
@@ -18,7 +18,7 @@ export type CallFacts = {
 /** 64-byte Ed25519 signature with the relay's published key. */
 export type SignBytes = (message: Uint8Array) => Promise<Uint8Array>;
 
-/** All of one attempt's headers but Host, Content-Length and Connection; names in lower case, each once. */
+/** All headers of one attempt but Host, Content-Length and Connection; names in lower case, each once. */
 export async function buildOutboundHeaders(
   headers: JudgedHeaders,
   call: CallFacts,
@@ -44,22 +44,16 @@ async function webhookSignature(call: CallFacts, sign: SignBytes): Promise<Heade
   return [
     ['webhook-id', call.jobId],
     ['webhook-timestamp', timestamp],
-    ['webhook-signature', `v1a,${base64(await sign(signed))}`],
+    ['webhook-signature', `v1a,${toBase64(await sign(signed))}`],
   ];
 }
 
-/** RFC 4648 §4, with padding. */
-function base64(bytes: Uint8Array): string {
-  const text = toBase64url(bytes).replace(/-/g, '+').replace(/_/g, '/');
-  return text.padEnd(Math.ceil(text.length / 4) * 4, '=');
-}
-
-/** The `received-by` of our Via (RFC 9110 §7.6.3): the base URL's host, with its port where it has one. */
+/** The `received-by` of the Via header (RFC 9110 §7.6.3): the base URL's host, with its port if it has one. */
 export function relayPseudonym(base: { readonly hostname: string; readonly port: string }): string {
   return base.port === '' ? base.hostname : `${base.hostname}:${base.port}`;
 }
 
-/** True where a request came through this very relay: one of its Via entries is ours. */
+/** Whether the request came through this relay: one of its Via entries names it. */
 export function isOwnLoop(via: string | null, pseudonym: string): boolean {
   return (via ?? '').split(',').some((entry) => {
     const [, receivedBy] = entry.trim().split(/[ \t]+/);

@@ -1,4 +1,4 @@
-// Target policy: one verdict for policy check, decision and execution, on the URL first, then on DNS's answer.
+// The target policy of policy check, decision and execution: a verdict on the URL, then on the DNS answer.
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import { type AddressFacts, type AddressRules, type DescribeAddress, judgeAddress } from './addresses.ts';
 import { isWithin, matchesHost } from './names.ts';
@@ -8,10 +8,10 @@ export type PolicyMode = 'open-public-https' | 'blocklist-quota' | 'allowlist';
 
 export type TargetRules = {
   readonly mode: PolicyMode;
-  /** Host names in lower case; each stands for the names under it too (`*.example.com`: for those only). Read in
+  /** Host names in lower case; each covers the names under it too (`*.example.com`: those only). Used in
    * `blocklist-quota` only. */
   readonly blockHosts: readonly string[];
-  /** Host names, or `*.example.com` for every name under it. Read in `allowlist` only. */
+  /** Host names, or `*.example.com` for every name under it. Used in `allowlist` only. */
   readonly allowHosts: readonly string[];
   readonly url: UrlRules;
   readonly addresses: AddressRules;
@@ -23,17 +23,17 @@ export type TargetRefusal = Refused<
   'unsafe_target' | 'target_blocked' | 'target_not_allowed' | 'target_unresolvable'
 >;
 
-/** What a look-up said: see the resolver port. */
+/** The result of a DNS look-up: see the resolver port. */
 export type DnsAnswer =
   | { readonly outcome: 'addresses'; readonly addresses: readonly string[] }
   | { readonly outcome: 'not_found' }
   | { readonly outcome: 'failed'; readonly timedOut: boolean }
   | { readonly outcome: 'busy' };
 
-/** The one address to dial. `exempted`: non-public, let through by configuration. */
+/** The address to dial. `exempted`: non-public, and allowed by configuration. */
 export type Dial = { readonly address: AddressFacts; readonly exempted: boolean };
 
-/** The verdict before any look-up: text, name, port, an address written as such, the mode's lists. null: go on. */
+/** The verdict before any DNS look-up: text, name, port, literal address, the mode's lists. null: allowed so far. */
 export function judgeTarget(
   target: Target,
   describe: DescribeAddress,
@@ -66,8 +66,8 @@ function judgeHost(target: Target, rules: TargetRules): TargetRefusal | null {
 }
 
 /**
- * The verdict on a name's look-up. A name with a non-public answer is refused like a name without any: otherwise
- * strangers learn which internal names exist. `details.retryable` is true only where no answer came.
+ * The verdict on the DNS answer. A name with a non-public address is refused like a name without addresses, so that
+ * callers cannot find out which internal names exist. `details.retryable` is true only if DNS gave no answer.
  */
 export function judgeAnswer(
   target: Target,
@@ -88,7 +88,7 @@ function unresolvable(message: string, retryable: boolean): Refused<'target_unre
   return refused('target_unresolvable', message, { details: { retryable } });
 }
 
-/** The address to dial, IPv4 before IPv6, or null where there is none or any of them may not be dialled. */
+/** The address to dial, IPv4 before IPv6; null if there is none, or if any of them may not be dialled. */
 export function chooseDial(
   target: Target,
   addresses: readonly string[],

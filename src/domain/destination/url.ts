@@ -1,4 +1,4 @@
-// Target URLs: what may be called, judged on the URL's text and parts alone. Addresses are judged elsewhere.
+// Which target URLs may be called, by the URL's text and parts alone. addresses.ts judges addresses.
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import { hostOf, isReservedName, isSpellableName } from './names.ts';
 
@@ -16,10 +16,10 @@ export type UrlParts = {
   readonly hash: string;
 };
 
-/** `new URL(text)`, or null where that throws. Called once per request: what is checked is what is called. */
+/** `new URL(text)`, or null if that throws. Called once per request: what is checked is what is called. */
 export type ParseUrl = (text: string) => UrlParts | null;
 
-/** A URL as read once: this very value is judged, called, hashed and recorded. */
+/** A URL, parsed once: this value is judged, called, hashed and recorded. */
 export type Target = {
   /** Normalised, without fragment, the host without its trailing dot. The one text that is hashed and recorded. */
   readonly href: string;
@@ -29,23 +29,23 @@ export type Target = {
   readonly port: number;
   /** Path and query as sent on the request line. */
   readonly path: string;
-  /** True where `hostname` is an IP address. */
+  /** Whether `hostname` is an IP address. */
   readonly literal: boolean;
-  /** False where the text named a user or the parser had to repair it: other readers repair it otherwise. */
+  /** False if the text names a user or the parser repaired it: other parsers repair it differently. */
   readonly plain: boolean;
 };
 
 export type UrlRules = {
-  /** The only ports that may be called; null: all but the bad ones, which are never called. */
+  /** The only ports that may be called; null: all but the bad ports, which are never called. */
   readonly ports: readonly number[] | null;
   readonly own: OwnHost;
 };
 
-/** Ourselves, from PUBLIC_BASE_URL. */
+/** This service's own host, from PUBLIC_BASE_URL. */
 export type OwnHost = {
-  /** As `Target.hostname`; null where the base is an IP literal (then it is an address: see addresses.ts). */
+  /** As `Target.hostname`; null if the base URL has an IP address (see addresses.ts). */
   readonly hostname: string | null;
-  /** The one URL of ours that may be called. */
+  /** The only URL of this service that may be called. */
   readonly canary: string;
 };
 
@@ -62,10 +62,10 @@ export function ownHostOf(base: UrlParts): OwnHost {
 }
 
 const UNSAFE = 'The target is not a public HTTPS endpoint that this service calls.';
-/** One text for every reason: it tells nothing about what stands behind a name or an address. */
+/** One message for every reason: it reveals nothing about what a name or an address belongs to. */
 export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
 
-/** The target that `text` names. Judges nothing but that it is an absolute https URL. `place`: of the text, for faults. */
+/** Parses the target URL; refused unless it is an absolute https URL. `place`: JSON pointer of the text, for errors. */
 export function readTarget(
   text: string,
   parse: ParseUrl,
@@ -79,7 +79,7 @@ export function readTarget(
   return targetOf(parts, text);
 }
 
-/** null: by its text and parts it may be called. */
+/** null: the URL may be called as far as its text and parts show. */
 export function judgeUrl(target: Target, rules: UrlRules): Refused<'unsafe_target'> | null {
   const { plain, port, hostname, literal, href } = target;
   if (!plain || isBadPort(port) || rules.ports?.includes(port) === false) return unsafeTarget();
@@ -87,7 +87,7 @@ export function judgeUrl(target: Target, rules: UrlRules): Refused<'unsafe_targe
   return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : null;
 }
 
-/** Backslashes, blanks, control characters, too few or too many slashes, an `@` before the host. */
+/** Backslashes, blanks, control characters, a wrong number of slashes, or an `@` before the host. */
 function isRepaired(text: string): boolean {
   return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
 }
@@ -108,7 +108,7 @@ function targetOf(parts: UrlParts, text: string): Target {
   };
 }
 
-/** Other protocols listen there (Fetch Standard, "bad port", and 0). */
+/** Ports of other protocols ("bad port" in the Fetch Standard, and 0). */
 const BAD_PORTS: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
   109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515,

@@ -1,4 +1,4 @@
-// Whether the service's executions need somebody's attention, and why: the one rule behind monitoring and trust.
+// Whether the service's executions need an operator's attention, and why: the one rule for monitoring and trust.
 
 export type ExecutionFacts = {
   /** Jobs finished within the window. */

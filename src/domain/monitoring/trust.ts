@@ -1,18 +1,18 @@
-// The trust score: measured facts only, each weighed; what has no data yet is left out and the other weights share its
-// place. It leaves the measuring to the read models and the attention rule to attention.ts.
+// The trust score: a weighted mean of measured facts. A fact without data is left out, and its weight is shared among the
+// others. The read models supply the measurements; the attention rule is in alert-rules.ts.
 import type { Mode } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 
-/** Recent is: finished within this, ms. */
+/** A job is recent if it finished within this time, ms. */
 export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
 
-/** A checkpoint is overdue where a receipt or key event waits longer for it, ms: seconds are usual. */
+/** A checkpoint is overdue if a receipt or key event waits longer for it, ms; usual are seconds. */
 export const CHECKPOINT_WAIT_MS = 60_000;
 
-export type CheckpointStanding = {
+export type CheckpointStatus = {
   /** How long the oldest leaf that no checkpoint covers has waited; 0 where all are covered. */
   readonly ageMs: number;
-  /** The newest checkpoint is signed by the relay's key, and a part of the tree as it stands. */
+  /** The newest checkpoint is signed by the relay's key, and its tree is a prefix of the current tree. */
   readonly consistent: boolean;
 };
 
@@ -20,7 +20,7 @@ export type TrustFacts = {
   /** Payment is enforced: no execution without a settled payment. */
   readonly paymentEnforced: boolean;
   readonly storage: {
-    /** As in `sqlite+pglite`. */
+    /** For example `sqlite+pglite`. */
     readonly driver: string;
     /** An acknowledged event survives a crash. */
     readonly durable: boolean;
@@ -29,22 +29,22 @@ export type TrustFacts = {
   readonly recentSucceeded: number;
   readonly recentFailed: number;
   readonly windowMs: number;
-  /** Receipts ever signed, and those of them that verified. */
+  /** All receipts signed so far, and how many of them verified. */
   readonly receipts: number;
   readonly receiptsVerified: number;
-  /** Of the transparency log; null while there is none. */
-  readonly checkpoint: (CheckpointStanding & { readonly maxAgeMs: number }) | null;
+  /** Of the transparency log; null while there is no log. */
+  readonly checkpoint: (CheckpointStatus & { readonly maxAgeMs: number }) | null;
 };
 
 /**
- * What the score is made of: how the service runs, jobs finished within `TRUST_WINDOW_MS`, receipts ever signed, and how
- * the transparency log stands.
+ * The inputs of the score: mode and storage of the service, jobs finished within `TRUST_WINDOW_MS`, all receipts signed so
+ * far, and the status of the transparency log.
  */
 export function trustFacts(
   runs: { readonly mode: Mode; readonly storage: TrustFacts['storage'] },
   jobs: Pick<TrustFacts, 'recentSucceeded' | 'recentFailed'>,
   signed: { readonly receipts: number; readonly verified: number },
-  checkpoint: CheckpointStanding | null,
+  checkpoint: CheckpointStatus | null,
 ): TrustFacts {
   return {
     paymentEnforced: runs.mode === 'x402',
@@ -121,10 +121,10 @@ function measure(facts: TrustFacts): readonly Measure[] {
 const isGood = (checkpoint: NonNullable<TrustFacts['checkpoint']>) =>
   checkpoint.consistent && checkpoint.ageMs <= checkpoint.maxAgeMs;
 
-/** What a call costs where payment is enforced. `price`: as in `$0.003`. */
+/** The price of a call if payment is enforced. `price`: for example `$0.003`. */
 export type Offer = { readonly scheme: string; readonly network: string; readonly price: string };
 
-/** The same facts as sentences, one a component, those without data too. */
+/** The same facts as sentences, one per component, also for those without data. */
 export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[] {
   const { storage, checkpoint } = facts;
   return [
@@ -142,12 +142,12 @@ export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[]
 
 function checkpointSignal(checkpoint: TrustFacts['checkpoint']): string {
   if (checkpoint === null) return 'There is no transparency log yet.';
-  const standing = isGood(checkpoint)
+  const status = isGood(checkpoint)
     ? 'is fresh and consistent with the log'
     : checkpoint.consistent
       ? 'is overdue'
       : 'does not fit the log';
-  return `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`;
+  return `The newest checkpoint of the transparency log ${status}. It is unwitnessed: no witness cosigns it.`;
 }
 
 function executionsSignal({ recentSucceeded, recentFailed, windowMs }: TrustFacts): string {

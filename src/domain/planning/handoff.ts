@@ -1,5 +1,5 @@
-// The browser handoff: which steps a package for an external browser agent can hold, and the package. The target policy
-// decides whether the target may be called; no step is executed by this service.
+// The browser handoff: the steps that a package for an external browser agent can contain, and the package. The target
+// policy is checked elsewhere; this service executes no step.
 import { type Static, Type } from '@sinclair/typebox';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
@@ -39,19 +39,19 @@ export const HandoffAction = Type.Object(
       Type.Literal('extract'),
       Type.Literal('verify'),
     ]),
-    description: Text('What to do, in words.'),
-    text: Text('What to type, choose, find or wait for.'),
+    description: Text('Instruction or note, as text.'),
+    text: Text('Text to type, choose, find or wait for.'),
     selector: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: LIMITS.handoffSelectorLength.max,
-        description: 'Where on the page.',
+        description: 'Selector of the element on the page.',
       }),
     ),
   },
   {
     additionalProperties: false,
-    description: 'One step on the target. The capabilities list what each type needs.',
+    description: 'One step on the target. The capabilities list the fields that each type requires.',
   },
 );
 export type HandoffAction = Static<typeof HandoffAction>;
@@ -68,7 +68,7 @@ export const HandoffRequest = Type.Object(
     targetUrl: Type.String({ ...url, description: 'Absolute HTTPS URL that the steps are for.' }),
     actions: HandoffActions,
     returnUrl: Type.Optional(
-      Type.String({ ...url, description: 'Absolute HTTPS URL where the browser agent is to go in the end.' }),
+      Type.String({ ...url, description: 'Absolute HTTPS URL that the browser agent opens at the end.' }),
     ),
     idempotencyKey,
   },
@@ -98,7 +98,7 @@ export const HandoffPackage = Closed({
   createdAt: Instant,
   expiresAt: Instant,
   target: Closed({
-    // A browser needs the fragment, though no server gets it.
+    // A browser needs the fragment, which is not sent to servers.
     url: Type.String({ description: 'Normalised, with its fragment.' }),
     origin: Type.String(),
     hostname: Type.String(),
@@ -135,7 +135,7 @@ export function handoffWarnings(given: readonly HandoffAction[], idempotencyKey:
   }
   if (given.some(({ type }) => type === 'type')) {
     const message =
-      'Text to be typed may be a secret. This service keeps no package, but every agent that gets it can read it.';
+      'Text to be typed may be a secret. This service keeps no package, but every agent that receives it can read it.';
     warnings.push({ code: 'typed_text_may_be_secret', message });
   }
   return warnings;

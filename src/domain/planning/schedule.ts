@@ -1,5 +1,5 @@
-// Schedules and their preview: the shapes that are accepted, and the next runs. Time and calendar are arguments; the
-// target policy decides on the target. Nothing is ever scheduled.
+// Schedules and their preview: the accepted shapes, and the next runs. Time and calendar are arguments; the target policy
+// is checked elsewhere. Nothing is scheduled.
 import { type Static, Type } from '@sinclair/typebox';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -26,7 +26,7 @@ export const DailySchedule = Type.Object(
     timezone: Type.String({
       minLength: 1,
       maxLength: LIMITS.scheduleTimezoneLength.max,
-      description: 'IANA time zone, in any case: `Europe/Berlin`.',
+      description: 'IANA time zone, in upper or lower case: `Europe/Berlin`.',
     }),
   },
   { additionalProperties: false },
@@ -54,7 +54,7 @@ export const SCHEDULE_CHARGE: Static<typeof PaymentPolicy> = {
   recommendedChargeModel: 'per-executed-run',
 };
 
-/** The calendar, see the port. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
+/** The part of the calendar port that is used. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
 export type ReadsCalendar = {
   findZone(name: string): string | null;
   dayOf(instantMs: number, zone: string): number;
@@ -67,9 +67,9 @@ export type Preview = {
   readonly schedule: Schedule;
   /** Strictly increasing, each later than now: ms since the Unix epoch. */
   readonly runs: readonly number[];
-  /** The same as people there read them, RFC 3339 with the offset. */
+  /** The runs in local time, RFC 3339 with the offset. */
   readonly localTimes: readonly string[];
-  /** Whether a run is later than its time of day, because the clock skips that time. */
+  /** Whether a run is later than its time of day because the clock skips that time. */
   readonly shifted: boolean;
 };
 
@@ -105,8 +105,8 @@ function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calend
 }
 
 /**
- * From the day before on: where a clock skips midnight, that day's run comes after it. Where a zone skips a whole day,
- * the run of the day that was not falls together with the next one: it is one run.
+ * Starts at the day before: if the clock skips midnight, the run of that day is after midnight. If a zone skips a whole
+ * day, the run of that day coincides with the next one and is returned once.
  */
 function dailyRuns(
   { timeOfDay, timezone }: Static<typeof DailySchedule>,
@@ -125,14 +125,14 @@ function dailyRuns(
 
 const INSTANT =
   /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d{2}):(\d{2}))$/i;
-/** Of RFC 3339, whose years have four digits. */
+/** The last instant of RFC 3339, whose years have four digits. */
 const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
-/** The calendar repeats itself after so long. */
+/** Period of the Gregorian calendar. */
 const FOUR_CENTURIES_MS = 146_097 * 86_400_000;
 
 /**
- * Returns ms since the Unix epoch, cut off; null for anything but extended ISO 8601 with an offset on an existing day,
- * and for what is not RFC 3339 in UTC. There are no leap seconds.
+ * Returns ms since the Unix epoch, truncated; null unless the text is extended ISO 8601 with an offset, on an existing
+ * day, and its UTC time is representable in RFC 3339. Leap seconds are not accepted.
  */
 export function readInstant(text: string): number | null {
   const parts = INSTANT.exec(text);
@@ -143,7 +143,7 @@ export function readInstant(text: string): number | null {
   if (hour > 23 || minute > 59 || second > 59 || part(9) > 23 || part(10) > 59) return null;
   const milliseconds = Number((parts[7] ?? '').padEnd(3, '0').slice(0, 3));
   const offset = (part(9) * 60 + part(10)) * (parts[8] === '-' ? -60_000 : 60_000);
-  // Later years: `Date.UTC` takes the years below 100 for those of the 20th century.
+  // Computed 400 years later: `Date.UTC` maps years below 100 to the 20th century.
   const local = Date.UTC(year + 400, month - 1, day, hour, minute, second, milliseconds) - FOUR_CENTURIES_MS;
   return local - offset <= LAST_INSTANT ? local - offset : null;
 }

@@ -1,4 +1,4 @@
-// Salted commitments: the receipt binds to a value without showing it; the payer can open it to whom it likes.
+// Salted commitments: the receipt binds to a value without showing it; the payer can disclose it to anyone.
 // Form as in SD-JWT (RFC 9901): digest = base64url(SHA-256(base64url(JSON [salt, name, value]))).
 import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 
@@ -21,9 +21,9 @@ export type Disclosure = {
 };
 
 /**
- * `salt`: 128 bits derived from the HMAC secret, the job's id and the name, so nothing is stored and a replay, which
- * brings the request again, can open the request's commitments again. (The job's id, not the receipt's: the
- * commitments stand in JobStarted already, and a receipt's id is drawn at signing.)
+ * `salt`: 128 bits derived from the HMAC secret, the job's id and the name. It is not stored: a replay contains the request
+ * again, so its commitments can be opened again. The job's id is used because JobStarted already contains the commitments,
+ * and the receipt's id is drawn at signing.
  */
 export function disclose(
   salt: Uint8Array,

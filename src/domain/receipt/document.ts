@@ -1,5 +1,5 @@
-// What a text with a receipt holds: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response.
-// It finds the JWS, and tells where the readable words around it say something else than what was signed.
+// Parses a document with a receipt: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response. Finds the
+// JWS, and lists where the readable members around it differ from what was signed.
 import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
 import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { parseJws, payloadIn, type ReceiptPayload, shownSignature } from './payload.ts';
@@ -7,13 +7,13 @@ import { parseJws, payloadIn, type ReceiptPayload, shownSignature } from './payl
 export type ReceiptDocument = {
   readonly kind: 'jws' | 'receipt' | 'execution';
   readonly jws: string;
-  /** As the text around the JWS names them. */
+  /** As named in the text around the JWS. */
   readonly receiptId: string | null;
   readonly jobId: string | null;
   readonly text: JsonMap;
 };
 
-/** `problem`: what the text is instead, to be said after its name. */
+/** `problem`: what the text is instead; follows the text's name in a sentence. */
 export type NoDocument = { readonly kind: null; readonly problem: string };
 
 /** A statement of the text around the JWS, and what the signed receipt says instead. */
@@ -47,7 +47,7 @@ export function receiptDocumentOf(value: unknown): ReceiptDocument | NoDocument 
   return none(errorIn(value) ?? 'holds JSON without a receipt');
 }
 
-/** null where the JSON is no error answer of the service. */
+/** null if the JSON is no error answer of the service. */
 function errorIn(value: unknown): string | null {
   const error = isMap(value) ? value.error : null;
   return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? 'of no known kind'})` : null;
@@ -55,22 +55,22 @@ function errorIn(value: unknown): string | null {
 
 const none = (problem: string): NoDocument => ({ kind: null, problem });
 
-/** Why a text is no proof file at all, to be said after its name; null for one that can be judged. */
+/** Why the text is no proof file, to follow its name in a sentence; null if it is one. */
 export function noProofIn(text: string): string | null {
   if (parseTlogProof(text) !== null) return null;
   const problem = errorIn(parsedJson(text)) ?? 'is no proof file';
-  return `${problem}: it must be the answer of GET /log/proof/{receiptId}, there once the log has the receipt`;
+  return `${problem}: it must be the answer of GET /log/proof/{receiptId}, available once the log contains the receipt`;
 }
 
-/** `value`: a JSON array of disclosures, or an execution response that has them; null for anything else. */
+/** The disclosures of a JSON array, or of an execution response; null for anything else. */
 export function disclosuresOf(value: unknown): readonly string[] | null {
   const list = isMap(value) ? value.disclosures : value;
   return Array.isArray(list) && list.every((text) => typeof text === 'string') ? list : null;
 }
 
 /**
- * Everything in the document that repeats a signed fact and differs from it. None for a JWS without a readable
- * payload: then the verifier has said what is wrong.
+ * Every member of the document that repeats a signed fact and differs from it. Empty for a JWS without a readable
+ * payload, which the verifier reports.
  */
 export function differences({ kind, jws, text }: ReceiptDocument): readonly Difference[] {
   const read = parseJws(jws);
@@ -102,7 +102,7 @@ function executionCopy(payload: ReceiptPayload, keyId: string | null, jws: strin
   };
 }
 
-/** Objects member by member, where the text has the member at all; the rest by its canonical form. */
+/** Compares objects by the members that the text has, and everything else by its canonical form. */
 function compare(field: string, text: unknown, signed: Json): Difference[] {
   if (text === undefined) return [];
   if (isMap(text) && isMap(signed)) {
@@ -122,7 +122,7 @@ function compare(field: string, text: unknown, signed: Json): Difference[] {
 
 const UNWRITABLE = '(something that no JSON text of a receipt can hold)';
 
-/** null: half a surrogate pair, or nested so deep that it cannot be walked; nothing that was ever signed. */
+/** null for half a surrogate pair, or for JSON nested too deep to traverse: neither was ever signed. */
 function canonical(value: unknown): string | null {
   try {
     return canonicalJson(value as Json);

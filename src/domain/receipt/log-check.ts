@@ -1,5 +1,4 @@
 // Whether a receipt is in the transparency log: by a proof file, or pending until the time that it promises.
-
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY } from '../limits.ts';
 import { receiptLeafData } from '../transparency/leaves.ts';
@@ -8,22 +7,22 @@ import { logOf, type ReceiptPayload } from './payload.ts';
 import type { Check, Primitives } from './verify.ts';
 
 export type LogFacts = {
-  /** Text of the proof file (C2SP tlog-proof); null where the log gave none. */
+  /** Text of the proof file (C2SP tlog-proof); null if the log gave none. */
   readonly proof: string | null;
   /** Unix seconds. */
   readonly now: number;
 };
 
 /**
- * A receipt is waited for at most a day, whatever it promises, and not at all where it dates itself more than a day
- * ahead: else a relay that never logs it could have its absence called pending for as long as it likes.
+ * A receipt is pending for at most a day, whatever it promises, and not at all if its date is more than a day ahead.
+ * Otherwise a relay that never logs a receipt could keep it pending without limit.
  */
-const PATIENCE_SECONDS = 86_400;
+const MAX_PENDING_SECONDS = 86_400;
 
 /**
- * Ok with `details.pending` until `details.dueBy`, Unix seconds: as the receipt promises, or as every relay does where it
- * promises nothing. False for a proof that does not hold, where it is late, and where its own date is far ahead of now
- * (`problem`: `future`).
+ * Ok with `details.pending` until `details.dueBy` (Unix seconds): the time that the receipt promises, or the default if it
+ * promises none. False if the proof does not hold, if the receipt is late, or if its date is far ahead of now (`problem`:
+ * `future`).
  */
 export async function logCheck(
   jws: string,
@@ -36,8 +35,8 @@ export async function logCheck(
   if (payload === null) return { name, ok: false };
   if (log.proof === null) {
     const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
-    const dueBy = payload.iat + Math.min(mmdSeconds, PATIENCE_SECONDS);
-    if (payload.iat > log.now + PATIENCE_SECONDS)
+    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
+    if (payload.iat > log.now + MAX_PENDING_SECONDS)
       return { name, ok: false, details: { pending: false, dueBy, problem: 'future' } };
     const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };

@@ -1,5 +1,5 @@
-// Disclosures, opened: which of the receipt's commitments a text opens, and to what. What a payer hands to a third party
-// proves itself; nobody is asked.
+// Opens disclosures: which of the receipt's commitments a text opens, and to which value. A third party needs only the
+// receipt and the text for it.
 import { fromBase64url, fromUtf8, sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { parsedJson } from '../canonical-json.ts';
 import type { ReceiptPayload } from './payload.ts';
@@ -8,19 +8,19 @@ export type OpenedDisclosure =
   | { readonly ok: true; readonly name: string; readonly value: string | readonly string[] }
   | {
       readonly ok: false;
-      /** What it says it is; null where it cannot be read. */
+      /** The name that the text states; null if it cannot be read. */
       readonly name: string | null;
       readonly problem: DisclosureProblem;
     };
 
 /**
- * `malformed`: not base64url(JSON [salt, name, value]). `not_committed`: its hash stands nowhere in the receipt: a changed
- * value, or of another receipt. `misplaced`: it stands in the receipt, but not where this name belongs. `repeated`: its
- * name was opened before; a receipt that commits to one name twice tells two people two things.
+ * `malformed`: not base64url(JSON [salt, name, value]). `not_committed`: the receipt does not contain its hash: the value
+ * was changed, or is of another receipt. `misplaced`: the receipt contains its hash, but not where this name belongs.
+ * `repeated`: its name was opened before; a receipt with two commitments of one name could show each reader another value.
  */
 export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'repeated';
 
-/** In their order. `texts`: as in `disclosures` of an execution response. */
+/** One result per text, in order. `texts`: as in `disclosures` of an execution response. */
 export function openDisclosures(
   payload: ReceiptPayload,
   texts: readonly string[],
@@ -40,7 +40,7 @@ function openOne(payload: ReceiptPayload, text: string): OpenedDisclosure {
   if (read === null) return { ok: false, name: null, problem: 'malformed' };
   const { name, value } = read;
   const commitment = toBase64url(sha256(utf8(text)));
-  if (placeOf(payload, name)?.includes(commitment)) return { ok: true, name, value };
+  if (listFor(payload, name)?.includes(commitment)) return { ok: true, name, value };
   const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) =>
     _sd.includes(commitment),
   );
@@ -55,8 +55,8 @@ const REQUEST_NAMES = [
   'idempotency_key',
 ];
 
-/** The list that a commitment of this name stands in; null where the receipt has no such place. */
-function placeOf({ request, outcome, attempts }: ReceiptPayload, name: string): readonly string[] | null {
+/** The list that contains commitments of this name; null if the receipt has no such list. */
+function listFor({ request, outcome, attempts }: ReceiptPayload, name: string): readonly string[] | null {
   if (REQUEST_NAMES.includes(name)) return request._sd;
   if (name === 'response_body_sha256') return outcome._sd;
   const [, number] = /^attempt_([1-9]\d*)_(?:leaf_sha256|address)$/.exec(name) ?? [];

@@ -1,4 +1,4 @@
-// What a receipt's signature covers: one payload schema for each version, and how a job becomes one.
+// What a receipt's signature covers: one payload schema per version, and the payload of a job.
 import { type Static, Type } from '@sinclair/typebox';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
@@ -43,7 +43,7 @@ const members = {
         status: HttpStatus,
         errorCategory: Nullable(ErrorCategory),
         tlsVersion: Nullable(Type.String()),
-        /** Present and true where EGRESS_ALLOW_CIDRS let a non-public address through. */
+        /** Present and true if EGRESS_ALLOW_CIDRS allowed a non-public address. */
         exempted: Type.Optional(Type.Literal(true)),
         _sd: Commitments,
       },
@@ -128,7 +128,7 @@ export function receiptPayload(
   return facts.log === null ? { v: 1, ...payload } : { v: 2, ...payload, log: facts.log };
 }
 
-/** What the receipt says of one attempt; the verifier compares with the same projection of the recorded event. */
+/** One attempt as the receipt states it; the verifier compares it with the same projection of the recorded event. */
 export function receiptAttempt(attempt: AttemptMade): ReceiptPayload['attempts'][number] {
   return {
     n: attempt.number,
@@ -169,7 +169,7 @@ export type ParsedJws = {
   readonly signature: Uint8Array;
 };
 
-/** The parts of a compact JWS, or null for anything else. Says nothing of its signature. */
+/** The parts of a compact JWS; null for anything else. Does not verify the signature. */
 export function parseJws(jws: string): ParsedJws | null {
   const parts = jws.split('.');
   const [head, body, tail] = parts;
@@ -187,18 +187,18 @@ export function parseJws(jws: string): ParsedJws | null {
   };
 }
 
-/** `spelledOnce`: null for text with a name twice, blanks or odd escapes, which two readers could read as two things. */
-function jsonPart(part: string, spelledOnce = false): unknown {
+/** `oneForm`: null for JSON with a repeated name, blanks or unusual escapes, which two parsers could read differently. */
+function jsonPart(part: string, oneForm = false): unknown {
   const bytes = fromBase64url(part);
   const text = bytes === null ? null : fromUtf8(bytes);
   if (text === null) return undefined;
   const value = parsedJson(text);
-  return value !== undefined && spelledOnce && JSON.stringify(value) !== text ? null : value;
+  return value !== undefined && oneForm && JSON.stringify(value) !== text ? null : value;
 }
 
-/** What is signed, of a version that is known; null for anything else. Says nothing of the signature. */
+/** The payload, if its version is known; else null. Does not verify the signature. */
 export const payloadIn = (jws: ParsedJws | null): ReceiptPayload | null =>
   isReceiptPayload(jws?.payload) ? jws.payload : null;
 
-/** As `payloadIn`, of a compact JWS. */
+/** As `payloadIn`, for a compact JWS. */
 export const payloadOf = (jws: string): ReceiptPayload | null => payloadIn(parseJws(jws));

@@ -1,4 +1,4 @@
-// What a receipt says, in the words in which people are shown it.
+// A receipt's answer and payment as text for people.
 import type { ReceiptPayload } from './payload.ts';
 
 export type Statement = {
@@ -6,7 +6,7 @@ export type Statement = {
   readonly payment: string;
 };
 
-/** To be shown only where the receipt verifies: unsigned words beside a failure would be read as facts. */
+/** Show it only if the receipt verifies: readers would take unsigned text beside a failure for facts. */
 export function statementOf({ mode, outcome, payment }: ReceiptPayload): Statement {
   const { responseStatus, errorCategory } = outcome;
   return {

@@ -1,5 +1,5 @@
-// A receipt as people hold it: the one verifier's checks, the readable words around it compared with what was signed, and
-// its disclosures opened. Command line, pages and importers all judge by it.
+// Verifies a document with a receipt: the verifier's checks, the readable members around the JWS compared with what was
+// signed, and the disclosures opened. Command line, pages and the importable verifier use it.
 import {
   type Difference,
   differences,
@@ -12,25 +12,25 @@ import { payloadOf, type ReceiptPayload } from './payload.ts';
 import { type Primitives, type VerificationReport, type VerifyFacts, verifyReceipt } from './verify.ts';
 
 export type ReceiptReport = VerificationReport & {
-  /** Why there is no receipt in what was given; null where there is one. */
+  /** Why the document contains no receipt; null if it contains one. */
   readonly problem: string | null;
-  /** What was signed; null unless the signature verifies. */
+  /** The signed payload; null unless the signature verifies. */
   readonly payload: ReceiptPayload | null;
-  /** Where readable words beside the signed receipt say something else than it. */
+  /** Where readable members beside the signed receipt differ from it. */
   readonly differences: readonly Difference[];
-  /** null: none were given. Empty where the receipt does not verify: nothing vouches for them then. */
+  /** null: none were given. Empty if the receipt does not verify, because they prove nothing then. */
   readonly opened: readonly OpenedDisclosure[] | null;
 };
 
 export type DocumentFacts = Pick<VerifyFacts, 'keys' | 'log'> & {
-  /** What was asked for; null: what the document says of itself. */
+  /** The requested ids; null: those that the document states. */
   readonly receiptId: string | null;
   readonly jobId: string | null;
-  /** null: none are given. */
+  /** null: none were given. */
   readonly disclosures: readonly string[] | null;
 };
 
-/** `ok`: every check holds, no readable word differs, and every disclosure opens what the receipt commits to. */
+/** `ok`: every check holds, no readable member differs, and every disclosure opens a commitment of the receipt. */
 export async function verifyDocument(
   document: ReceiptDocument | NoDocument,
   { keys, log, receiptId, jobId, disclosures }: DocumentFacts,
@@ -41,8 +41,8 @@ export async function verifyDocument(
   const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives);
   const payload = report.signatureVerified ? payloadOf(jws) : null;
   const differing = document.kind === null ? [] : differences(document);
-  const vouched = report.ok && payload !== null;
-  const opened = disclosures && (vouched ? openDisclosures(payload, disclosures) : []);
+  const trusted = report.ok && payload !== null;
+  const opened = disclosures && (trusted ? openDisclosures(payload, disclosures) : []);
   return {
     ...report,
     ok: report.ok && differing.length === 0 && (opened?.every(({ ok }) => ok) ?? true),
@@ -55,6 +55,6 @@ export async function verifyDocument(
 
 const NOTHING = { jws: '', receiptId: null, jobId: null };
 
-/** Whether every check of the receipt itself holds, whatever is written or disclosed beside it. */
-export const isVouchedFor = ({ checks }: Pick<VerificationReport, 'checks'>): boolean =>
+/** Whether every check of the receipt holds, regardless of the text and the disclosures beside it. */
+export const allChecksHold = ({ checks }: Pick<VerificationReport, 'checks'>): boolean =>
   checks.every(({ ok }) => ok);

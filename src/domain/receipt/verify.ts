@@ -1,5 +1,5 @@
-// The one verifier: API, command line, audit and browser page call it with what they hold. It returns every check;
-// it stops at none, so that a reader sees all that is wrong. The signature primitive is an argument.
+// The one receipt verifier of the API, the command line, the audit and the browser page. It makes every check, also after
+// one has failed, so that a reader sees all that is wrong. The signature primitive is an argument.
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
@@ -46,7 +46,7 @@ export type CheckName =
   | 'event_chain_matches'
   | 'receipt_logged';
 
-/** `details`: the values compared, where two were. */
+/** `details`: the compared values, if the check compares two. */
 export type Check = { readonly name: CheckName; readonly ok: boolean; readonly details?: Json };
 
 export type VerificationReport = {
@@ -58,7 +58,7 @@ export type VerificationReport = {
   readonly checks: readonly Check[];
 };
 
-/** What is known of the job apart from the receipt. */
+/** The job's facts from sources other than the receipt. */
 export type JobFacts = {
   readonly jobId: string;
   readonly receiptId: string | null;
@@ -76,13 +76,13 @@ export type JobFacts = {
 
 export type VerifyFacts = {
   readonly jws: string;
-  /** The ids under which the receipt was found; null where it came as a bare JWS. */
+  /** The ids under which the receipt was found; null for a bare JWS. */
   readonly receiptId: string | null;
   readonly jobId: string | null;
   readonly keys: readonly KeyRecord[];
-  /** null: the job is not at hand (no longer retained, or an offline check): the receipt-only checks run. */
+  /** null: the job is not available (no longer retained, or an offline check); only the receipt's own checks run. */
   readonly job: JobFacts | null;
-  /** null: nothing is to be said of the transparency log: there is none, or nobody asked it. */
+  /** null: no check of the transparency log: there is none, or it was not queried. */
   readonly log: LogFacts | null;
 };
 
@@ -116,13 +116,13 @@ export async function verifyReceipt(
   };
 }
 
-/** Both values; ok if they are equal, not null, and no text that canonical JSON cannot hold (of a forged payload). */
+/** Compares two values; ok if they are equal, not null, and no text with a lone surrogate (of a forged payload). */
 function same(name: CheckName, expected: Json, receipt: Json): Check {
   const held = receipt !== null && !(typeof receipt === 'string' && hasLoneSurrogate(receipt));
   return { name, ok: held && sameJson(expected, receipt), details: { expected, receipt } };
 }
 
-/** null where the events, edited, are no canonical JSON any more: that fails one check, and stops none. */
+/** null if the events were edited and have no canonical JSON any more: one check fails, the others still run. */
 function chainOf(events: readonly ChainedEvent[]): string | null {
   try {
     return eventChain(events);
@@ -139,7 +139,7 @@ async function signatureValid(
 ): Promise<boolean> {
   if (jws === null || key === null) return false;
   const { alg, typ } = jws.header;
-  // An extension that we do not know must not be passed over (RFC 7515 §4.1.11). A key in the header is never used.
+  // An unknown critical extension must not be ignored (RFC 7515 §4.1.11). A key in the header is never used.
   if (alg !== 'EdDSA' || typ !== RECEIPT_TYPE || 'crit' in jws.header) return false;
   const publicKey = fromBase64url(key.x);
   if (publicKey?.length !== 32 || jws.signature.length !== 64) return false;
@@ -169,11 +169,11 @@ function versionCheck(jws: ParsedJws | null, payload: ReceiptPayload | null): Ch
   };
 }
 
-/** URL, origin, header names and body, the key where there was one: each once, so that none can be opened to two values. */
+/** URL, origin, header names, body, and the idempotency key if any: each once, so that none has two values. */
 const isWhole = (commitments: readonly string[]): boolean =>
   (commitments.length === 4 || commitments.length === 5) && new Set(commitments).size === commitments.length;
 
-/** A response that came is committed to, and one that did not come is not claimed. */
+/** One response commitment if there was a response, none otherwise. */
 function responseCheck(payload: ReceiptPayload | null): Check {
   const name = 'response_commitment_present';
   if (payload === null) return { name, ok: false };
@@ -211,7 +211,7 @@ function jobChecks(job: JobFacts, payload: ReceiptPayload | null): Check[] {
   ];
 }
 
-/** How many there were, and each as its event recorded it; where they differ in content alone, both lists are shown. */
+/** The number of attempts, and each attempt as its event recorded it. If only the content differs, shows both lists. */
 function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
   const recorded: ReceiptPayload['attempts'] = [];
   for (const stored of job.events) {
@@ -223,7 +223,7 @@ function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
   return same('attempts_match', recorded, payload.attempts);
 }
 
-/** As `same`, where null is a value too (no decision, no payment). */
+/** As `same`, but null is a value too (no decision, no payment). */
 function matches(name: CheckName, expected: Json, receipt: Json, payload: ReceiptPayload | null): Check {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }

@@ -1,17 +1,17 @@
-// Compromised keys: what they signed may have verified when it was recorded, and counts no more from a day on.
+// Receipts that compromised keys revoke: they may have verified when they were recorded, and no longer do.
 import type { KeyRecord } from './keys.ts';
 
-export type Undoing = {
+export type Revocation = {
   readonly keyId: string;
   /** Unix seconds: no receipt that the key issued at or after this verifies. */
   readonly from: number;
 };
 
 /**
- * None in normal operation. A key that merely retires undoes nothing: it is told minutes before, so nothing that is
- * recorded by then was issued later.
+ * Empty in normal operation. A retired key revokes nothing: its retirement is announced minutes before it takes effect, so
+ * no receipt recorded before the announcement was issued after it.
  */
-export function undoings(keys: readonly KeyRecord[]): readonly Undoing[] {
+export function revocations(keys: readonly KeyRecord[]): readonly Revocation[] {
   return keys.flatMap(({ keyId, purpose, notAfter, compromisedAt }) =>
     purpose !== 'receipt' || compromisedAt === null
       ? []

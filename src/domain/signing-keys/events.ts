@@ -47,9 +47,9 @@ export const SigningKeyRetired = declareEvent({
         v: V1,
         keyId: Commitment,
         reason: Type.Union([Type.Literal('rotated'), Type.Literal('retired'), Type.Literal('compromised')]),
-        /** No receipt issued later verifies. */
+        /** A receipt issued later does not verify. */
         effectiveAt: Instant,
-        /** From when on nothing signed by it is trusted; null unless compromised. */
+        /** Nothing signed by it from this time on is trusted; null unless compromised. */
         compromisedAt: Nullable(Instant),
         retiredAt: Instant,
       },

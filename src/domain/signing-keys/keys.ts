@@ -1,4 +1,4 @@
-// Signing keys as the log tells of them, and as a JWK set (RFC 7517, RFC 8037) for everyone else.
+// Signing keys as the event log records them, and as a JWK set (RFC 7517, RFC 8037).
 import { type Static, Type } from '@sinclair/typebox';
 import type { KeyEvent } from '#src/domain/events.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
@@ -17,12 +17,12 @@ export type KeyRecord = {
   readonly compromisedAt: number | null;
 };
 
-/** What RFC 7638 hashes of an Ed25519 key: the members that RFC 8037 requires, by name. The key's id is its SHA-256. */
+/** The input of an Ed25519 key's RFC 7638 thumbprint: the members that RFC 8037 requires. Its SHA-256 is the key's id. */
 export const thumbprintText = (x: string): string => JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
 
 const seconds = (instant: string) => Math.floor(Date.parse(instant) / 1000);
 
-/** A second retirement may close a key earlier, never open it again. */
+/** A second retirement may end a key earlier, never later. */
 const earlier = (a: number | null, b: number | null) =>
   a === null || b === null ? (a ?? b) : Math.min(a, b);
 
@@ -65,7 +65,7 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
 export const keyValidAt = (key: KeyRecord, iat: number): boolean =>
   key.purpose === 'receipt' && keyOpenAt(key, iat);
 
-/** Whether what a key of any purpose signs counts `at` that moment (Unix seconds). */
+/** Whether a key of any purpose may sign `at` this time (Unix seconds). */
 export function keyOpenAt(
   { notBefore, notAfter, compromisedAt }: Omit<KeyRecord, 'keyId' | 'purpose' | 'x'>,
   at: number,
@@ -74,7 +74,7 @@ export function keyOpenAt(
   return compromisedAt === null || at < compromisedAt;
 }
 
-/** Nobody has retired it yet. */
+/** The key has no retirement. */
 export const isUnretired = ({ notAfter, compromisedAt }: KeyRecord): boolean =>
   notAfter === null && compromisedAt === null;
 
@@ -112,7 +112,7 @@ const isJwk = shapeCheck(Jwk);
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
-/** The Ed25519 keys of a JWK set, other keys left out (RFC 7517 §5); null where it is no JWK set. */
+/** The Ed25519 keys of a JWK set, other keys ignored (RFC 7517 §5); null if it is no JWK set. */
 export function fromJwkSet(value: unknown): readonly KeyRecord[] | null {
   if (!isObject(value) || !Array.isArray(value.keys)) return null;
   return value.keys.filter(isJwk).map((jwk) => ({

@@ -1,8 +1,8 @@
-// Which of the keys that a process holds signs: what the log has announced, in the order of the process's own key file.
+// Which key of the process's key file signs: one that the event log has announced.
 import type { KeyPurpose } from './events.ts';
 import { isUnretired, type KeyRecord, keyOpenAt } from './keys.ts';
 
-/** A key whose private half is at hand. `purpose` may be one that this version does not know. */
+/** A key of the key file. `purpose` may be unknown to this version. */
 export type HeldKey = {
   readonly keyId: string;
   readonly purpose: string;
@@ -12,17 +12,17 @@ export type HeldKey = {
 };
 
 /**
- * So long a fresh key leaves the signing to an older one that is still valid: by then every process has read of it.
- * A little more than the 5 s within which they look.
+ * For this time an older valid key is preferred to a fresh one, so that every process has read the fresh key's
+ * announcement. A little more than the 5 s between two reads.
  */
 const SETTLING_SECONDS = 6;
 
 /**
- * The key that signs for `purpose` what is issued `atMs` (Unix ms, rounded down to the second as `iat` is); null where
+ * The key that signs for `purpose` what is issued `atMs` (Unix ms, rounded down to the second as `iat` is); null if
  * none is valid then. `announced`: the keys of the log, as this process has read them.
  *
- * One that has settled comes before a fresh one, then `active` in the file before `retired`, then one that nobody has
- * retired before one that runs out, then the order of the file.
+ * Preferred are settled keys to fresh ones, then `active` in the file to `retired`, then keys without a retirement to those
+ * with one, then the order of the file.
  */
 export function keyThatSigns<K extends HeldKey>(
   held: readonly K[],
@@ -42,12 +42,12 @@ export function keyThatSigns<K extends HeldKey>(
   return best?.key ?? null;
 }
 
-/** What the log says of a key that is held; null where it knows none of that name with that public half and purpose. */
+/** The key's record in the event log; null if the log has no key with this id, public key and purpose. */
 export const recordOf = (key: HeldKey, announced: readonly KeyRecord[]): KeyRecord | null =>
   announced.find(({ keyId, x, purpose }) => keyId === key.keyId && x === key.x && purpose === key.purpose) ??
   null;
 
-/** Held, marked active, announced, and retired by nobody: it can sign from now on, for as long as it is left to. */
+/** The keys that are marked active, announced and not retired: they can sign from now on without an end. */
 export const lastingKeys = <K extends HeldKey>(
   held: readonly K[],
   announced: readonly KeyRecord[],

@@ -14,7 +14,7 @@ export const originOf = (host: string): string => `${host}/receipts`;
 export const checkpointText = ({ origin, size, root }: TreeHead): string =>
   `${origin}\n${size}\n${toBase64(root)}\n`;
 
-/** What the note says, whoever signed it; null where its text is no checkpoint. Extension lines are passed over. */
+/** The tree head of the note, without verifying signatures; null if its text is no checkpoint. Ignores extension lines. */
 export function parseCheckpoint(note: string): TreeHead | null {
   const parsed = parseNote(note);
   if (parsed === null) return null;
@@ -29,8 +29,8 @@ export function parseCheckpoint(note: string): TreeHead | null {
 export type Checkpoint = TreeHead & { readonly keyId: string };
 
 /**
- * The checkpoint, where a checkpoint key of these has signed it under the name of its origin; else null. A note tells no
- * time: a retired key's checkpoints stay valid, a compromised key's never are.
+ * The checkpoint, if one of the checkpoint keys has signed it under the name of its origin; else null. A note has no time:
+ * checkpoints of a retired key stay valid, those of a compromised key never are.
  */
 export const verifyCheckpoint = (
   note: string,
@@ -43,7 +43,7 @@ export const verifyCheckpoint = (
     primitives,
   );
 
-/** As `verifyCheckpoint`, also by a key that was compromised since: for whoever asks who signed, not whether it counts. */
+/** As `verifyCheckpoint`, but accepts compromised keys too: it shows who signed, not whether to trust the checkpoint. */
 export async function verifyOwnCheckpoint(
   note: string,
   keys: readonly KeyRecord[],

@@ -1,5 +1,5 @@
-// What is logged: every receipt and every event of the signing keys, in the event log's order. Only hashes of them, so that the
-// tiles are public and do not reveal who paid for what.
+// The leaves of the transparency log: every receipt and every event of the signing keys, in the event log's order. The log
+// contains their hashes only, so that public tiles do not reveal who paid for what.
 import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { canonicalJson, type Json } from '../canonical-json.ts';
 import type { DomainEvent } from '../events.ts';

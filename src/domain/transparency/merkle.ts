@@ -1,5 +1,4 @@
-// The Merkle tree of RFC 6962 §2.1: its two hashes, and the two proofs as their reader checks them.
-// It decides whether a proof holds; what the leaves are and who signed the roots it leaves to others.
+// The Merkle tree of RFC 6962 §2.1: its two hashes, and the verification of both kinds of proof.
 import { concatBytes, sha256 } from '#src/domain/encoding.ts';
 
 /** 32 bytes. */
@@ -21,7 +20,7 @@ export function sameHash(a: Hash, b: Hash): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 
-/** A count of leaves or an index that a double holds exactly. */
+/** A count of leaves or an index that a double represents exactly. */
 export const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
 
 const half = (n: number): number => Math.floor(n / 2);
@@ -64,12 +63,12 @@ export function verifyConsistency(claim: {
   const { from, to, fromRoot, toRoot, proof } = claim;
   if (!isCount(from) || !isCount(to) || from > to) return false;
   if (from === to) return proof.length === 0 && sameHash(fromRoot, toRoot);
-  // Everything follows from the empty tree, whose root is known.
+  // The empty tree is a prefix of every tree.
   if (from === 0) return proof.length === 0 && sameHash(fromRoot, emptyRoot());
   let at = from - 1;
   let last = to - 1;
   while (at % 2 === 1) [at, last] = [half(at), half(last)];
-  // Where `from` is a power of two its root is a node of the larger tree, and left out of the proof.
+  // If `from` is a power of two, its root is a node of the larger tree and is left out of the proof.
   const path = at === 0 ? [fromRoot, ...proof] : [...proof];
   const first = path.shift();
   if (first === undefined) return false;

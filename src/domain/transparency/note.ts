@@ -6,8 +6,8 @@ import { sameHash } from './merkle.ts';
 /** The signature type byte of Ed25519. */
 const ED25519 = Uint8Array.of(1);
 /**
- * In UTF-16 code units, of which UTF-8 never has fewer bytes: no note of up to 256 KiB is refused. Post-quantum signatures
- * have nearly 5 kB, and C2SP signed-note wants 16 of them read.
+ * In UTF-16 code units, of which a text never has more than UTF-8 bytes: no note of up to 256 KiB is refused. Post-quantum
+ * signatures have nearly 5 kB, and C2SP signed-note requires that 16 of them can be read.
  */
 const MAX_NOTE_LENGTH = 256 * 1024;
 
@@ -46,7 +46,7 @@ export type NoteSignature = {
 };
 export type Note = { readonly text: string; readonly signatures: readonly NoteSignature[] };
 
-/** The parts of a note, or null for anything else. Says nothing of its signatures. */
+/** The parts of a note; null for anything else. Does not verify signatures. */
 export function parseNote(note: string): Note | null {
   if (note.length > MAX_NOTE_LENGTH || hasControl(note)) return null;
   const border = note.lastIndexOf('\n\n');
@@ -72,8 +72,8 @@ function hasControl(text: string): boolean {
 }
 
 /**
- * The known key whose signature the note bears; null where there is none. A signature by a known key that does not
- * verify refuses the whole note; signatures of unknown keys are passed over.
+ * The first of the known keys that has signed the note; null if there is none, or if the signature of a known key does not
+ * verify. Signatures of unknown keys are ignored.
  */
 export async function verifyNote<K extends NoteKey>(
   note: Note,

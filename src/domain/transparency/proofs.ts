@@ -1,4 +1,4 @@
-// Inclusion and consistency proofs as the log makes them (RFC 6962 §2.1.1 and §2.1.2), read from its tiles.
+// Makes inclusion and consistency proofs (RFC 6962 §2.1.1 and §2.1.2) from tiles.
 import type { Hash } from './merkle.ts';
 import { largestPowerBelow, type TreeReader } from './tiles.ts';
 
@@ -15,7 +15,7 @@ export async function inclusionProof(reader: TreeReader, index: number, size: nu
   }
 }
 
-/** PROOF(from, D[to]); empty where nothing is to be proved: from the empty tree, and of a tree to itself. */
+/** PROOF(from, D[to]); empty if there is nothing to prove: `from` is 0 or equals `to`. */
 export async function consistencyProof(reader: TreeReader, from: number, to: number): Promise<Hash[]> {
   return from === 0 || from === to ? [] : subproof(from, 0, to, true);
 

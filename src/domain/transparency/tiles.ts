@@ -1,5 +1,4 @@
-// Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their names in addresses, and the tree read
-// from them.
+// Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their paths, and the tree read from them.
 import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
 
 /** Levels of the tree in one tile. */
@@ -10,13 +9,13 @@ export const HASH_BYTES = 32;
 /** `entries`: leaf data, not hashes; else 0 to 63. */
 export type TileLevel = number | 'entries';
 
-/** `width`: hashes in it; a partial tile has 1 to 255. */
+/** `width`: number of hashes; a partial tile has 1 to 255. */
 export type TileName = { readonly level: TileLevel; readonly n: number; readonly width: number };
 
-/** The concatenated hashes of the n-th tile of a level as far as they are there, 32 bytes each; null: none is. */
+/** The available hashes of the n-th tile of a level, concatenated, 32 bytes each; null: none is available. */
 export type ReadTile = (level: number, n: number) => Promise<Uint8Array | null>;
 
-/** `<L>/<N>[.p/<W>]` in its one spelling; null for anything else. */
+/** Parses `<L>/<N>[.p/<W>]` in its canonical form; null for anything else. */
 export function parseTilePath(path: string): TileName | null {
   const [, level = '', high = '', low = '', partial] =
     /^(entries|0|[1-9]\d?)\/((?:x\d{3}\/)*)(\d{3})(?:\.p\/([1-9]\d{0,2}))?$/.exec(path) ?? [];
@@ -28,7 +27,7 @@ export function parseTilePath(path: string): TileName | null {
   return Number(level) > 63 ? null : { level: Number(level), n, width };
 }
 
-/** As in `0/x001/234.p/17`. */
+/** For example `0/x001/234.p/17`. */
 export function tilePath({ level, n, width }: TileName): string {
   const digits = String(n);
   const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
@@ -42,15 +41,15 @@ export function tileWidth(level: TileLevel, n: number, size: number): number {
   return Math.max(0, Math.min(TILE_WIDTH, complete - n * TILE_WIDTH));
 }
 
-/** The tiles are not those of a tree as large as was asked for. */
+/** A tile that a tree of the requested size needs is missing. */
 export class TileMissing extends Error {
   constructor(level: number, n: number) {
-    super(`tile ${level}/${n} is not there, or too short`);
+    super(`tile ${level}/${n} is missing or too short`);
     this.name = 'TileMissing';
   }
 }
 
-/** Reads nodes of the tree; a tile is asked for once. */
+/** Reads nodes of the tree; reads each tile once. */
 export type TreeReader = {
   /** MTH(D[from:to]) of RFC 6962 §2.1. Throws `TileMissing`. */
   root(from: number, to: number): Promise<Hash>;
@@ -62,12 +61,12 @@ export function treeReader(readTile: ReadTile): TreeReader {
   const tileAt = (level: number, n: number) => {
     const known = tiles.get(`${level}/${n}`);
     if (known !== undefined) return known;
-    const asked = readTile(level, n);
-    tiles.set(`${level}/${n}`, asked);
-    return asked;
+    const read = readTile(level, n);
+    tiles.set(`${level}/${n}`, read);
+    return read;
   };
 
-  /** The root of the `index`-th complete subtree of 2^height leaves; never changes, so it is found once. */
+  /** The root of the `index`-th complete subtree of 2^height leaves; it never changes, so it is cached. */
   function complete(height: number, index: number): Promise<Hash> {
     const name = `${height}/${index}`;
     const known = subtrees.get(name) ?? find(height, index);
@@ -102,7 +101,7 @@ export function treeReader(readTile: ReadTile): TreeReader {
   return { root };
 }
 
-/** The largest power of two smaller than `n`; 0 where there is none. */
+/** The largest power of two smaller than `n`; 0 if there is none. */
 export function largestPowerBelow(n: number): number {
   if (n < 2) return 0;
   let power = 1;

@@ -1,4 +1,4 @@
-// A proof file (C2SP tlog-proof): that one leaf is in the log, verifiable with the log's key alone, offline.
+// A proof file (C2SP tlog-proof): proves that one leaf is in the log; verified offline with the log's key.
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/verify.ts';
@@ -12,14 +12,14 @@ export type TlogProof = {
   readonly index: number;
   /** From the leaf's sibling upwards. */
   readonly path: readonly Hash[];
-  /** The signed note, verbatim, with the cosignatures of witnesses where there are any. */
+  /** The signed note, verbatim, with any cosignatures of witnesses. */
   readonly checkpoint: string;
 };
 
 export const tlogProofText = ({ index, path, checkpoint }: TlogProof): string =>
   `${[FORMAT, `index ${index}`, ...path.map(toBase64)].join('\n')}\n\n${checkpoint}`;
 
-/** null for anything but a proof of this version. Its `extra` line is passed over: nothing vouches for it. */
+/** null for anything but a proof of this version. Ignores its `extra` line, which no signature covers. */
 export function parseTlogProof(text: string): TlogProof | null {
   const border = text.indexOf('\n\n');
   if (border < 0) return null;
@@ -45,7 +45,7 @@ export type ProofVerdict =
  */
 export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
 
-/** `leafData`: what was logged. `origin`: the log that it must be in; null: the one that the keys belong to. */
+/** `leafData`: of the logged leaf. `origin`: the required log; null: the log that the keys belong to. */
 export async function verifyTlogProof(
   text: string,
   expected: { readonly leafData: Uint8Array; readonly origin: string | null },

@@ -1,5 +1,5 @@
-// The growing tree in little: its size and the roots of the complete subtrees along its right edge (a compact range).
-// That is all that appending a leaf and computing the root need, however large the tree is.
+// The growing tree as a compact range: its size and the roots of the complete subtrees along its right edge. Appending a
+// leaf and computing the root need nothing else, at any size.
 import { emptyRoot, type Hash, leafHash, nodeHash } from './merkle.ts';
 import { TILE_HEIGHT } from './tiles.ts';
 
@@ -11,10 +11,10 @@ export type Tree = {
 
 export const EMPTY_TREE: Tree = { size: 0, edge: [] };
 
-/** A hash that a tile holds: the `index`-th of its level (C2SP tlog-tiles). */
+/** A hash of a tile: the `index`-th of its level (C2SP tlog-tiles). */
 export type TileEntry = { readonly level: number; readonly index: number; readonly hash: Hash };
 
-/** `data`: of the leaf, as it is before it is hashed. `entries`: its hash, and the root of every whole tile that it completes. */
+/** `data`: leaf data, not hashed. `entries`: its hash, and the root of every tile that it completes. */
 export function appendLeaf(
   tree: Tree,
   data: Uint8Array,
@@ -23,7 +23,7 @@ export function appendLeaf(
   const entries: TileEntry[] = [{ level: 0, index: tree.size, hash }];
   const edge = [...tree.edge];
   let height = 0;
-  // As in adding one to a binary number: what is complete on the left is merged with what has just become complete.
+  // Like adding one to a binary number: a complete subtree on the left is merged with the one just completed.
   for (let rest = tree.size; rest % 2 === 1; rest = Math.floor(rest / 2)) {
     const left = edge.pop();
     if (left === undefined)

@@ -3,7 +3,7 @@
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { CHECK_WORDS } from '#src/domain/receipt/check-labels.ts';
+import { CHECK_LABELS } from '#src/domain/receipt/check-labels.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/verify.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
@@ -138,7 +138,7 @@ function checkRow({ name, ok, details }: Check): Markup {
   const pending = ok && isPending(details);
   const pill = markup`<span class="pill ${pending ? 'warn' : ok ? 'ok' : 'failed'}">${pending ? 'pending' : ok ? 'ok' : 'failed'}</span>`;
   return markup`<tr><td>${pill}</td>
-<td>${CHECK_WORDS[name]} <code class="muted">${name}</code>${compared}</td></tr>`;
+<td>${CHECK_LABELS[name]} <code class="muted">${name}</code>${compared}</td></tr>`;
 }
 
 /** A receipt so young that it need not be in the log yet. */

@@ -2,10 +2,11 @@
 // arrived in numbers and names, gives nothing back that was sent to it as a body, and keeps and logs nothing.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import { addressOf } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
-import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Count, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';
 import {
@@ -41,11 +42,19 @@ const CanaryEcho = Closed({
       'Of Standard Webhooks, where webhook-id and webhook-timestamp came well-formed. signed: a signature came; it is not verified here.',
     ),
   ),
+  links: Closed(
+    { keys: Link, snippets: Link },
+    'For a target that verifies webhook-signature: the public keys, and code in TypeScript and Python (group verification).',
+  ),
 });
 
-export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>) {
+export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute' | 'baseUrl'>) {
   const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * FACTORS.generousRate)];
   const limits = { maxBytes: LIMITS.requestBodyBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
+  const links = {
+    keys: addressOf(deps.settings, ROUTES.jwks),
+    snippets: addressOf(deps.settings, ROUTES.snippets),
+  };
   const echo =
     (method: 'GET' | 'POST') =>
     async ({ request }: { readonly request: Request }) => {
@@ -64,6 +73,7 @@ export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>) {
         bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),
         contentType: contentType(request.headers),
         webhook: webhook(request.headers),
+        links,
       } satisfies typeof CanaryEcho.static);
     };
   return new Elysia()

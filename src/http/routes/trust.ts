@@ -5,7 +5,7 @@ import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import {
-  type CheckpointStanding,
+  type CheckpointStatus,
   TRUST_WINDOW_MS,
   trustFacts,
   trustScore,
@@ -52,7 +52,7 @@ export type TrustDeps = Moment &
   ReadsOf<'trust' | 'store'> &
   Settings<'mode' | 'offer' | 'storage'> & {
     /** As this process last saw it; null: there is no transparency log, or no look at it yet. Never throws. */
-    checkpointStanding(): CheckpointStanding | null;
+    checkpointStanding(): CheckpointStatus | null;
   };
 
 export function trustRoutes(deps: TrustDeps) {

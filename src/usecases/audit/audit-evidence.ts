@@ -1,4 +1,4 @@
-// The record held against what an auditor has kept: what that needs of the events is gathered as they pass.
+// Compares the record with an auditor's own evidence: collects the necessary facts from each event.
 import {
   type AnnouncedKey,
   compareCheckpoint,
@@ -35,16 +35,16 @@ export type EvidenceVerdict = {
   readonly notes: EvidenceNotes;
 };
 
-/** What is no fault of the record, and still worth knowing. */
+/** Facts that are no findings. */
 export type EvidenceNotes = {
-  /** Kept ones that fit and that it has not, nor any larger one: it ends before them, or they were taken out. */
+  /** Kept checkpoints that fit, while the record has neither them nor a larger one: it ends before them, or they were removed. */
   readonly unreachedCheckpoints: number;
 };
 
 export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): EvidenceAuditor {
   const sizes = new Set(kept.checkpoints.map(({ size }) => size));
   const roots = new Map<number, Hash>();
-  /** Checkpoints of the record, of sizes that were kept. */
+  /** The record's checkpoints of the kept sizes. */
   const recorded = new Set<string>();
   let tree = EMPTY_TREE;
   let origin: string | null = null;
@@ -60,11 +60,11 @@ export function evidenceAuditor(primitives: Primitives, kept: KeptEvidence): Evi
       (event.type !== 'SigningKeyActivated' && event.type !== 'SigningKeyRetired')
     )
       return;
-    const place = { stream, revision: String(revision), position };
+    const location = { stream, revision: String(revision), position };
     announced = evolveKeys(
       announced.map(({ key }) => key),
       event,
-    ).map((key, at) => ({ key, place: announced[at]?.place ?? place }));
+    ).map((key, at) => ({ key, location: announced[at]?.location ?? location }));
   };
 
   return {

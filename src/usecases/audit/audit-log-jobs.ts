@@ -1,6 +1,6 @@
-// Jobs in an audit: each stream folded from its start to its receipt, and then forgotten.
+// Jobs in an audit: each stream is folded from its start to its receipt, and its state is then deleted.
 
-import { type Fault, type Place, placeOf } from '#src/domain/audit/finding.ts';
+import { type EventLocation, type Fault, locationOf } from '#src/domain/audit/finding.ts';
 import { jobFaults, receiptFaults } from '#src/domain/audit/judge-job.ts';
 import type { ClaimFacts } from '#src/domain/audit/judge-payment.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
@@ -22,43 +22,43 @@ type Stored = {
   readonly data: JsonObject;
 };
 
-/** A job on its way; `lost`: its beginning is not in the record, and all that follows from that goes unsaid. */
+/** A job without a receipt so far. `lost`: its start is not in the record; the consequences are not reported. */
 type OpenJob = {
   readonly job: Job;
   readonly events: readonly Stored[];
-  readonly last: Place;
+  readonly last: EventLocation;
   readonly lost: boolean;
 };
 
 export type JobDeps = {
   readonly scratch: AuditScratch;
   readonly primitives: Primitives;
-  /** As announced up to now. */
+  /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
-  /** What other streams say against a job's start. */
+  /** Contradictions between a job's start and other streams. */
   readonly started: (started: JobStarted) => readonly Fault[];
 };
 
 export type JobVerdict = {
   readonly faults: readonly Fault[];
-  /** Of a receipt, where it can be read. */
+  /** Of a receipt that can be read. */
   readonly payload: ReceiptPayload | null;
-  /** Of a receipt: the faults of its verification, which runs beside the next events. */
+  /** Of a receipt: the faults of its verification, which runs concurrently with the next events. */
   readonly verified: Promise<readonly Fault[]> | null;
 };
 
 export type JobAudit = {
   take(recorded: RecordedEvent, event: JobEvent): JobVerdict;
   statusOf(jobId: string): ClaimFacts['job'];
-  /** Jobs that are not over at the end of the record. */
-  unfinished(): Iterable<{ readonly fault: Fault | null; readonly place: Place }>;
+  /** Jobs without a receipt at the end of the record. */
+  unfinished(): Iterable<{ readonly fault: Fault | null; readonly location: EventLocation }>;
   readonly jobs: number;
   readonly receipts: number;
 };
 
 const OVER: Fault = {
   kind: 'job_event_impossible',
-  message: 'the job is over: its receipt was recorded before',
+  message: 'the job has ended: its receipt was recorded before',
 };
 const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
 
@@ -67,7 +67,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
   const over = scratch.table<true>('over');
   /** The stream of each receipt id. */
   const receiptIds = scratch.table<string>('receipt');
-  const so = { jobs: 0, receipts: 0 };
+  const counts = { jobs: 0, receipts: 0 };
 
   function idFault({ receiptId }: EventOf<'ReceiptSigned'>['data'], { stream }: RecordedEvent): Fault | null {
     const before = receiptIds.get(receiptId);
@@ -81,19 +81,19 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
   function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
     const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
     const first = job.status === 'absent' && event.type === 'JobStarted';
-    if (job.status === 'absent') so.jobs += lost ? 0 : 1;
+    if (job.status === 'absent') counts.jobs += lost ? 0 : 1;
     const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
     open.put(recorded.stream, {
       job: evolveJob(job, event),
       events: withEvent(events, recorded),
-      last: placeOf(recorded),
+      last: locationOf(recorded),
       lost: lost || (job.status === 'absent' && !first),
     });
     return first ? [...faults, ...started(event.data)] : faults;
   }
 
   function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): JobVerdict {
-    so.receipts++;
+    counts.receipts++;
     const before = open.get(recorded.stream);
     const repeated = idFault(event.data, recorded);
     const faults = [...follow(recorded, event), ...(repeated === null ? [] : [repeated])];
@@ -110,7 +110,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     take(recorded, event) {
       if (over.get(recorded.stream) !== null) {
         if (event.type !== 'ReceiptSigned') return { ...NOTHING, faults: [OVER] };
-        so.receipts++;
+        counts.receipts++;
         const repeated = idFault(event.data, recorded);
         return { ...NOTHING, faults: repeated === null ? [SECOND] : [SECOND, repeated] };
       }
@@ -123,18 +123,18 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
       return open.get(stream)?.job.status ?? 'absent';
     },
     *unfinished() {
-      for (const [, { job, last: place, lost }] of open.entries()) {
+      for (const [, { job, last: location, lost }] of open.entries()) {
         if (lost || job.status === 'absent') continue;
         const message = 'the job is completed and has no receipt';
         const fault: Fault | null = job.status === 'completed' ? { kind: 'receipt_missing', message } : null;
-        yield { fault, place };
+        yield { fault, location };
       }
     },
     get jobs() {
-      return so.jobs;
+      return counts.jobs;
     },
     get receipts() {
-      return so.receipts;
+      return counts.receipts;
     },
   };
 }
@@ -144,15 +144,15 @@ const NOTHING: JobVerdict = { faults: [], payload: null, verified: null };
 const fresh = (recorded: RecordedEvent): OpenJob => ({
   job: absentJob,
   events: [],
-  last: placeOf(recorded),
+  last: locationOf(recorded),
   lost: false,
 });
 
-/** More than any job has: of a stream that does not end its receipt is refused in any case. */
-const MOST_EVENTS = 16;
+/** More than any job has: the receipt of a longer stream is refused in any case. */
+const MAX_EVENTS = 16;
 
 const withEvent = (events: OpenJob['events'], recorded: RecordedEvent): OpenJob['events'] =>
-  events.length < MOST_EVENTS ? [...events, storedOf(recorded)] : events;
+  events.length < MAX_EVENTS ? [...events, storedOf(recorded)] : events;
 
 const storedOf = ({ stream, revision, id, type, data }: RecordedEvent): Stored => ({
   stream,

@@ -1,29 +1,29 @@
 // The signing keys in an audit: as announced so far, and the receipts that a later retirement revokes.
 
-import type { Fault, Place } from '#src/domain/audit/finding.ts';
+import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import { keyFaults } from '#src/domain/audit/judge-keys.ts';
 import type { KeyEvent } from '#src/domain/events.ts';
 import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type KeyAudit = {
-  /** `undone`: receipts before it that the key no longer vouches for. */
-  take(event: KeyEvent): { readonly faults: readonly Fault[]; readonly undone: Iterable<Place> };
-  /** A receipt that was signed by a key which was valid then. `iat`: Unix seconds. */
-  issued(keyId: string, iat: number, place: Place): void;
+  /** `revoked`: earlier receipts that no longer verify. */
+  take(event: KeyEvent): { readonly faults: readonly Fault[]; readonly revoked: Iterable<EventLocation> };
+  /** A receipt whose key was valid when it was issued. `iat`: Unix seconds. */
+  issued(keyId: string, iat: number, location: EventLocation): void;
   readonly keys: readonly KeyRecord[];
 };
 
 export function auditKeys(scratch: AuditScratch): KeyAudit {
   /** Receipts by `<key>/<iat>/<stream>`. */
-  const issued = scratch.table<Place>('issued');
+  const issued = scratch.table<EventLocation>('issued');
   let keys: readonly KeyRecord[] = [];
   let secretCheck: string | null = null;
 
-  function* closedBetween(before: KeyRecord, after: KeyRecord): Generator<Place> {
-    for (const [name, place] of issued.entries(`${before.keyId}/`)) {
+  function* closedBetween(before: KeyRecord, after: KeyRecord): Generator<EventLocation> {
+    for (const [name, location] of issued.entries(`${before.keyId}/`)) {
       const iat = Number(name.split('/')[1]);
-      if (keyOpenAt(before, iat) && !keyOpenAt(after, iat)) yield place;
+      if (keyOpenAt(before, iat) && !keyOpenAt(after, iat)) yield location;
     }
   }
 
@@ -38,11 +38,11 @@ export function auditKeys(scratch: AuditScratch): KeyAudit {
       keys = evolveKeys(keys, event);
       if (event.type === 'SigningKeyActivated') secretCheck ??= event.data.secretCheck;
       const after = keys.find((key) => key.keyId === keyId);
-      const undone = before === undefined || after === undefined ? [] : closedBetween(before, after);
-      return { faults, undone };
+      const revoked = before === undefined || after === undefined ? [] : closedBetween(before, after);
+      return { faults, revoked };
     },
-    issued(keyId, iat, place) {
-      issued.put(`${keyId}/${String(iat).padStart(16, '0')}/${place.stream}`, place);
+    issued(keyId, iat, location) {
+      issued.put(`${keyId}/${String(iat).padStart(16, '0')}/${location.stream}`, location);
     },
   };
 }

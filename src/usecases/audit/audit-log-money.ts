@@ -1,15 +1,15 @@
-// Payments, claims and decisions in an audit: each stream against itself, and against the jobs that name it.
+// Payments, claims and decisions in an audit: each stream is checked alone, and against the jobs that name it.
 
 import type { Fault } from '#src/domain/audit/finding.ts';
 import {
   type ClaimFacts,
   claimedFaults,
-  type DecisionStory,
-  decidedFaults,
+  type DecisionFacts,
+  decisionFaults,
   judgeClaim,
   judgePayment,
-  NO_STORY,
-  type PaymentStory,
+  NO_HISTORY,
+  type PaymentHistory,
   paidFaults,
   refundedFault,
 } from '#src/domain/audit/judge-payment.ts';
@@ -24,43 +24,43 @@ import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type MoneyAudit = {
   payment(stream: string, event: PaymentEvent): readonly Fault[];
-  /** `jobOf`: how far a job has come. */
+  /** `jobOf`: a job's status. */
   claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
   decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): readonly Fault[];
-  /** What the streams that a job names say against its start. */
+  /** Contradictions between a job's start and the streams that it names. */
   started(started: JobStarted): readonly Fault[];
-  /** What the payment of a job says against its end. */
+  /** Contradictions between a job's end and its payment. */
   completed(completed: JobCompleted): readonly Fault[];
-  /** Payments that are not over: settled without a job, and of unknown fate. */
+  /** Open payments: settled without a job, and of unknown outcome. */
   readonly open: Readonly<Record<Open, number>>;
 };
 
 type Open = 'unserved' | 'unconfirmed';
 
 export function auditMoney(scratch: AuditScratch): MoneyAudit {
-  const payments = scratch.table<PaymentStory>('payment');
-  /** The stream of an authorization, by what names it to the chain. */
+  const payments = scratch.table<PaymentHistory>('payment');
+  /** The stream of an authorization, by its identity on the chain. */
   const authorizations = scratch.table<string>('authorization');
   /** The job that a transaction of the chain has paid for. */
   const transactions = scratch.table<string>('transaction');
-  /** Asset and payer of the transfer of a refund. */
+  /** Asset and payer of a refund's transfer. */
   const refunds = scratch.table<string>('refund');
   /** Jobs that started with a payment that was refunded before. */
   const startedRefunded = scratch.table<true>('startedRefunded');
   const claims = scratch.table<Claim>('claim');
   /** Jobs that ever held a key. */
   const claimants = scratch.table<string>('claimant');
-  const decisions = scratch.table<DecisionStory>('decision');
+  const decisions = scratch.table<DecisionFacts>('decision');
   const open = { unserved: 0, unconfirmed: 0 };
 
-  function putPayment(stream: string, before: PaymentStory, after: PaymentStory): void {
+  function putPayment(stream: string, before: PaymentHistory, after: PaymentHistory): void {
     const [was, is] = [openOf(before), openOf(after)];
     if (was !== null) open[was]--;
     if (is !== null) open[is]++;
     payments.put(stream, after);
   }
 
-  /** An authorization moves money once, and so it has one stream. */
+  /** An authorization moves money at most once, so it has one stream. */
   function twinFault(stream: string, event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReserved') return null;
     const { network, asset, payer, nonce } = event.data;
@@ -71,7 +71,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     return { kind: 'payment_used_twice', message: `the same authorization is reserved in ${known}` };
   }
 
-  /** The stream is named after the authorization, so that no second one can be made for it. */
+  /** The stream's name is the hash of the authorization's identity, so that an authorization has one stream. */
   function nameFault(stream: string, event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReserved') return null;
     const hash = toHex(sha256(utf8(identityText(event.data))));
@@ -94,7 +94,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     ];
   }
 
-  /** One transfer refunds payments of one payer. */
+  /** A transfer refunds payments of one payer only. */
   function refundFault(event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentRefunded') return null;
     const { network, asset, payer, transaction } = event.data;
@@ -105,19 +105,19 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     return { kind: 'payment_shared', message: `the transfer ${transaction} has refunded another payer` };
   }
 
-  /** Whoever gave up for a lost key lost it to a job that had claimed it. */
+  /** A payment released because another job holds its key: that job must have claimed the key. */
   function winnerFault(event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
-    const message = `the key went to ${event.data.lostKeyTo}, and the log does not have its claim`;
+    const message = `${event.data.lostKeyTo} holds the key, and the log does not have its claim`;
     return { kind: 'claim_missing', message };
   }
 
   return {
     open,
     payment(stream, event) {
-      const before = payments.get(stream) ?? NO_STORY;
-      const { story, faults } = judgePayment(before, event);
-      putPayment(stream, before, story);
+      const before = payments.get(stream) ?? NO_HISTORY;
+      const { history, faults } = judgePayment(before, event);
+      putPayment(stream, before, history);
       const others = [
         winnerFault(event),
         refundFault(event),
@@ -151,17 +151,17 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     },
     started(started) {
       const { jobId, paymentStream, claimStream, decisionId } = started;
-      const story = paymentStream === null ? null : payments.get(paymentStream);
+      const history = paymentStream === null ? null : payments.get(paymentStream);
       const claim = claimStream === null ? null : claims.get(claimStream);
       const decision = decisionId === null ? null : decisions.get(decisionId);
-      if (story?.payment.status === 'refunded') startedRefunded.put(jobId, true);
-      if (paymentStream !== null && story !== null)
-        putPayment(paymentStream, story, { ...story, servedBy: story.servedBy ?? jobId });
+      if (history?.payment.status === 'refunded') startedRefunded.put(jobId, true);
+      if (paymentStream !== null && history !== null)
+        putPayment(paymentStream, history, { ...history, servedBy: history.servedBy ?? jobId });
       return [
-        ...paidFaults(started, story),
+        ...paidFaults(started, history),
         ...sharedFaults(started),
         ...claimedFaults(started, claim),
-        ...decidedFaults(started, decision),
+        ...decisionFaults(started, decision),
       ];
     },
     completed(completed) {
@@ -171,7 +171,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
   };
 }
 
-function openOf({ payment: { status }, servedBy }: PaymentStory): Open | null {
+function openOf({ payment: { status }, servedBy }: PaymentHistory): Open | null {
   switch (status) {
     case 'settled':
       return servedBy === null ? 'unserved' : null;

@@ -1,4 +1,4 @@
-// Whether the record is whole and in order: positions, event ids and revisions, whatever the events say.
+// Checks that the record is complete and in order: positions, event ids and revisions, regardless of the events' data.
 
 import type { Fault } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
@@ -6,7 +6,7 @@ import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type OrderAudit = {
-  /** `doubled`: the very event was there before. `unnamed`: its names are none that any log can have. */
+  /** `skip`: the event is a copy of an earlier one, or no log can have such names. */
   take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean };
   readonly events: number;
   readonly streams: number;
@@ -15,18 +15,18 @@ export type OrderAudit = {
 };
 
 export function auditOrder(scratch: AuditScratch): OrderAudit {
-  /** The revision that comes next, by stream; the revision and stream of an event, by its id. */
+  /** `nextOf`: the next revision, by stream. `ids`: stream and revision of an event, by its id. */
   const nextOf = scratch.table<number>('revision');
   const ids = scratch.table<string>('event');
-  const so = { events: 0, streams: 0, head: null as string | null };
+  const counts = { events: 0, streams: 0, head: null as string | null };
 
   function positionFault(position: string): Fault | null {
-    const before = so.head;
+    const before = counts.head;
     if (before !== null && position <= before) {
       const message = `position ${position} follows ${before}`;
       return { kind: 'position_order', message };
     }
-    so.head = position;
+    counts.head = position;
     const missing = missingBefore(before, position);
     if (missing === 0) return null;
     return { kind: 'position_gap', message: `${missing} events are missing right before this one` };
@@ -35,7 +35,7 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
   function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
     const at = Number(revision);
     const expected = nextOf.get(stream);
-    if (expected === null) so.streams++;
+    if (expected === null) counts.streams++;
     const next = expected ?? 0;
     if (at >= next) nextOf.put(stream, at + 1);
     if (at === next) return null;
@@ -43,19 +43,19 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
       const message = `revision ${next} was expected here: ${at - next} of the stream's events are missing before it`;
       return { kind: 'revision_gap', message };
     }
-    return { kind: 'revision_repeated', message: `the stream has come to revision ${next - 1} before` };
+    return { kind: 'revision_repeated', message: `the stream had reached revision ${next - 1} before` };
   }
 
   return {
     take(event) {
-      so.events++;
+      counts.events++;
       const { stream, revision, id, position } = event;
       const faults: Fault[] = [];
       if ([stream, id, position].some(isNoName)) {
         faults.push({ kind: 'event_unreadable', message: 'no log has such a stream, id or position' });
       }
-      const astray = isNoName(position) ? null : positionFault(position);
-      if (astray !== null) faults.push(astray);
+      const misordered = isNoName(position) ? null : positionFault(position);
+      if (misordered !== null) faults.push(misordered);
       if (isNoName(stream) || isNoName(id)) return { faults, skip: true };
       const here = `${stream} ${revision}`;
       const before = ids.get(id);
@@ -66,24 +66,21 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
       return { faults, skip: before === here };
     },
     get events() {
-      return so.events;
+      return counts.events;
     },
     get streams() {
-      return so.streams;
+      return counts.streams;
     },
     get head() {
-      return so.head;
+      return counts.head;
     },
   };
 }
 
-/** Half a surrogate pair or U+0000: neither a database nor UTF-8 distinguishes such names. */
+/** Half a surrogate pair or U+0000: databases and UTF-8 do not distinguish such names. */
 const isNoName = (name: string): boolean => name === '' || name.includes('\u0000') || hasLoneSurrogate(name);
 
-/**
- * Events that a log which numbers them 1, 2, 3 (the embedded one) has lost before `position`; 0 where its positions are
- * of another kind.
- */
+/** How many events are missing before `position` in a log with consecutive positions (the embedded one); 0 for others. */
 function missingBefore(before: string | null, position: string): number {
   const numbers = [before ?? '0', position].map((text) =>
     /^\d{1,20}$/.test(text) ? Number(text) : Number.NaN,

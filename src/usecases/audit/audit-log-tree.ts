@@ -1,6 +1,6 @@
 // The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
-import type { Fault, Place } from '#src/domain/audit/finding.ts';
+import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
@@ -14,30 +14,30 @@ import { HASH_BYTES, TILE_WIDTH, treeReader } from '#src/domain/transparency/til
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
 
-/** `due`: Unix seconds until which a checkpoint has to cover it; null: nothing was promised. */
-type Leaf = Place & { readonly due: number | null };
+/** `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */
+type Leaf = EventLocation & { readonly due: number | null };
 
 /** A fault and its event. */
-export type Found = { readonly fault: Fault; readonly place: Place };
+export type Found = { readonly fault: Fault; readonly location: EventLocation };
 
 export type TreeAudit = {
   /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
-  leaf(place: Place, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
+  leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
   checkpoint(
-    place: Place,
+    location: EventLocation,
     event: EventOf<'CheckpointSigned'>,
     keys: readonly KeyRecord[],
   ): Promise<readonly Found[]>;
-  /** The first receipt whose promised time is over by then and that no checkpoint covers; it counts the others. */
+  /** The first receipt whose promised time has passed and that no checkpoint covers; the message counts the others. */
   broken(atSeconds: number): Found | null;
   root(): Hash;
   readonly size: number;
   readonly checkpoints: number;
-  /** As the first checkpoint fixed it. */
+  /** From the first checkpoint. */
   readonly origin: string | null;
-  /** Leaves behind the last checkpoint that fits; 0 where there is no checkpoint at all. */
+  /** Leaves after the last checkpoint that fits; 0 if there is no checkpoint. */
   readonly uncovered: number;
-  /** Checkpoints that do not fit because one before them does not. */
+  /** Checkpoints that do not fit because an earlier one does not. */
   readonly unfit: number;
 };
 
@@ -46,22 +46,22 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   /** By their index. */
   const leaves = scratch.table<Leaf>('leaf');
   let origin: string | null = null;
-  /** Unix ms; of the first checkpoint, and of the one before. */
+  /** Unix ms, of the first and of the last checkpoint. */
   const times = { first: 0, last: 0 };
-  /** `largest`: of any checkpoint; `good`: of the last that fits; `judged`: leaves whose promise is settled. */
-  const so = { checkpoints: 0, largest: 0, good: 0, judged: 0, unfit: 0, fits: true, missed: false };
+  /** `largest`: size of the largest checkpoint; `good`: of the last that fits; `judged`: leaves whose promise is checked. */
+  const state = { checkpoints: 0, largest: 0, good: 0, judged: 0, unfit: 0, fits: true, missed: false };
 
-  /** Receipts that a checkpoint of that time covers too late, or still leaves out after the promised time. */
+  /** Receipts that a checkpoint of that time covers late, or still does not cover after the promised time. */
   function* overdue(size: number, atSeconds: number): Generator<Found> {
-    for (; so.judged < tree.size; so.judged++) {
-      const leaf = leaves.get(String(so.judged));
+    for (; state.judged < tree.size; state.judged++) {
+      const leaf = leaves.get(String(state.judged));
       if (leaf === null) return;
       const late = leaf.due !== null && atSeconds > leaf.due;
-      if (so.judged >= size && leaf.due !== null && !late) return;
+      if (state.judged >= size && leaf.due !== null && !late) return;
       if (!late) continue;
-      const { due: _, ...place } = leaf;
-      const message = `no checkpoint had covered it (leaf ${so.judged}) by the promised time${CAUSES}`;
-      yield { fault: { kind: 'receipt_not_logged', message }, place };
+      const { due: _, ...location } = leaf;
+      const message = `no checkpoint had covered it (leaf ${state.judged}) by the promised time${CAUSES}`;
+      yield { fault: { kind: 'receipt_not_logged', message }, location };
     }
   }
 
@@ -70,7 +70,7 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
     const promised = logOf(payload)?.origin ?? null;
     if (promised === origin) return [];
     if (promised === null) {
-      // Whoever signs learns within seconds that there is a log, unless it is of an older version that is on its way out.
+      // A process reads within seconds that there is a log, unless it is of an older version during an upgrade.
       if (iat * 1000 <= times.first + TRANSPARENCY.mmdSeconds * 1000) return [];
       const message = `the receipt does not promise to be in ${origin}, which had long begun`;
       return [{ kind: 'receipt_log_missing', message }];
@@ -79,101 +79,104 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const message = `the receipt promises to be in ${promised}, and the log is ${origin}`;
       return [{ kind: 'receipt_origin_mismatch', message }];
     }
-    // Once: without its checkpoints every receipt lacks them.
-    if (so.missed) return [];
-    so.missed = true;
+    // Reported once: it is true of every receipt.
+    if (state.missed) return [];
+    state.missed = true;
     const message = `receipts promise to be in ${promised}, and no checkpoint of it was recorded before them`;
     return [{ kind: 'checkpoint_missing', message }];
   }
 
-  /** Of a checkpoint that does not fit; null where one before it is why. */
+  /** The fault of a checkpoint that does not fit; null if an earlier one is the cause. */
   function unfitFault(fault: Fault, size: number): Fault | null {
     if (fault.kind !== 'checkpoint_ahead' && fault.kind !== 'checkpoint_root_mismatch') return fault;
-    if (!so.fits) {
-      so.unfit++;
+    if (!state.fits) {
+      state.unfit++;
       return null;
     }
-    so.fits = false;
-    return { ...fault, message: `${fault.message}${narrowed(leaves, so.good, Math.min(size, tree.size))}` };
+    state.fits = false;
+    return {
+      ...fault,
+      message: `${fault.message}${leavesSince(leaves, state.good, Math.min(size, tree.size))}`,
+    };
   }
 
   return {
-    leaf(place, event, payload) {
+    leaf(location, event, payload) {
       const data = leafData(event);
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
-      leaves.put(String(tree.size), { ...place, due });
+      leaves.put(String(tree.size), { ...location, due });
       tree.append(data);
       return payload === null ? [] : promiseFaults(payload);
     },
-    async checkpoint(place, { data }, keys) {
-      so.checkpoints++;
+    async checkpoint(location, { data }, keys) {
+      state.checkpoints++;
       const { head, faults } = await judgeCheckpoint(data, keys, primitives);
-      const found = faults.map((fault) => ({ fault, place }));
+      const found = faults.map((fault) => ({ fault, location }));
       if (head === null) return found;
-      const last = origin === null ? null : { origin, size: so.largest };
+      const last = origin === null ? null : { origin, size: state.largest };
       const signedAt = Date.parse(data.signedAt);
       if (last === null) times.first = signedAt;
       const unfit = fitFault(head, { last, leaves: tree.size, root: await tree.rootAt(head.size) });
       origin ??= head.origin;
-      so.largest = Math.max(so.largest, head.size);
+      state.largest = Math.max(state.largest, head.size);
       if (unfit === null) {
-        so.fits = true;
-        so.good = head.size;
+        state.fits = true;
+        state.good = head.size;
         if (faults.length > 0) return found;
         const misordered = orderFaults(head, signedAt, last && { size: last.size, signedAt: times.last });
         times.last = signedAt;
-        const outOfOrder = misordered.map((fault) => ({ fault, place }));
+        const outOfOrder = misordered.map((fault) => ({ fault, location }));
         return [...outOfOrder, ...overdue(head.size, Math.floor(signedAt / 1000))];
       }
       const fault = unfitFault(unfit, head.size);
-      return fault === null ? found : [...found, { fault, place }];
+      return fault === null ? found : [...found, { fault, location }];
     },
     broken(atSeconds) {
       // A record without checkpoints, and a wrong checkpoint that covers it, are reported elsewhere.
       if (origin === null) return null;
-      let first: Place | null = null;
+      let first: EventLocation | null = null;
       let count = 0;
-      for (let index = Math.max(so.judged, so.largest); index < tree.size; index++) {
+      for (let index = Math.max(state.judged, state.largest); index < tree.size; index++) {
         const leaf = leaves.get(String(index));
         if (leaf === null || leaf.due === null || leaf.due >= atSeconds) continue;
-        const { due: _, ...place } = leaf;
-        first ??= place;
+        const { due: _, ...location } = leaf;
+        first ??= location;
         count++;
       }
       if (first === null) return null;
-      const all = count === 1 ? '' : `, nor ${count - 1} more behind it`;
+      const all = count === 1 ? '' : `, nor ${count - 1} more after it`;
       const message = `no checkpoint covers it${all}, and the record continues beyond the promised time${CAUSES}`;
-      return { fault: { kind: 'receipt_not_logged', message }, place: first };
+      return { fault: { kind: 'receipt_not_logged', message }, location: first };
     },
     root: tree.root,
     get size() {
       return tree.size;
     },
     get checkpoints() {
-      return so.checkpoints;
+      return state.checkpoints;
     },
     get origin() {
       return origin;
     },
     get uncovered() {
-      return so.checkpoints === 0 ? 0 : tree.size - so.good;
+      return state.checkpoints === 0 ? 0 : tree.size - state.good;
     },
     get unfit() {
-      return so.unfit;
+      return state.unfit;
     },
   };
 }
 
-/** The causes that an honest relay may have. */
+/** Causes at an honest relay. */
 const CAUSES = ': checkpoints are missing, or the relay, its event log or its database was unavailable then';
 
-/** So many leaves are named one by one. */
+/** Up to this many leaves are named individually. */
 const NAMED = 5;
 
-/** Where to look for what does not fit: the leaves since the last checkpoint that does, of `good` leaves, up to `to`. */
-function narrowed(leaves: ScratchTable<Leaf>, good: number, to: number): string {
+/** Names the leaves in question: those since the last checkpoint that fits, of `good` leaves, up to `to`. */
+function leavesSince(leaves: ScratchTable<Leaf>, good: number, to: number): string {
   const count = to - good;
   const since = `since the last checkpoint that fits (${good} leaves)`;
   if (count <= 0) return `; the record has no leaf ${since}`;
@@ -190,7 +193,7 @@ function narrowed(leaves: ScratchTable<Leaf>, good: number, to: number): string 
 /** The tree of the leaves read so far, and the root of any size that it has had. */
 type HashTree = {
   append(data: Uint8Array): void;
-  /** Of the first `size` leaves; null where there are not as many. */
+  /** Of the first `size` leaves; null if there are fewer. */
   rootAt(size: number): Promise<Hash | null>;
   root(): Hash;
   readonly size: number;

@@ -1,12 +1,12 @@
-// An audit of the whole record: every event once, in the log's order, and nothing else. Where the events come from, a log
-// or an exported file, is the caller's.
+// An audit of the whole record: takes every event once, in the log's order. The caller supplies the events, from an event
+// log or an exported file.
 
 import {
+  type EventLocation,
   type Fault,
   type Finding,
   findingOf,
-  type Place,
-  placeOf,
+  locationOf,
   streamFault,
 } from '#src/domain/audit/finding.ts';
 import { COMPROMISED } from '#src/domain/audit/judge-job.ts';
@@ -31,23 +31,23 @@ import { auditTree } from './audit-log-tree.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
-  /** The caller's to close. */
+  /** The caller closes it. */
   readonly scratch: AuditScratch;
-  /** Called as each is found, in no order that means anything. */
+  /** Called for each finding, in no particular order. */
   readonly onFinding: (finding: Finding) => void;
 };
 
-/** What is no fault of the record, and still worth knowing. */
+/** Facts that are no findings. */
 export type AuditNotes = {
   /** Jobs that run, or that were interrupted and are not closed yet. */
   readonly openJobs: number;
-  /** Payments that settled and whose job never started. */
+  /** Settled payments whose job never started. */
   readonly unservedPayments: number;
-  /** Payments of which the record does not say whether the money moved. */
+  /** Payments for which the record does not show whether the money moved. */
   readonly unconfirmedPayments: number;
-  /** Leaves that no checkpoint covers yet; 0 where the record has no checkpoint. */
+  /** Leaves that no checkpoint covers yet; 0 if the record has no checkpoint. */
   readonly uncoveredLeaves: number;
-  /** Checkpoints behind the first one that does not fit: what is wrong before it makes them wrong, too. */
+  /** Checkpoints after the first one that does not fit: it is the cause that they do not fit either. */
   readonly unfitCheckpoints: number;
 };
 
@@ -61,9 +61,9 @@ export type AuditSummary = {
   readonly treeSize: number;
   /** RFC 6962 root over all leaves, base64. */
   readonly root: string;
-  /** Of the transparency log; null where the record has none. */
+  /** Of the transparency log; null if the record has none. */
   readonly origin: string | null;
-  /** Position of the last event; null where there is none. */
+  /** Position of the last event; null if there is none. */
   readonly head: string | null;
   readonly findings: number;
   readonly notes: AuditNotes;
@@ -72,7 +72,7 @@ export type AuditSummary = {
 export type Auditor = {
   /** One call after another, in global order from the log's first event on. */
   take(event: RecordedEvent): Promise<void>;
-  /** Findings that need the whole record; call once. */
+  /** Reports the findings that need the whole record; call once. */
   finish(): Promise<AuditSummary>;
 };
 
@@ -88,52 +88,52 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   let times: ClaimedTimes = [];
   let verifications: Promise<void>[] = [];
 
-  function report(fault: Fault, place: Place): void {
+  function report(fault: Fault, location: EventLocation): void {
     findings++;
-    onFinding(findingOf(fault, place));
+    onFinding(findingOf(fault, location));
   }
-  const reportAll = (faults: readonly Fault[], place: Place) => {
-    for (const fault of faults) report(fault, place);
+  const reportAll = (faults: readonly Fault[], location: EventLocation) => {
+    for (const fault of faults) report(fault, location);
   };
 
-  function job(recorded: RecordedEvent, event: JobEvent, place: Place): void {
+  function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = jobs.take(recorded, event);
-    reportAll(faults, place);
-    if (event.type === 'JobCompleted') reportAll(money.completed(event.data), place);
-    if (verified !== null) verifications.push(verified.then((found) => reportAll(found, place)));
-    reportAll(tree.leaf(place, event, payload), place);
+    reportAll(faults, location);
+    if (event.type === 'JobCompleted') reportAll(money.completed(event.data), location);
+    if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
+    reportAll(tree.leaf(location, event, payload), location);
     if (event.type !== 'ReceiptSigned' || payload === null) return;
-    keys.issued(event.data.keyId, payload.iat, place);
+    keys.issued(event.data.keyId, payload.iat, location);
   }
 
-  function key(event: KeyEvent, place: Place): void {
-    const { faults, undone } = keys.take(event);
-    reportAll(faults, place);
-    for (const receipt of undone) report(undoneBy(event, place), receipt);
-    tree.leaf(place, event, null);
+  function key(event: KeyEvent, location: EventLocation): void {
+    const { faults, revoked } = keys.take(event);
+    reportAll(faults, location);
+    for (const receipt of revoked) report(revokedBy(event, location), receipt);
+    tree.leaf(location, event, null);
   }
 
-  /** An event where it belongs. */
-  function judge(recorded: RecordedEvent, event: DomainEvent, place: Place): void | Promise<void> {
+  /** Judges an event in its right stream. */
+  function judge(recorded: RecordedEvent, event: DomainEvent, location: EventLocation): void | Promise<void> {
     times = laterTimes(times, recorded.stream, event);
-    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), place);
+    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), location);
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
       case 'JobCompleted':
       case 'ReceiptSigned':
-        return job(recorded, event, place);
+        return job(recorded, event, location);
       case 'IdempotencyKeyClaimed':
       case 'IdempotencyKeyReleased':
-        return reportAll(money.claim(recorded.stream, event, jobs.statusOf), place);
+        return reportAll(money.claim(recorded.stream, event, jobs.statusOf), location);
       case 'DecisionRecorded':
-        return reportAll(money.decision(recorded, event), place);
+        return reportAll(money.decision(recorded, event), location);
       case 'SigningKeyActivated':
       case 'SigningKeyRetired':
-        return key(event, place);
+        return key(event, location);
       case 'CheckpointSigned':
-        return tree.checkpoint(place, event, keys.keys).then((found) => {
-          for (const { fault, place } of found) report(fault, place);
+        return tree.checkpoint(location, event, keys.keys).then((found) => {
+          for (const { fault, location } of found) report(fault, location);
         });
       default:
         return event satisfies never;
@@ -150,28 +150,28 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
 
   return {
     async take(recorded) {
-      const place = placeOf(recorded);
+      const location = locationOf(recorded);
       const { faults, skip } = order.take(recorded);
-      reportAll(faults, place);
+      reportAll(faults, location);
       if (skip) return;
       const event = readEvent(recorded);
-      const astray = event === null ? UNREADABLE : streamFault(event, recorded.stream);
-      if (event !== null && astray === null) await judge(recorded, event, place);
+      const misplaced = event === null ? UNREADABLE : streamFault(event, recorded.stream);
+      if (event !== null && misplaced === null) await judge(recorded, event, location);
       else {
-        report(astray ?? UNREADABLE, place);
-        // Whatever its stream: the leaves are counted by their types alone.
-        if (event !== null) tree.leaf(place, event, null);
+        report(misplaced ?? UNREADABLE, location);
+        // Leaves count by their types, in any stream.
+        if (event !== null) tree.leaf(location, event, null);
       }
       await settle(VERIFICATIONS);
     },
     async finish() {
       await settle(0);
-      for (const { fault, place } of jobs.unfinished()) {
+      for (const { fault, location } of jobs.unfinished()) {
         if (fault === null) openJobs++;
-        else report(fault, place);
+        else report(fault, location);
       }
       const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
-      if (broken !== null) report(broken.fault, broken.place);
+      if (broken !== null) report(broken.fault, broken.location);
       return {
         events: order.events,
         streams: order.streams,
@@ -196,13 +196,13 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   };
 }
 
-/** Enough to keep the thread pool busy, and few enough to be nothing in memory. */
+/** Enough to keep the thread pool busy, with little memory. */
 const VERIFICATIONS = 64;
 
 /** The latest claimed times of two streams, the later one first. Unix ms. */
 type ClaimedTimes = readonly { readonly stream: string; readonly at: number }[];
 
-/** Payments and claims do not count: the call that writes them writes its job, by the same clock. */
+/** Ignores payments and claims: the same process writes their job, with the same clock. */
 function laterTimes(times: ClaimedTimes, stream: string, event: DomainEvent): ClaimedTimes {
   if (!COUNTED.has(EVENTS[event.type].stream)) return times;
   const at = Date.parse(claimedTime(event));
@@ -214,16 +214,16 @@ function laterTimes(times: ClaimedTimes, stream: string, event: DomainEvent): Cl
 
 const COUNTED: ReadonlySet<StreamKind> = new Set(['job', 'decision', 'keys', 'receiptLog']);
 
-/** The second-latest of them, so that one clock that runs ahead makes nothing late; 0 if only one stream has any. */
+/** The second-latest time, so that a single fast clock makes nothing late; 0 if only one stream has a time. */
 const reachedAt = (times: ClaimedTimes): number => times[1]?.at ?? 0;
 
 const UNREADABLE: Fault = {
   kind: 'event_unreadable',
-  message: 'no type and version that was ever released has such data',
+  message: 'no released event type and version has such data',
 };
 
-function undoneBy({ type, data }: KeyEvent, { stream, revision }: Place): Fault {
+function revokedBy({ type, data }: KeyEvent, { stream, revision }: EventLocation): Fault {
   const compromised = type === 'SigningKeyRetired' && data.reason === 'compromised';
-  const message = `issued after its key had ended, as ${stream} revision ${revision} says later`;
+  const message = `issued after the end of its key, which ${stream} revision ${revision} records later`;
   return { kind: 'receipt_key_invalid', message: compromised ? `${message}: ${COMPROMISED}` : message };
 }

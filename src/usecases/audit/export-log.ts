@@ -1,15 +1,15 @@
-// The whole event log in pages, up to its head at the start: for exports and audits.
+// Reads the whole event log in pages, up to its head at the start: for exports and audits.
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 
-/** A page is all that is held in memory. */
+/** Only one page is held in memory. */
 const PAGE = 512;
 
 /**
- * Pages of events after `after` (exclusive; null: from the first on). All that was acknowledged before the first page is
- * among them; of what comes meanwhile, what the last page has.
+ * Pages of events after `after` (exclusive; null: from the first on). They contain every event that was acknowledged before
+ * the first page; of later events, only those that are in the last page.
  */
 export async function* pagesOf(
   log: Pick<EventLog, 'head' | 'readAll'>,
@@ -27,7 +27,7 @@ export async function* pagesOf(
   }
 }
 
-/** As the first checkpoint fixed it; null if the event log has none. */
+/** The transparency log's name, from its first checkpoint; null if the event log has none. */
 export async function receiptLogOrigin(log: Pick<EventLog, 'readStream'>): Promise<string | null> {
   for (let from = 0n; ; from += BigInt(PAGE)) {
     const events = await log.readStream(STREAM.receiptLog, { from, max: PAGE });
@@ -39,8 +39,8 @@ export async function receiptLogOrigin(log: Pick<EventLog, 'readStream'>): Promi
   }
 }
 
-/** Whether the log has this very event at this place. */
-export async function holds(
+/** Whether the event log has this event at this location. */
+export async function containsEvent(
   log: Pick<EventLog, 'readStream'>,
   { stream, revision, id, position }: Pick<RecordedEvent, 'stream' | 'revision' | 'id' | 'position'>,
 ): Promise<boolean> {

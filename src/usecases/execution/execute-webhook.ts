@@ -214,7 +214,7 @@ async function lookUp(deps: ExecuteDeps, call: Call, { passed }: State): Promise
   const mark = deps.turns.mark();
   const known = await findKnown(deps, call.lookup);
   if (known.kind !== 'new' && known.by === 'key' && call.presented !== null) {
-    const foreign = deps.payments.judgeTerms(call.presented);
+    const foreign = deps.payments.validateTerms(call.presented);
     if (foreign !== null) return foreign;
     if (call.presented.signer === 'contract' && !passed.verified) {
       const verified = await verifyPayment(deps, call);
@@ -240,7 +240,7 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
     return refused('relay_loop', 'This request came through this relay already: it would call itself.');
   }
   const { presented, payer } = call;
-  const unfit = presented === null ? null : deps.payments.judgeNew(presented, deps.clock.now());
+  const unfit = presented === null ? null : deps.payments.validateNew(presented, deps.clock.now());
   const refusal = unfit ?? call.notApproved ?? (await judgeRequest(deps, call.read.target, payer));
   return refusal ?? { ...state, step: 'admit', passed: { ...state.passed, judged: true } };
 }

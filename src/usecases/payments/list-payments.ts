@@ -1,4 +1,4 @@
-// Which payments an operator has to look after, from the log alone, read once from its beginning.
+// The payments that need an operator's attention: one read of the whole event log.
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, type PaymentEvent, typesIn } from '#src/domain/events.ts';
@@ -25,7 +25,7 @@ export type OpenPayment = {
   readonly asset: string;
   /** Atomic units. */
   readonly amount: string;
-  /** null: none yet, or none that anybody could name. */
+  /** null: none yet, or its hash could not be determined. */
   readonly transaction: string | null;
   readonly jobId: string;
   readonly since: string;
@@ -35,7 +35,7 @@ const TYPES = [...typesIn('payment'), 'JobStarted', 'JobCompleted'];
 
 const PAGE = 512;
 
-/** The longest open first. Holds the open payments in memory and nothing else. Throws for an event it cannot read. */
+/** Open payments, the longest open first. Keeps only these in memory. Throws for an event that it cannot read. */
 export async function listPayments(
   { log, clock }: ListPaymentsDeps,
   states: ReadonlySet<OpenState>,
@@ -62,7 +62,7 @@ export type Balance = {
   readonly balanced: boolean;
 };
 
-/** One row for each asset that was charged or refunded. Throws for an event it cannot read. */
+/** One row for each asset that was charged or refunded. Throws for an event that it cannot read. */
 export async function balancePayments(log: EventLog): Promise<readonly Balance[]> {
   const { books, entries } = await readLedger(log);
   for (const { payment } of entries.values())
@@ -104,7 +104,7 @@ function makeBooks() {
   };
 }
 
-/** Enters what an event changes: `before` and `after` are the payment's entry, null if nothing is open. */
+/** Adds the change of one event: `before` and `after` are the payment's entry, null if it is not open. */
 function enter(
   books: ReturnType<typeof makeBooks>,
   event: LedgerEvent,
@@ -148,7 +148,7 @@ function openPayments(log: EventLog) {
       const stream = ofJob ? streams.get(event.data.jobId) : recorded.stream;
       if (stream === undefined) return;
       const before = entries.get(stream) ?? null;
-      // What ended was forgotten: a settlement that came to light later is rare, and read from its stream.
+      // Entries of ended payments are deleted: a settlement that is found later is rare, and is read from its stream.
       const late = before === null && event.type === 'PaymentSettled';
       const entry = late ? reopenedEntry(await historyOf(log, recorded)) : evolveEntry(before, event);
       enter(books, event, before, entry);

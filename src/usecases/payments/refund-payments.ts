@@ -19,12 +19,12 @@ import {
   loadPayment,
 } from '#src/usecases/event-streams.ts';
 
-/** A transaction that is said to return these charges to their payer. */
+/** A transaction that the operator claims to refund these charges to their payer. */
 export type ClaimedTransfer = Pick<PaymentReserved, 'network' | 'asset' | 'payer'> & {
   readonly transaction: string;
-  /** Transactions of the charges, as far as they are known. */
+  /** The known transactions of the charges. */
   readonly charges: readonly string[];
-  /** Unix seconds: no charge was made before. */
+  /** Unix seconds; no charge is earlier. */
   readonly notBefore: number;
 };
 
@@ -33,7 +33,7 @@ export type RefundRequest = {
   readonly ids: readonly string[];
   /** `0x` and 64 hex digits, lower case. */
   readonly transaction: string;
-  /** null: the operator states the transfer, and it is recorded as unverified. */
+  /** null: the transfer is recorded as stated by the operator, unverified. */
   readonly findTransfer: ((transfer: ClaimedTransfer) => Promise<FoundTransfer>) | null;
 };
 
@@ -51,7 +51,7 @@ export type Refunded =
   | {
       readonly outcome: 'refused';
       readonly reason: RefundRefusal | TransferRefusal | 'several_payers' | 'transfer_used';
-      /** The payment that it is about; null: the transfer. */
+      /** The refused payment; null: the transfer is refused. */
       readonly id: string | null;
     };
 
@@ -66,7 +66,7 @@ type Payment = {
 
 /**
  * All payments are checked before the first is recorded. Repeating the call after an interruption records the rest. A
- * payment whose stream moves meanwhile is read again.
+ * payment whose stream changes meanwhile is read again.
  */
 export async function refundPayments(deps: JournalDeps, request: RefundRequest): Promise<Refunded> {
   const { transaction, findTransfer } = request;
@@ -121,7 +121,7 @@ async function readPayment(
   return { id, expected, reserved: state.reserved, charge: state.settled.transaction, event: decided };
 }
 
-/** false: another process moved a payment; what is recorded by then stays. */
+/** false: another process changed a payment; earlier records remain. */
 async function recordAll(
   deps: JournalDeps,
   payments: readonly Payment[],

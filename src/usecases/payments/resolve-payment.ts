@@ -1,20 +1,20 @@
-// An operator says what became of a payment that nobody could confirm: by hand, and only where it is still open.
+// Records an operator's verdict on an unconfirmed payment that is still open.
 import type { EventOf } from '#src/domain/events.ts';
 import { type BoundPayment, isBound, type Payment, reconcile } from '#src/domain/payment/state.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope, type JournalDeps, loadPayment } from '#src/usecases/event-streams.ts';
 
 export type OperatorVerdict =
-  /** `transaction`: 0x and 64 hex digits; null where it cannot be named. */
+  /** `transaction`: 0x and 64 hex digits; null if it is unknown. */
   { readonly kind: 'settled'; readonly transaction: string | null } | { readonly kind: 'not_settled' };
 
 export type Resolved =
   | { readonly outcome: 'resolved'; readonly jobId: string }
   | { readonly outcome: 'nothing_to_resolve'; readonly status: Payment['status'] }
-  /** Its authorization, or a call under way with it, may still move the money. `validBefore`: Unix seconds. */
+  /** Its authorization, or a settle call in progress, may still move the money. `validBefore`: Unix seconds. */
   | { readonly outcome: 'too_early'; readonly validBefore: number };
 
-/** `stream`: the payment's. Where another moves it first, the verdict is judged anew on what is there then. */
+/** `stream`: the payment's. If another process appends to it first, it is read again. */
 export async function resolvePayment(
   deps: JournalDeps,
   stream: string,
@@ -37,7 +37,7 @@ export async function resolvePayment(
   }
 }
 
-/** null: too early to say that it will never settle, by the same rule that a look at the chain is held to. */
+/** null: it may still settle, by the same rule as for a check of the chain. */
 function eventOf(
   verdict: OperatorVerdict,
   payment: BoundPayment,

@@ -1,6 +1,5 @@
-// Builds a package of steps for an external browser agent. The target is judged as for an execution; nothing is called,
+// Builds a package of steps for an external browser agent. The target is checked as for an execution; nothing is called,
 // stored or recorded.
-
 import { readTarget, type Target } from '#src/domain/destination/url.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -21,11 +20,11 @@ import {
   type TargetRefused,
 } from '#src/usecases/decisions/judge-request.ts';
 
-/** `resolver`: the one for free look-ups. */
+/** `resolver`: the one for lookups of free routes. */
 export type HandoffDeps = JudgeDeps & {
   readonly clock: Pick<Clock, 'now'>;
   readonly entropy: Pick<Entropy, 'bytes'>;
-  /** Whose quota of the target is looked at; null where it is not known who will pay. */
+  /** The payer whose quota of the target is checked; null if unknown. */
   readonly payer: string | null;
 };
 
@@ -42,19 +41,19 @@ export async function handOffBrowser(
 ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>> {
   const missing = missingMembers(actions);
   if (missing.length > 0) {
-    const message = 'An action lacks what its type needs: see details.';
+    const message = 'An action lacks a field that its type requires: see details.';
     const details = missing.map(({ path, message }) => ({ path: `/actions${path}`, message }));
     return refused('invalid_handoff_actions', message, { details });
   }
   const page = readPage(deps, targetUrl, '/targetUrl');
   if (isRefused(page)) return page;
-  const back = returnUrl === undefined ? null : readPage(deps, returnUrl, '/returnUrl');
-  if (back !== null && isRefused(back)) return back;
-  const notBack = back === null ? null : await judgePlace(deps, back.target);
-  if (notBack !== null && !mayPass(notBack)) return badReturn(notBack);
+  const returnPage = returnUrl === undefined ? null : readPage(deps, returnUrl, '/returnUrl');
+  if (returnPage !== null && isRefused(returnPage)) return returnPage;
+  const returnRefusal = returnPage === null ? null : await judgePlace(deps, returnPage.target);
+  if (returnRefusal !== null && !isTemporary(returnRefusal)) return returnUrlRefused(returnRefusal);
   const idempotencyKey = key ?? null;
   const warnings = handoffWarnings(actions, idempotencyKey);
-  const refusal = notBack ?? (await judgeRequest(deps, page.target, deps.payer));
+  const refusal = returnRefusal ?? (await judgeRequest(deps, page.target, deps.payer));
   if (refusal !== null) return { verdict: { allowed: false, refusal }, warnings };
   const now = deps.clock.now();
   const { url, pathname } = page;
@@ -64,13 +63,13 @@ export async function handOffBrowser(
     createdAt: new Date(now).toISOString(),
     expiresAt: new Date(now + LIMITS.handoffValidMs.max).toISOString(),
     target: { url, origin, hostname, pathname },
-    returnUrl: back === null ? null : back.url,
+    returnUrl: returnPage === null ? null : returnPage.url,
     idempotencyKey,
   };
   return { verdict: { allowed: true, handoff: makePackage(facts, actions) }, warnings };
 }
 
-/** `url`: for the browser: the target's normalised address with the fragment, which no server gets. */
+/** `url`: the target's normalised address for the browser, with the fragment, which is not sent to servers. */
 type Page = { readonly target: Target; readonly url: string; readonly pathname: string };
 
 function readPage({ readers }: HandoffDeps, text: string, place: string): Page | Refused<'invalid_request'> {
@@ -81,18 +80,18 @@ function readPage({ readers }: HandoffDeps, text: string, place: string): Page |
   return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
 }
 
-/** Whether the same request may succeed in a moment. */
-function mayPass({ refused: code, details }: TargetRefused): boolean {
+/** Whether the same request may succeed soon. */
+function isTemporary({ refused: code, details }: TargetRefused): boolean {
   if (code === 'too_many_in_flight') return true;
   return (
     typeof details === 'object' && details !== null && 'retryable' in details && details.retryable === true
   );
 }
 
-/** A fault of the request, not of the target. */
-function badReturn({ message }: TargetRefused): Refused<'invalid_request'> {
+/** An error of the request, not of the target. */
+function returnUrlRefused({ message }: TargetRefused): Refused<'invalid_request'> {
   const details = [{ path: '/returnUrl', message }];
-  return refused('invalid_request', 'The returnUrl is not one that this service hands on: see details.', {
+  return refused('invalid_request', 'The returnUrl is not allowed: see details.', {
     details,
   });
 }

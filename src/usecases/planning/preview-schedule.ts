@@ -1,5 +1,4 @@
 // Previews a schedule: its next runs, and the policy check of its webhook. Nothing is scheduled, called or stored.
-
 import {
   type Preview,
   previewOf,
@@ -13,11 +12,11 @@ import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { type JudgeDeps, readRequest } from '#src/usecases/decisions/judge-request.ts';
 
-/** `resolver`: the one for free look-ups. */
+/** `resolver`: the one for lookups of free routes. */
 export type PreviewDeps = JudgeDeps & {
   readonly clock: Pick<Clock, 'now'>;
   readonly calendar: Calendar;
-  /** Whose quota of the target is looked at; null where it is not known who will pay. */
+  /** The payer whose quota of the target is checked; null if unknown. */
   readonly payer: string | null;
 };
 
@@ -47,14 +46,14 @@ export async function previewSchedule(
   };
 }
 
-/** Faults of the webhook are listed first, under their own code. */
+/** Errors of the webhook are listed first, under their own code. */
 function refuse(
   { path, message }: ScheduleFault,
   read: ReturnType<typeof readRequest>,
 ): Refused<'invalid_request' | 'invalid_schedule'> {
   const fault = { path: `/schedule${path}`, message };
   if (isRefused(read) && Array.isArray(read.details)) return { ...read, details: [...read.details, fault] };
-  return refused('invalid_schedule', 'The schedule cannot be followed: see details.', { details: [fault] });
+  return refused('invalid_schedule', 'The schedule is invalid: see details.', { details: [fault] });
 }
 
 function warningsOf({ schedule, shifted }: Preview, { normalized }: PolicyCheck): PolicyCheck['warnings'] {
@@ -65,7 +64,8 @@ function warningsOf({ schedule, shifted }: Preview, { normalized }: PolicyCheck)
     warnings.push({ code: 'idempotency_key_shared_by_runs', message });
   }
   if (shifted) {
-    const message = 'On one of these days the clock skips the time of day: that run comes as much later.';
+    const message =
+      'On one of these days the clock skips the time of day: that run is later by the skipped time.';
     warnings.push({ code: 'run_shifted_by_clock_change', message });
   }
   return warnings;

@@ -1,6 +1,6 @@
 // Receipts that verified when they were recorded and do not any more, because a key of theirs was called compromised
 // since. Rows keep what was found; what is told of them is put right by this. No such key: no question to the rows.
-import { type Undoing, undoings } from '#src/domain/signing-keys/compromised.ts';
+import { type Revocation, revocations } from '#src/domain/signing-keys/compromised.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { KeysAtHand } from '#src/usecases/signing-keys/key-ring.ts';
 
@@ -15,8 +15,8 @@ export type UndoneCounts = {
 
 /** What the rows answer: of the receipts that verified when they were recorded. */
 export type UndoneRows = {
-  countUndone(by: readonly Undoing[], since: string): Promise<UndoneCounts>;
-  undoneOf(by: readonly Undoing[], receiptIds: readonly string[]): Promise<readonly string[]>;
+  countUndone(by: readonly Revocation[], since: string): Promise<UndoneCounts>;
+  undoneOf(by: readonly Revocation[], receiptIds: readonly string[]): Promise<readonly string[]>;
 };
 
 export type UndoneReceipts = {
@@ -39,7 +39,7 @@ export function undoneReceipts({ rows, keys, clock }: UndoneDeps): UndoneReceipt
   let held: { readonly question: string; until: number; readonly answer: Promise<UndoneCounts> } | null =
     null;
 
-  function counted(by: readonly Undoing[], since: string): Promise<UndoneCounts> {
+  function counted(by: readonly Revocation[], since: string): Promise<UndoneCounts> {
     const question = JSON.stringify([by, since]);
     const begun = clock.monotonic();
     if (held?.question === question && begun < held.until) return held.answer;
@@ -59,13 +59,13 @@ export function undoneReceipts({ rows, keys, clock }: UndoneDeps): UndoneReceipt
 
   return {
     async counts(since) {
-      const by = undoings(keys.atHand());
+      const by = revocations(keys.atHand());
       if (by.length === 0) return null;
       const found = await counted(by, since);
       return found.receipts === 0 ? null : found;
     },
     async among(receiptIds) {
-      const by = undoings(keys.atHand());
+      const by = revocations(keys.atHand());
       return new Set(by.length === 0 || receiptIds.length === 0 ? [] : await rows.undoneOf(by, receiptIds));
     },
   };

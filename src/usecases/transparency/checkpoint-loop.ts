@@ -1,5 +1,5 @@
-// When the tree is compared with the last checkpoint, and a new one signed: soon after the rows moved, at most every
-// 2.5 s, and never while nothing happens.
+// Schedules checkpoints: compares the tree with the last checkpoint and signs a new one soon after the rows change, at most
+// every 2.5 s, and not while nothing changes.
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
@@ -10,7 +10,7 @@ import type { Checkpoints, ShowTree } from './checkpoints.ts';
 export type TreeRows = {
   /** Of the last event in the readable rows; null: none, or not known yet. */
   position(): string | null;
-  /** Only who `projects` signs; null: the rows are unavailable. */
+  /** Only a process with `projects` signs; null: the rows are unavailable. */
   role(): 'projects' | 'follows' | 'superseded' | null;
   /** Whether the rows have reached the event log's head; waits up to a second for it. */
   reachedHead(): Promise<boolean>;
@@ -21,29 +21,29 @@ export type CheckpointLoopDeps = {
   readonly rows: TreeRows;
   /** Under the projector's lock. */
   readonly locked: ShowTree;
-  /** What another process projects. */
+  /** For rows that another process projects. */
   readonly unlocked: ShowTree;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly logger: Logger;
 };
 
 const LOOK_MS = 1000;
-/** Between two checkpoints: together with a look well within TRANSPARENCY.checkpointMs. */
+/** Between two checkpoints; with the time between two checks well within TRANSPARENCY.checkpointMs. */
 const GAP_MS = 2500;
-/** If leaves wait this long, the projecting process is taken to be gone, and any other signs. */
+/** If leaves wait this long, the projecting process is considered dead, and any other signs. */
 const TAKE_OVER_MS = 10_000;
 /** For the last checkpoint at shutdown. */
 const LAST_MS = 2000;
 
 /**
- * Looks once a second, if the rows have moved, until `stop`, which signs a last checkpoint if it can within 2 s. What is
- * unanswered then ends when the store does.
+ * Checks once a second, if the rows have changed, until `stop`, which signs a last checkpoint if possible within 2 s. Calls
+ * without an answer by then end with the store.
  */
 export function keepCheckpoints(deps: CheckpointLoopDeps): { stop(): Promise<void> } {
   const { checkpoints, rows, clock, logger } = deps;
   const stopping = new AbortController();
   const state = {
-    /** Position of the rows at the last look. */
+    /** Projection position at the last check. */
     looked: null as string | null,
     /** Since when leaves are known to wait without a checkpoint. */
     uncoveredAt: null as number | null,
@@ -77,7 +77,7 @@ export function keepCheckpoints(deps: CheckpointLoopDeps): { stop(): Promise<voi
     const looked = await checkpoints.look(signs ? deps.locked : deps.unlocked, signs);
     if (looked === 'signed') state.signedAt = clock.monotonic();
     state.uncoveredAt = looked === 'uncovered' ? clock.monotonic() : null;
-    // A lock is released, and damaged rows are repaired, without the rows moving.
+    // A released lock and repaired rows do not change the projection position.
     if (looked !== 'busy' && looked !== 'refused') state.looked = position;
   }
 

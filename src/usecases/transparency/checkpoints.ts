@@ -5,7 +5,7 @@ import { fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
-import type { CheckpointStanding } from '#src/domain/monitoring/trust.ts';
+import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import {
   checkpointText,
@@ -56,7 +56,7 @@ export type Checkpoints = {
   /** What a receipt states about its log; null while there is no log. */
   promised(): ReceiptLog | null;
   /** As of the last looks; null before the first. */
-  standing(): CheckpointStanding | null;
+  standing(): CheckpointStatus | null;
   /**
    * Begins the log if there is none and this process has a checkpoint key; tries once per call. `host`: of the base URL,
    * with its port; that of an earlier call if omitted.

@@ -60,7 +60,7 @@ export type TransparencyDeps = {
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
   readonly latest: Transparency['latest'];
-  /** false: the last checkpoint is known not to be over these rows. */
+  /** false: the last checkpoint does not match these rows. */
   readonly stands: () => boolean;
 };
 
@@ -100,8 +100,8 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       demandStanding();
       const hashes = await tiles.read(level, n);
       if (hashes === null || hashes.length < width * HASH_BYTES) return null;
-      const asked = hashes.slice(0, width * HASH_BYTES);
-      return level === 'entries' ? entryBundle(asked) : asked;
+      const requested = hashes.slice(0, width * HASH_BYTES);
+      return level === 'entries' ? entryBundle(requested) : requested;
     },
     async prove(receiptId) {
       const newest = await newestCheckpoint();

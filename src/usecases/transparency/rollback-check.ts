@@ -3,7 +3,7 @@
 import type { Primitives } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import type { CheckpointKeep } from '#src/ports/checkpoint-keep.ts';
+import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
 /** A checkpoint with the signed note that it was parsed from. */
@@ -11,7 +11,7 @@ export type StoredNote = TreeHead & { readonly note: string };
 
 export type RollbackCheckDeps = {
   /** null: this process has no state of its own (EventStoreDB). */
-  readonly checkpointKeep: CheckpointKeep | null;
+  readonly checkpointKeep: CheckpointStore | null;
   /** Those of the event log and those of the key file: a restored log may lack the newest. */
   readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
   readonly primitives: Primitives;
@@ -36,7 +36,7 @@ export function rollbackCheck(deps: RollbackCheckDeps): RollbackCheck {
 
   /** Once, until a write succeeds. */
   function warn(problem: string, fields: { readonly cause?: unknown } = {}): null {
-    if (warned !== problem) logger.warn(`${file?.place} ${problem}`, fields);
+    if (warned !== problem) logger.warn(`${file?.location} ${problem}`, fields);
     warned = problem;
     return null;
   }
@@ -59,7 +59,7 @@ export function rollbackCheck(deps: RollbackCheckDeps): RollbackCheck {
       try {
         const note = (await file?.read()) ?? null;
         if (file === null || note === null) return null;
-        return (await own(note, origin, file.place)) ?? warn(FOREIGN);
+        return (await own(note, origin, file.location)) ?? warn(FOREIGN);
       } catch (cause) {
         return warn('cannot be read: it cannot prove that the event log was restored from a backup', {
           cause,
@@ -75,7 +75,7 @@ export function rollbackCheck(deps: RollbackCheckDeps): RollbackCheck {
         if (found !== null && there?.origin !== origin) return void warn(FOREIGN);
         // Of two processes that write at once the smaller one may win, until the next checkpoint.
         if (there === null || there.size < size) await file.write(note);
-        held = { note, place: file.place };
+        held = { note, place: file.location };
         warned = null;
       } catch (cause) {
         warn('cannot be written: the newest checkpoint is not kept', { cause });

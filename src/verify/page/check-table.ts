@@ -1,16 +1,16 @@
-// Checks as rows of a table: how each stands, in plain words, with its name for who wants to look it up.
-import { CHECK_WORDS } from '../../domain/receipt/check-labels.ts';
+// Checks as rows of a table: the result, a label, and the check's name.
+import { CHECK_LABELS } from '../../domain/receipt/check-labels.ts';
 import type { Check, CheckName } from '../../domain/receipt/verify.ts';
 import { element } from './dom.ts';
 
-/** `unchecked`: it could not be, or nothing was there to check it with. */
+/** `unchecked`: the check was not possible, or its input was missing. */
 export type State = 'running' | 'verified' | 'failed' | 'pending' | 'unchecked';
 
 export type Row = {
   readonly state: State;
   readonly words: string;
   readonly name?: string;
-  /** A second line: why, or what exactly. */
+  /** A second line: the reason or the details. */
   readonly more?: string;
 };
 
@@ -44,7 +44,7 @@ function tableRow({ state, words, name, more }: Row): HTMLElement {
   return element('tr', {}, element('td', {}, pill(state)), said);
 }
 
-/** Names of the checks that a receipt alone allows, in their order. */
+/** Names of the checks that need the receipt only, in order. */
 export const OFFLINE_CHECKS: readonly CheckName[] = [
   'receipt_present',
   'signature_valid',
@@ -55,11 +55,11 @@ export const OFFLINE_CHECKS: readonly CheckName[] = [
   'response_commitment_present',
 ];
 
-export const runningRow = (name: CheckName): Row => ({ state: 'running', words: CHECK_WORDS[name], name });
+export const runningRow = (name: CheckName): Row => ({ state: 'running', words: CHECK_LABELS[name], name });
 
 export function rowOf(check: Check): Row {
   const { name, ok, details } = check;
-  const words = CHECK_WORDS[name];
+  const words = CHECK_LABELS[name];
   if (name === 'receipt_logged') return { ...logRow(check), name };
   if (ok) return { state: 'verified', words, name };
   return {
@@ -71,16 +71,16 @@ export function rowOf(check: Check): Row {
 }
 
 const PROBLEMS: Readonly<Record<string, string>> = {
-  future: 'It is not there, and dates itself more than a day ahead of this clock.',
-  malformed: 'What was given is no proof file.',
+  future: 'It is not in the log, and its date is more than a day ahead of this clock.',
+  malformed: 'The given text is no proof file.',
   checkpoint: 'No checkpoint key of the key set has signed the checkpoint of the proof.',
   origin: 'The proof is of another log than the one that the receipt names.',
-  inclusion: 'The receipt is not where the proof says that it is.',
+  inclusion: 'The receipt is not at the index that the proof states.',
 };
 
-/** Not yet in the log and not late is neither good nor bad. */
+/** A receipt that is not yet in the log and not late is pending. */
 function logRow({ ok, details }: Check): Row {
-  const words = 'It stands in the transparency log';
+  const words = 'It is in the transparency log';
   const facts: Readonly<Record<string, unknown>> =
     typeof details === 'object' && details !== null ? { ...details } : {};
   const known = PROBLEMS[String(facts.problem)];
@@ -88,15 +88,15 @@ function logRow({ ok, details }: Check): Row {
   if (typeof facts.dueBy === 'number') {
     const dueBy = new Date(facts.dueBy * 1000).toISOString();
     return ok
-      ? { state: 'pending', words, more: `Not yet; it has until ${dueBy} to be there. That is no fault.` }
-      : { state: 'failed', words, more: `It is late: it had until ${dueBy} to be there.` };
+      ? { state: 'pending', words, more: `Not yet; it is due by ${dueBy}. That is no error.` }
+      : { state: 'failed', words, more: `It is late: it was due by ${dueBy}.` };
   }
   if (!ok) return { state: 'failed', words, more: 'There is no receipt.' };
   const more = `Index ${facts.index} in the first ${facts.size} entries of ${facts.origin}.`;
   return { state: 'verified', words, more };
 }
 
-/** Failed where one is; else unchecked where one is; pending is no obstacle. */
+/** `failed` if a row is; else `unchecked` if a row is; a pending row counts as verified. */
 export function overall(rows: readonly Row[]): 'failed' | 'unchecked' | 'verified' {
   if (rows.some(({ state }) => state === 'failed')) return 'failed';
   return rows.some(({ state }) => state === 'unchecked') ? 'unchecked' : 'verified';

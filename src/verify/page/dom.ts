@@ -1,4 +1,4 @@
-// Parts of a page made by hand: text is always text, whoever wrote it. No markup is ever parsed.
+// Builds elements of a page. Text is always inserted as text: no markup is ever parsed.
 
 type Part = Node | string;
 
@@ -13,7 +13,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The one element of that id and kind. */
+/** The element with this id and of this kind. */
 export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);

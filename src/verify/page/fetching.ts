@@ -1,13 +1,13 @@
-// What the page's own relay is asked for. Nothing else is ever asked, and nothing is sent along.
+// Requests of the page to its own relay, without credentials; the page makes no other requests.
 import { Unusable } from '../given.ts';
 import { CannotVerify } from '../primitives.ts';
 
-/** The relay could not be asked, or did not answer. `message`: for people. */
+/** The relay did not answer, or with an error. `message`: for people. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable';
 }
 
-/** `text`: null where there is no such thing (404), or not yet (409). */
+/** `text`: null if it does not exist (404), or not yet (409). */
 export async function fetched(path: string): Promise<string | null> {
   try {
     const response = await fetch(path, { credentials: 'omit', cache: 'no-store' });
@@ -16,20 +16,20 @@ export async function fetched(path: string): Promise<string | null> {
     throw new Unreachable(`The relay answered ${path} with ${response.status}.`);
   } catch (error) {
     if (error instanceof Unreachable) throw error;
-    throw new Unreachable(`The relay could not be asked for ${path}: you may be offline.`);
+    throw new Unreachable(`The relay did not answer the request for ${path}: you may be offline.`);
   }
 }
 
 export async function fetchedKeys(path: string): Promise<string> {
   const keys = await fetched(path);
-  if (keys === null) throw new Unreachable('The relay shows no keys.');
+  if (keys === null) throw new Unreachable('The relay publishes no keys.');
   return keys;
 }
 
-/** Why nothing could be checked, in words. A fault of this script is no reason: it goes to the browser's console. */
+/** The reason why nothing could be checked. Logs an error of this script to the browser's console. */
 export function reasonOf(error: unknown): string {
   if (error instanceof Unreachable || error instanceof CannotVerify || error instanceof Unusable)
     return error.message;
   reportError(error);
-  return 'This page has a fault of its own; the details are in the console of the browser.';
+  return 'The script of this page failed; the details are in the console of the browser.';
 }

@@ -1,4 +1,4 @@
-// The script of the pages: each page has what one of these works on.
+// The script of the pages: each page has one of these elements.
 import { checkProofPage } from './proof.ts';
 import { offerVerification } from './verify.ts';
 

@@ -1,10 +1,10 @@
 // On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
-// itself. What the server wrote on the page is left as it is.
+// itself. What the server wrote on the page does not change.
 
 import { parsedJson } from '../../domain/canonical-json.ts';
 import { toBase64 } from '../../domain/encoding.ts';
-import { CHECK_WORDS } from '../../domain/receipt/check-labels.ts';
-import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import { CHECK_LABELS } from '../../domain/receipt/check-labels.ts';
+import { allChecksHold, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';
@@ -14,7 +14,7 @@ import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
 import { differenceTable, redactions, statement } from './receipt-view.ts';
 
-/** Where the relay answers, as the page says; without a host. */
+/** Paths of the relay, from the page; without a host. */
 type Addresses = {
   readonly receiptId: string;
   readonly receipt: string;
@@ -51,11 +51,11 @@ type Found = { readonly report: ReceiptReport; readonly rows: readonly Row[] };
 
 async function examine(at: Addresses): Promise<Found> {
   const [answer, keys] = await Promise.all([fetched(at.receipt), fetchedKeys(at.keys)]);
-  if (answer === null) throw new Unreachable('The relay shows no such receipt any more.');
+  if (answer === null) throw new Unreachable('The relay does not have this receipt any more.');
   const { receiptId } = at;
   const alone = await verifyReceipt(answer, { keys, receiptId });
   const rows = alone.checks.map(rowOf);
-  // Asked only where the relay says that the log has it, so that a young receipt is no error in the browser's console.
+  // Fetched only if the relay states that the log contains it: a 409 would be an error in the browser's console.
   const logged = checkpointIn(answer);
   if (!logged && alone.payload?.v !== 2 && !keepsLog(keys)) return { report: alone, rows };
   let proof: string | null;
@@ -72,7 +72,7 @@ async function examine(at: Addresses): Promise<Found> {
   return { report, rows: [...report.checks.map(rowOf), ...more] };
 }
 
-/** Whether the answer says that a checkpoint includes the receipt. */
+/** Whether the answer states that a checkpoint covers the receipt. */
 function checkpointIn(answer: string): boolean {
   const value = parsedJson(answer);
   return (
@@ -83,20 +83,20 @@ function checkpointIn(answer: string): boolean {
   );
 }
 
-/** A relay with a checkpoint key logs every receipt, also one that says nothing of it. */
+/** A relay with a checkpoint key logs every receipt, also one that does not name the log. */
 const keepsLog = (keys: string): boolean =>
   (fromJwkSet(parsedJson(keys)) ?? []).some(({ purpose }) => purpose === 'checkpoint');
 
 const unasked = (more: string): Row => ({
   state: 'unchecked',
-  words: CHECK_WORDS.receipt_logged,
+  words: CHECK_LABELS.receipt_logged,
   name: 'receipt_logged',
   more,
 });
 
 /**
- * The log's newest word on itself, beside the proof's: signed, of the same log, and of the same tree where it is of the
- * same size. It may be a little older: another process of the relay may have answered.
+ * Compares the newest checkpoint with the proof's: it is signed, of the same log, and of the same tree if it is of the same
+ * size. It may be a little older, because another process of the relay may have answered.
  */
 async function newest(path: string, keys: string, proof: ProofReport): Promise<Row> {
   const words = "The log's newest checkpoint is signed, and does not contradict the proof";
@@ -110,9 +110,9 @@ async function newest(path: string, keys: string, proof: ProofReport): Promise<R
     if (head.origin !== proof.origin) return failed('It is of another log.');
     if (head.size === proof.size && toBase64(head.root) !== proof.root)
       return failed(
-        'It is of another tree of the same size: keep both, they prove that this relay shows two.',
+        'It is of another tree of the same size: keep both, they prove that this relay published two.',
       );
-    const more = `${head.origin} had ${head.size} entries. Unwitnessed: nobody else has signed it.`;
+    const more = `${head.origin} had ${head.size} entries. Unwitnessed: no witness cosigned it.`;
     return { state: 'verified', words, more };
   } catch (error) {
     return { state: 'unchecked', words, more: reasonOf(error) };
@@ -124,10 +124,10 @@ function shown({ report, rows }: Found): readonly Node[] {
   const parts: Node[] = [checkTable(rows)];
   if (differences.length > 0)
     parts.push(
-      element('h3', {}, 'The text around the signed receipt says something else'),
+      element('h3', {}, 'The text around the signed receipt differs from it'),
       differenceTable(differences),
     );
-  if (payload !== null && isVouchedFor(report))
+  if (payload !== null && allChecksHold(report))
     parts.push(
       element('h3', {}, 'What was signed'),
       statement(payload),

@@ -1,12 +1,12 @@
-// What a verified receipt says, what it keeps to itself, and what its payer has opened of that.
-import { DISCLOSURE_WORDS, NOT_OPENED } from '../../domain/receipt/check-labels.ts';
+// Shows a verified receipt: its statement, the number of redacted values, and the opened disclosures.
+import { DISCLOSURE_PROBLEMS, NOT_OPENED } from '../../domain/receipt/check-labels.ts';
 import type { Difference } from '../../domain/receipt/document.ts';
 import type { OpenedDisclosure } from '../../domain/receipt/open-disclosures.ts';
 import { logOf, type ReceiptPayload } from '../../domain/receipt/payload.ts';
 import { statementOf } from '../../domain/receipt/statement.ts';
 import { code, element, factList } from './dom.ts';
 
-/** Only of a receipt whose signature verified: unsigned words beside a failure would be read as facts. */
+/** For a receipt whose signature verifies only: readers would take unsigned text beside a failure for facts. */
 export function statement(payload: ReceiptPayload): HTMLElement {
   const { jobId, iat, request, attempts, outcome } = payload;
   const { answer, payment } = statementOf(payload);
@@ -20,7 +20,7 @@ export function statement(payload: ReceiptPayload): HTMLElement {
   ]);
 }
 
-/** `opened`: how many of them are, where somebody gave disclosures. */
+/** `opened`: the number of opened disclosures. */
 export function redactions({ request, outcome, attempts }: ReceiptPayload, opened = 0): HTMLElement {
   const ofAttempts = attempts.reduce((sum, { _sd }) => sum + _sd.length, 0);
   const key = request._sd.length > 4 ? ', idempotency key' : '';
@@ -36,7 +36,7 @@ export function redactions({ request, outcome, attempts }: ReceiptPayload, opene
     element(
       'p',
       {},
-      `${all} values are redacted: the receipt holds a salted hash of each, which gives nothing away. Its payer alone can open them, to whom it likes; ${opened === 0 ? 'none is opened here' : `${opened} are opened here`}.`,
+      `${all} values are redacted: the receipt contains a salted hash of each, which reveals nothing. Only its payer can disclose them; ${opened === 0 ? 'none is opened here' : `${opened} are opened here`}.`,
     ),
     element(
       'ul',
@@ -49,7 +49,7 @@ export function redactions({ request, outcome, attempts }: ReceiptPayload, opene
 export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
   return factList(
     opened.map((one) => {
-      if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_WORDS[one.problem])];
+      if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_PROBLEMS[one.problem])];
       return [one.name, code(typeof one.value === 'string' ? one.value : one.value.join(', '))];
     }),
     'facts long',
@@ -60,7 +60,7 @@ export const notOpened = () => element('p', {}, NOT_OPENED);
 
 const problem = (words: string) => element('span', { class: 'failed' }, `refused: it ${words}`);
 
-/** Words beside the signed receipt that it does not bear out. */
+/** Members beside the signed receipt that differ from it. */
 export function differenceTable(differences: readonly Difference[]): HTMLElement {
   const cells = (name: 'th' | 'td', texts: readonly string[]) =>
     element('tr', {}, ...texts.map((text) => element(name, name === 'th' ? { scope: 'col' } : {}, text)));

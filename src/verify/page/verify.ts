@@ -1,8 +1,8 @@
-// On the page where anyone verifies a receipt: what is pasted, dropped or chosen stays in the page, and is checked here.
+// The page where anyone verifies a receipt: what is pasted, dropped or chosen is checked in the page and never sent.
 
 import { parsedJson } from '../../domain/canonical-json.ts';
 import { noProofIn, readReceiptDocument } from '../../domain/receipt/document.ts';
-import { isVouchedFor, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import { allChecksHold, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { Unusable } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
@@ -28,7 +28,7 @@ export function offerVerification(form: HTMLFormElement): void {
   form.hidden = false;
 }
 
-/** The field of that id takes the text of a file that is chosen, or dropped anywhere around the field. */
+/** Fills the field of this id with the text of a file that is chosen, or dropped in the field's area. */
 function takeFiles(id: string): void {
   const field = part(id, HTMLTextAreaElement);
   const [zone, input] = [part(`${id}-drop`, HTMLElement), part(`${id}-file`, HTMLInputElement)];
@@ -46,7 +46,7 @@ function takeFiles(id: string): void {
   zone.addEventListener('drop', (event) => {
     zone.classList.remove('over');
     const [file] = event.dataTransfer?.files ?? [];
-    // A dropped text goes where the browser puts it.
+    // The browser inserts dropped text.
     if (file === undefined) return;
     event.preventDefault();
     void take(file);
@@ -71,7 +71,7 @@ async function verifyGiven(form: HTMLFormElement, ownKeys: boolean): Promise<voi
   try {
     const keys = ownKeys ? textOf('keys') : await fetchedKeys(form.dataset.keys ?? '');
     const report = await verifyReceipt(receipt, { keys, ...extras(receipt) });
-    say(pill(report.ok ? 'verified' : 'failed'), ` ${lastWord(report)}`);
+    say(pill(report.ok ? 'verified' : 'failed'), ` ${verdictText(report)}`);
     part('findings', HTMLElement).replaceChildren(...shown(report, keys));
     result.hidden = false;
     part('result-title', HTMLElement).focus();
@@ -87,7 +87,7 @@ function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'disclosures'> {
   const own = document.kind === 'execution' && 'disclosures' in document.text;
   // What was copied from a page may have lost its last line's end, without which it is no signed note.
   const noProof = proof === '' ? null : noProofIn(`${proof}\n`);
-  // An error answer kept as a proof says nothing against the receipt.
+  // An error answer that was saved as a proof is no evidence against the receipt.
   if (noProof !== null) throw new Unusable(`The proof that was given ${noProof}.`);
   return {
     ...(proof === '' ? {} : { proof: `${proof}\n` }),
@@ -95,29 +95,31 @@ function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'disclosures'> {
   };
 }
 
-const lastWord = ({ ok, problem }: ReceiptReport): string =>
-  ok ? 'Every check holds.' : (problem ?? 'Something does not hold: do not rely on this receipt.');
+const verdictText = ({ ok, problem }: ReceiptReport): string =>
+  ok ? 'Every check holds.' : (problem ?? 'At least one check does not hold: do not rely on this receipt.');
 
-const UNASKED: Row = {
+const NO_PROOF: Row = {
   state: 'unchecked',
-  words: 'Whether it stands in the transparency log',
+  words: 'Whether it is in the transparency log',
   name: 'receipt_logged',
   more: 'No proof was given.',
 };
 
 function shown(report: ReceiptReport, keys: string): readonly Node[] {
   const { payload, keyId, differences, opened, checks } = report;
-  const vouched = isVouchedFor(report);
-  const parts: Node[] = [checkTable([...checks.map(rowOf), ...(textOf('proof') === '' ? [UNASKED] : [])])];
+  const trusted = allChecksHold(report);
+  const parts: Node[] = [checkTable([...checks.map(rowOf), ...(textOf('proof') === '' ? [NO_PROOF] : [])])];
   const section = (title: string, ...more: readonly Node[]) => parts.push(element('h3', {}, title), ...more);
   if (keyId !== null && !holds(keys, keyId))
-    parts.push(element('p', {}, 'The key set does not hold the key that the receipt names: ', code(keyId)));
+    parts.push(
+      element('p', {}, 'The key set does not contain the key that the receipt names: ', code(keyId)),
+    );
   if (differences.length > 0)
-    section('The text around the signed receipt says something else', differenceTable(differences));
-  if (opened !== null && !vouched) section('Disclosures', notOpened());
+    section('The text around the signed receipt differs from it', differenceTable(differences));
+  if (opened !== null && !trusted) section('Disclosures', notOpened());
   else if (opened !== null && opened.length > 0) section('Disclosures', disclosures(opened));
-  // Unsigned words beside a failure would be read as facts.
-  if (payload !== null && vouched) {
+  // Readers would take unsigned text beside a failure for facts.
+  if (payload !== null && trusted) {
     section('What was signed', statement(payload));
     section('What was redacted', redactions(payload, opened?.filter(({ ok }) => ok).length ?? 0));
     parts.push(whole(payload));

@@ -1,4 +1,4 @@
-// The scratch space of an audit: what was put comes back, from memory or from the file, and nothing stays behind.
+// Scratch tables of an audit: values are returned from memory or from the file, and no file remains.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ for (const [changes, characters] of [
 ] as const) {
   const held = { changes, characters };
   const most = `${changes} changes of ${characters} characters`;
-  test(`with ${most} held: what was put last comes back, what was deleted does not`, () => {
+  test(`with a buffer of ${most}: the last value is returned, a deleted one is not`, () => {
     const scratch = sqliteScratch(folder, held);
     const table = scratch.table<{ readonly n: number; readonly more: readonly string[] }>('one');
     for (let n = 0; n < 10; n++) table.put(`key ${n}`, { n, more: ['ü', '"'] });
@@ -32,7 +32,7 @@ for (const [changes, characters] of [
     scratch.close();
   });
 
-  test(`with ${most} held: tables are apart, and one name is one table`, () => {
+  test(`with a buffer of ${most}: tables are separate, and one name is one table`, () => {
     const scratch = sqliteScratch(folder, held);
     scratch.table<number>('one').put('key', 1);
     scratch.table<number>('two').put('key', 2);
@@ -41,7 +41,7 @@ for (const [changes, characters] of [
     scratch.close();
   });
 
-  test(`with ${most} held: entries of a prefix come in order, however many, also while others are put`, () => {
+  test(`with a buffer of ${most}: entries of a prefix are in order, also while others are put`, () => {
     const scratch = sqliteScratch(folder, held);
     const table = scratch.table<number>('one');
     for (let n = 999; n >= 0; n--) table.put(`b/${String(n).padStart(4, '0')}`, n);
@@ -65,7 +65,7 @@ for (const [changes, characters] of [
   });
 }
 
-test('its file has no name while it is used, however large it grows, and so nobody opens it or finds it later', () => {
+test('the file is unlinked while it is used, however large it grows: no other process can open it or find it later', () => {
   const scratch = sqliteScratch(folder, { changes: 10, characters: 10_000 });
   const table = scratch.table<string>('one');
   // More than the cache keeps.
@@ -78,7 +78,7 @@ test('its file has no name while it is used, however large it grows, and so nobo
   assert.deepEqual(readdirSync(folder), []);
 });
 
-/** Bytes of the files without a name that this process has open in the folder. */
+/** Bytes of the unlinked files in the folder that this process has open. */
 function namelessBytes(): number {
   const descriptors = readdirSync('/proc/self/fd').map((name) => `/proc/self/fd/${name}`);
   const ours = descriptors.filter((path) => {
@@ -92,12 +92,12 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
-    // The one that listed the folder.
+    // The descriptor that listed the folder.
     return '';
   }
 }
 
-test('long values are not held in memory, however few they are', () => {
+test('long values are not kept in memory, however few they are', () => {
   const scratch = sqliteScratch(folder);
   const table = scratch.table<string>('one');
   for (let n = 0; n < 40; n++) table.put(String(n), 'x'.repeat(1024 * 1024));
@@ -106,7 +106,7 @@ test('long values are not held in memory, however few they are', () => {
   assert.equal(namelessBytes(), 0);
 });
 
-test('entries come whole, also those too long to be read page by page', () => {
+test('entries are complete, also those that a page omits because of their length', () => {
   const scratch = sqliteScratch(folder);
   const table = scratch.table<string>('one');
   const words = (n: number) => `${n} `.repeat(n % 3 === 0 ? 5000 : 1);
@@ -121,7 +121,7 @@ test('entries come whole, also those too long to be read page by page', () => {
   scratch.close();
 });
 
-test('an entry that is deleted while they are read is no entry, however long', () => {
+test('an entry that is deleted during the iteration is not returned, however long it is', () => {
   const scratch = sqliteScratch(folder, { changes: 1, characters: 1 });
   const table = scratch.table<string>('one');
   for (const key of ['a', 'b', 'c']) table.put(key, 'x'.repeat(100_000));
@@ -134,6 +134,6 @@ test('an entry that is deleted while they are read is no entry, however long', (
   scratch.close();
 });
 
-test('without a place for its file it does not begin', () => {
+test('throws if the folder for its file does not exist', () => {
   assert.throws(() => sqliteScratch(join(folder, 'nowhere')), { code: 'ENOENT' });
 });

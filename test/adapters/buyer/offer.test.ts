@@ -1,9 +1,9 @@
-// Comparing an offer of the service's own adapter: good, expired, of another time or key. (test/cli/pay-judged.test.ts
-// tries what a relay may change in it.)
+// Checks an offer of the service's own adapter: valid, expired, signed at another time or by another key.
+// test/cli/pay-checks.test.ts covers offers that a relay has changed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { x402Client, x402HTTPClient } from '@x402/core/client';
-import { judgeOffer } from '#src/adapters/buyer/offer.ts';
+import { checkOffer } from '#src/adapters/buyer/offer.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { BASE_URL, lab, offerKey, PAY_TO } from '#test/adapters/payments/lab.ts';
 import { manualClock } from '#test/support/fakes.ts';
@@ -23,14 +23,14 @@ async function required() {
 }
 async function offerFound(changes: Partial<KeyRecord> = {}, nowMs = NOW, did = DID) {
   const key = { ...offerKey.record, notBefore: NOW / 1000 - 60, ...changes };
-  const { findings } = await judgeOffer(await required(), LIMITS, { did, keys: [key] }, nowMs);
+  const { findings } = await checkOffer(await required(), LIMITS, { did, keys: [key] }, nowMs);
   const others = findings.filter(({ name }) => name !== 'signed_offer');
   assert.ok(others.every(({ ok }) => ok));
   const found = findings.find(({ name }) => name === 'signed_offer');
   return [found?.ok, found?.offered];
 }
 
-test('our own offer is good', async () => {
+test('an offer of this relay is accepted', async () => {
   assert.deepEqual(await offerFound(), [true, `signed by ${DID}#${offerKey.keyId}`]);
 });
 
@@ -39,13 +39,16 @@ test('an expired offer is refused', async () => {
   assert.deepEqual(await offerFound({}, NOW + 300_000), [false, 'it has expired']);
 });
 
-test('only a key of the relay that is valid now counts, and only under the relay’s name', async () => {
+test('only a currently valid key of the relay is accepted, and only under the relay’s name', async () => {
   const retired = await offerFound({ notAfter: NOW / 1000 - 1 });
   const early = await offerFound({ notBefore: NOW / 1000 + 1 });
   const compromised = await offerFound({ compromisedAt: NOW / 1000 });
   const otherUse = await offerFound({ purpose: 'checkpoint' });
   for (const [ok, why] of [retired, early, compromised, otherUse]) {
-    assert.deepEqual([ok, String(why).endsWith('is no key of the relay at that time')], [false, true]);
+    assert.deepEqual(
+      [ok, String(why).endsWith('is not a valid key of the relay at that time')],
+      [false, true],
+    );
   }
   assert.deepEqual(await offerFound({ x: testKey().x }), [false, 'its signature is invalid']);
   assert.equal((await offerFound({}, NOW, 'did:web:other.example'))[0], false);

@@ -1,4 +1,4 @@
-// Presenting a payment: how long, how often, and which answers are final.
+// Presenting a payment: for how long, how often, and which answers are final.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PRESENT_MS, present, purchase } from '#src/adapters/buyer/purchase.ts';
@@ -14,7 +14,7 @@ type Answer = ReturnType<typeof answer>;
 const error = (code: string) => ({ error: { code, message: 'words' } });
 const DONE = answer(200, { job: {}, receipt: {} });
 
-/** Each call takes the next answer, the last one for ever; null: none came. */
+/** Each call gets the next answer, then always the last one; null: no answer. */
 async function presented(...answers: readonly (Answer | null)[]) {
   const clock = manualClock();
   const sent: unknown[] = [];
@@ -31,7 +31,7 @@ async function presented(...answers: readonly (Answer | null)[]) {
   return { result, sent, slept: clock.slept, elapsed: clock.monotonic() };
 }
 
-test('the same call with the same payment, again and again', async () => {
+test('the same call is repeated with the same payment until a result is returned', async () => {
   const { result, sent } = await presented(null, answer(503, error('payment_unconfirmed')), DONE);
   assert.equal(result.kind, 'executed');
   assert.equal(sent.length, 3);
@@ -39,14 +39,14 @@ test('the same call with the same payment, again and again', async () => {
   for (const call of sent) assert.deepEqual(call, same);
 });
 
-test('Retry-After is waited for; without one the pauses grow, and have an end', async () => {
+test('Retry-After is respected; without it the pauses grow up to a limit', async () => {
   const later = answer(503, error('payment_unconfirmed'), { 'retry-after': '7' });
   assert.deepEqual((await presented(later, later, DONE)).slept, [7000, 7000]);
   const { slept } = await presented(null, null, null, null, null, null, DONE);
   assert.deepEqual(slept, [1000, 2000, 4000, 8000, 15_000, 15_000]);
 });
 
-test('patience ends within two minutes, whatever Retry-After says', async () => {
+test('presenting ends within two minutes, whatever the value of Retry-After', async () => {
   for (const headers of [{}, { 'retry-after': '999999' }, { 'retry-after': 'nonsense' }]) {
     const { result, elapsed } = await presented(answer(503, error('facilitator_unavailable'), headers));
     assert.deepEqual(result, {
@@ -58,7 +58,7 @@ test('patience ends within two minutes, whatever Retry-After says', async () => 
   }
 });
 
-test('a final no of the relay ends it at once', async () => {
+test('a final refusal of the relay ends the purchase at once', async () => {
   const refusals = [
     [402, { x402Version: 1, error: 'payment_required: insufficient_funds' }, 'payment_required'],
     [400, error('unsafe_target'), 'unsafe_target'],
@@ -75,7 +75,7 @@ test('a final no of the relay ends it at once', async () => {
   }
 });
 
-test('what is no word of the relay is no end: the payment may be spent', async () => {
+test('an answer that is not the relay’s own is not final: the payment may be spent', async () => {
   const strange = [
     answer(200, ''),
     answer(200, {}),

@@ -4,7 +4,7 @@ import { checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import type { ExpectedRevision, NewEvent } from '#src/ports/event-log.ts';
 import { newEvent } from '#test/support/event-log-fixtures.ts';
 
-test('an append is refused before it reaches a store', () => {
+test('an invalid append is refused before it reaches a store', () => {
   const event = newEvent();
   const refusals: [RegExp, string, ExpectedRevision, NewEvent[]][] = [
     [/a stream has a name/, '', 'any', [event]],
@@ -20,7 +20,7 @@ test('an append is refused before it reaches a store', () => {
   }
 });
 
-test('an append that passes carries its events as JSON text, in order', () => {
+test('a valid append has its events as JSON text, in order', () => {
   const events = [newEvent('First', { n: 1 }), { ...newEvent('Second'), metadata: { $correlationId: 'c' } }];
   assert.deepEqual(checkedAppend('a-1', 0n, events), [
     { id: events[0]?.id, type: 'First', data: '{"n":1}', metadata: '{}' },

@@ -8,10 +8,10 @@ import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 const folder = mkdtempSync(join(tmpdir(), 'relay-kept-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test('what is kept stands in the file whole, for everybody to read, and takes the place of what was there', async () => {
+test('write replaces the whole file, which everyone may read', async () => {
   const path = join(folder, 'checkpoint.note');
   const kept = checkpointFile(path);
-  assert.equal(kept.place, `the file ${path}`);
+  assert.equal(kept.location, `the file ${path}`);
   assert.equal(await kept.read(), null);
   for (const note of ['a longer — note\n', 'short\n']) {
     await kept.write(note);
@@ -22,7 +22,7 @@ test('what is kept stands in the file whole, for everybody to read, and takes th
   assert.deepEqual(readdirSync(folder), ['checkpoint.note']);
 });
 
-test('what cannot be read or written throws, and leaves nothing beside', async () => {
+test('a failed read or write throws and leaves no temporary file', async () => {
   const path = join(folder, 'in-the-way');
   mkdirSync(join(path, 'not-empty'), { recursive: true });
   const kept = checkpointFile(path);

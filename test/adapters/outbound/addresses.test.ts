@@ -1,4 +1,4 @@
-// The readers of addresses and URLs.
+// Parsers of addresses and URLs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
@@ -39,7 +39,7 @@ test('no other spelling is an address', () => {
   }
 });
 
-test('a CIDR is an address and a prefix, a bare address is all of itself', () => {
+test('a CIDR is an address and a prefix; a single address is a range of one', () => {
   assert.deepEqual(parseCidr(' 10.0.0.0/8 '), { bytes: [10, 0, 0, 0], prefix: 8 });
   assert.deepEqual(parseCidr('10.0.0.1'), { bytes: [10, 0, 0, 1], prefix: 32 });
   assert.equal(parseCidr('fd00::/8')?.prefix, 8);
@@ -47,7 +47,7 @@ test('a CIDR is an address and a prefix, a bare address is all of itself', () =>
   assert.equal(parseCidr('0.0.0.0/0')?.prefix, 0);
 });
 
-test('anything else is no CIDR', () => {
+test('any other text is not a CIDR', () => {
   for (const text of [
     '',
     '/',

@@ -1,8 +1,8 @@
-// The resolver port over a real DNS server, and what is remembered of it.
+// The resolver over a real DNS server, and the cache of misses.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
-import { dnsResolver, rememberingMisses } from '#src/adapters/outbound/dns.ts';
+import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { chooseDial } from '#src/domain/destination/policy.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
@@ -21,7 +21,7 @@ async function withDns(
   }
 }
 
-test('A and AAAA are asked once each, and answered together', async () => {
+test('A and AAAA are queried once each, and returned together', async () => {
   await withDns({ 'a.test': ['8.8.8.8', '8.8.4.4', '2001:4860:4860::8888'] }, async (resolver, dns) => {
     assert.deepEqual(await resolver.resolve('a.test', 2000), {
       outcome: 'addresses',
@@ -32,7 +32,7 @@ test('A and AAAA are asked once each, and answered together', async () => {
   });
 });
 
-test('an answer is not remembered, whatever its time to live', async () => {
+test('an answer is not cached, whatever its TTL', async () => {
   await withDns({ 'a.test': [{ addresses: ['8.8.8.8'] }, { addresses: ['10.0.0.1'] }] }, async (resolver) => {
     assert.deepEqual(await resolver.resolve('a.test', 2000), {
       outcome: 'addresses',
@@ -45,7 +45,7 @@ test('an answer is not remembered, whatever its time to live', async () => {
   });
 });
 
-test('one kind alone is enough where the other has no records', async () => {
+test('one type is enough if the other has no records', async () => {
   await withDns({ 'four.test': ['8.8.8.8'], 'six.test': ['2001:4860::1'] }, async (resolver) => {
     assert.deepEqual(await resolver.resolve('four.test', 2000), {
       outcome: 'addresses',
@@ -65,17 +65,17 @@ test('no such name and no address are not_found', async () => {
   });
 });
 
-test('a failing server is no answer', async () => {
+test('a failing server is not a miss', async () => {
   await withDns({ 'fail.test': { rcode: 'SERVFAIL' } }, async (resolver) => {
     const resolution = await resolver.resolve('fail.test', 2000);
-    // Deno's resolver names SERVFAIL like a name that does not exist.
+    // Deno's resolver reports SERVFAIL like a name that does not exist.
     const expected: Resolution =
       'Deno' in globalThis ? { outcome: 'not_found' } : { outcome: 'failed', timedOut: false };
     assert.deepEqual(resolution, expected);
   });
 });
 
-test('silence ends at the deadline', async () => {
+test('a server that never answers times out', async () => {
   await withDns({ 'drop.test': { drop: true } }, async (resolver) => {
     const start = performance.now();
     assert.deepEqual(await resolver.resolve('drop.test', 400), { outcome: 'failed', timedOut: true });
@@ -84,7 +84,7 @@ test('silence ends at the deadline', async () => {
   });
 });
 
-test('half an answer is none: the other half could be private', async () => {
+test('the answer of one type alone is a failure: the other could be a private address', async () => {
   const dns = await startDnsServer({ answers: { 'half.test': ['8.8.8.8'] } });
   const resolver = dnsResolver({ servers: [dns.address], maxInFlight: 4 });
   try {
@@ -95,7 +95,7 @@ test('half an answer is none: the other half could be private', async () => {
   }
 });
 
-test('a lost packet is asked again within the deadline', { timeout: 10_000 }, async () => {
+test('a lost packet is sent again within the time limit', { timeout: 10_000 }, async () => {
   await withDns({ 'lossy.test': [{ drop: true }, { addresses: ['8.8.8.8'] }] }, async (resolver) => {
     assert.deepEqual(await resolver.resolve('lossy.test', 8000), {
       outcome: 'addresses',
@@ -104,7 +104,7 @@ test('a lost packet is asked again within the deadline', { timeout: 10_000 }, as
   });
 });
 
-test('an address is never looked up, and short forms are names like others', async () => {
+test('an address is never looked up, and short forms are treated as names', async () => {
   await withDns(
     { '127.1': ['8.8.8.8'], '2130706433': ['8.8.8.8'], '0x7f.1': ['8.8.8.8'] },
     async (resolver, dns) => {
@@ -121,19 +121,19 @@ test('an address is never looked up, and short forms are names like others', asy
   );
 });
 
-test('a name of the hosts file leads nowhere inside', async () => {
+test('a name of the hosts file gives no access to a private address', async () => {
   await withDns({ localhost: ['8.8.8.8'] }, async (resolver) => {
     const resolution = await resolver.resolve('localhost', 2000);
     assert.equal(resolution.outcome, 'addresses');
     const addresses = 'addresses' in resolution ? resolution.addresses : [];
     const dial = chooseDial(targetOf('https://example.com/'), addresses, describeAddress, rulesWith());
-    // Bun asks the network. Deno reads the hosts file; what it finds there is refused like any private answer.
+    // Bun queries the network. Deno reads the hosts file, and its addresses are refused like any private answer.
     if (addresses.includes('8.8.8.8')) assert.equal(dial?.address.text, '8.8.8.8');
     else assert.equal(dial, null);
   });
 });
 
-test('look-ups in flight are capped: one more fails at once, and a place is free again after', async () => {
+test('concurrent look-ups are limited: one more fails at once, and a later one succeeds', async () => {
   const slow = { addresses: ['8.8.8.8'], delayMs: 300 };
   await withDns(
     { '*': slow },
@@ -161,13 +161,13 @@ function counting(answer: (name: string) => Resolution): Resolver & { asked: str
 
 const isCallable = (_: string, addresses: readonly string[]) => addresses.includes('8.8.8.8');
 
-test('a miss is kept for 60 s, an address and a failure are not', async () => {
+test('a miss is cached for 60 s, an address and a failure are not', async () => {
   let now = 0;
   const inner = counting((name) => {
     if (name === 'good.test') return { outcome: 'addresses', addresses: ['8.8.8.8'] };
     return name === 'bad.test' ? { outcome: 'failed', timedOut: true } : { outcome: 'not_found' };
   });
-  const resolver = rememberingMisses(inner, { monotonic: () => now }, { isCallable });
+  const resolver = cachingMisses(inner, { monotonic: () => now }, { isCallable });
   const ask = async (name: string) => (await resolver.resolve(name, 1000)).outcome;
   for (let i = 0; i < 3; i++) {
     assert.equal(await ask('none.test'), 'not_found');
@@ -184,16 +184,16 @@ test('a miss is kept for 60 s, an address and a failure are not', async () => {
   assert.equal(count('none.test'), 2);
 });
 
-test('misses are bounded: the oldest goes first', async () => {
+test('the cache of misses is bounded: the oldest is dropped first', async () => {
   const inner = counting(() => ({ outcome: 'not_found' }));
-  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { isCallable, maxNames: 2 });
+  const resolver = cachingMisses(inner, { monotonic: () => 0 }, { isCallable, maxNames: 2 });
   for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await resolver.resolve(name, 1000);
   assert.deepEqual(inner.asked, ['a', 'b', 'c', 'a']);
 });
 
-test('a name that may not be called is a miss like one without an address: told apart by neither answer nor time', async () => {
+test('a name that may not be called is a miss like one without an address, with the same answer and timing', async () => {
   const inner = counting(() => ({ outcome: 'addresses', addresses: ['10.0.0.1'] }));
-  const resolver = rememberingMisses(inner, { monotonic: () => 0 }, { isCallable });
+  const resolver = cachingMisses(inner, { monotonic: () => 0 }, { isCallable });
   for (let i = 0; i < 3; i++) {
     assert.deepEqual(await resolver.resolve('internal.test', 1000), { outcome: 'not_found' });
   }

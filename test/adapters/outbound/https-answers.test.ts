@@ -1,4 +1,4 @@
-// What the target answers, and what the attempt's report says of it.
+// Responses of the target, and the attempt's report about them.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -9,17 +9,17 @@ import { inLab } from './lab.ts';
 
 const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex');
 
-/** Writes `text` as it stands and ends the connection. */
+/** Writes `text` unchanged and ends the connection. */
 function raw(text: string): Handler {
   return (_request, socket) => {
-    // Deno's server keeps a connection open that is ended with zero bytes.
+    // Deno's server does not close a connection that is ended with zero bytes.
     if (text === '') socket.end();
     else socket.end(Buffer.from(text, 'latin1'));
     return undefined;
   };
 }
 
-/** Keeps writing what `next` gives until the connection ends. */
+/** Writes the results of `next` until the connection ends. */
 function forever(socket: TLSSocket, first: string, next: () => string, everyMs: number): undefined {
   socket.write(first);
   const timer = setInterval(() => socket.write(next()), everyMs);
@@ -34,7 +34,7 @@ function ended(report: AttemptReport): Ended {
   return { errorCategory, status, phase, sent };
 }
 
-test('a complete 2xx answer is a success with every fact of the connection', async () => {
+test('a complete 2xx response is a success, reported with every detail of the connection', async () => {
   await inLab({ handler: () => ({ status: 201, body: 'hello' }) }, async ({ send, target }) => {
     const report = await send();
     assert.deepEqual(ended(report), { errorCategory: null, status: 201, phase: 'body', sent: 'yes' });
@@ -77,7 +77,7 @@ const STATUSES: readonly (readonly [number, Ended['errorCategory']])[] = [
 ];
 
 for (const [status, errorCategory] of STATUSES) {
-  test(`an answer of ${status} is ${errorCategory ?? 'a success'}`, async () => {
+  test(`a response with ${status} is ${errorCategory ?? 'a success'}`, async () => {
     await inLab(
       { handler: () => ({ status, body: status === 204 || status === 304 ? '' : 'x' }) },
       async (lab) => {
@@ -99,7 +99,7 @@ test('a redirect is not followed', async () => {
   });
 });
 
-test('103 then 200 is a success, and the request is known to be sent', async () => {
+test('103, then 200 is a success, with sent: yes', async () => {
   const text = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi';
   await inLab({ handler: raw(text) }, async ({ send }) => {
     const report = await send();
@@ -108,7 +108,7 @@ test('103 then 200 is a success, and the request is known to be sent', async () 
   });
 });
 
-test('103 and then silence is a timeout of a request that was sent', async () => {
+test('103 without a final response is a timeout, with sent: yes', async () => {
   const handler: Handler = (_request, socket) => {
     socket.write('HTTP/1.1 103 Early Hints\r\n\r\n');
     return undefined;
@@ -175,7 +175,7 @@ for (const [what, text, expected] of BROKEN) {
   });
 }
 
-test('what came of a cut body is counted and hashed', async () => {
+test('the received part of a truncated body is counted and hashed', async () => {
   await inLab({ handler: raw('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhi') }, async ({ send }) => {
     const report = await send();
     assert.equal(report.responseBytes, 2);
@@ -184,7 +184,7 @@ test('what came of a cut body is counted and hashed', async () => {
   });
 });
 
-test('a body without length ends with the connection, and is a success', async () => {
+test('a body without a length ends with the connection and is a success', async () => {
   await inLab({ handler: raw('HTTP/1.1 200 OK\r\n\r\nto the end') }, async ({ send }) => {
     const report = await send();
     assert.equal(report.errorCategory, null);
@@ -193,7 +193,7 @@ test('a body without length ends with the connection, and is a success', async (
 });
 
 for (const more of ['MORE', 'HTTP/1.1 500 No\r\n\r\n']) {
-  test(`bytes after a complete answer change nothing: ${JSON.stringify(more)}`, async () => {
+  test(`bytes after a complete response have no effect: ${JSON.stringify(more)}`, async () => {
     const handler = raw(`HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi${more}`);
     await inLab({ handler }, async ({ send }) => {
       const report = await send();
@@ -203,7 +203,7 @@ for (const more of ['MORE', 'HTTP/1.1 500 No\r\n\r\n']) {
   });
 }
 
-test('a body that goes on is read to the cap and no further', async () => {
+test('an endless body is read up to the limit', async () => {
   const block = 'a'.repeat(64 * 1024);
   let written = 0;
   const handler: Handler = (_request, socket) => {
@@ -227,7 +227,7 @@ test('a body that goes on is read to the cap and no further', async () => {
   assert.ok(written < 64 * 2 ** 20, `${written} bytes were written`);
 });
 
-test('a body of exactly the cap is whole; one byte more is cut', async () => {
+test('a body of exactly the limit is complete; one byte more is truncated', async () => {
   const body = 'b'.repeat(65_536);
   await inLab({ handler: () => ({ body }) }, async ({ send, target }) => {
     const whole = await send();
@@ -239,7 +239,7 @@ test('a body of exactly the cap is whole; one byte more is cut', async () => {
   });
 });
 
-test('a compressed body is hashed as it comes, never decompressed', async () => {
+test('a compressed body is hashed as received, never decompressed', async () => {
   const bomb = Buffer.from('H4sIAAAAAAAAA+3BMQEAAADCoPVPbQwfoAAAAAAAAAAAAAAAAAAAAIC3AYbSVKsAQAAA', 'base64');
   await inLab(
     { handler: () => ({ headers: { 'content-encoding': 'gzip' }, body: bomb }) },
@@ -251,7 +251,7 @@ test('a compressed body is hashed as it comes, never decompressed', async () => 
   );
 });
 
-test('endless headers are protocol_error long before the deadline', async () => {
+test('endless headers are protocol_error long before the time limit', async () => {
   const handler: Handler = (_request, socket) =>
     forever(socket, 'HTTP/1.1 200 OK\r\n', () => `x-more: ${'a'.repeat(2000)}\r\n`, 1);
   await inLab({ handler }, async ({ send }) => {
@@ -259,13 +259,13 @@ test('endless headers are protocol_error long before the deadline', async () => 
   });
 });
 
-test('a head under 16 KiB is read', async () => {
+test('a response head under 16 KiB is accepted', async () => {
   await inLab({ handler: () => ({ headers: { 'x-long': 'a'.repeat(15_000) } }) }, async ({ send }) => {
     assert.equal((await send()).errorCategory, null);
   });
 });
 
-test('a header trickle is a timeout in phase headers', async () => {
+test('headers that arrive slowly are a timeout in phase headers', async () => {
   const handler: Handler = (_request, socket) => forever(socket, 'HTTP/1.1 200 OK\r\n', () => 'x: y\r\n', 20);
   await inLab({ handler }, async ({ send }) => {
     const report = await send({ timeoutMs: 400 });
@@ -279,7 +279,7 @@ test('a header trickle is a timeout in phase headers', async () => {
   });
 });
 
-test('a drip body is a timeout in phase body, and keeps the status', async () => {
+test('a body that arrives slowly is a timeout in phase body, with the status', async () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n';
   await inLab({ handler: (_request, socket) => forever(socket, head, () => 'd', 20) }, async ({ send }) => {
     const report = await send({ timeoutMs: 400 });
@@ -288,7 +288,7 @@ test('a drip body is a timeout in phase body, and keeps the status', async () =>
   });
 });
 
-test('a target that reads and never answers is a timeout whose request may have been sent', async () => {
+test('a target that reads and never responds is a timeout, with sent: maybe', async () => {
   await inLab({ handler: () => undefined }, async ({ send, target }) => {
     const report = await send({ timeoutMs: 400 });
     assert.deepEqual(ended(report), {
@@ -301,7 +301,7 @@ test('a target that reads and never answers is a timeout whose request may have 
   });
 });
 
-test('a target that drops the connection on the request leaves it unknown whether it was sent', async () => {
+test('a target that closes the connection on the request is reported with sent: maybe', async () => {
   const handler: Handler = (_request, socket) => {
     socket.destroy();
     return undefined;
@@ -326,7 +326,7 @@ test('Retry-After in seconds or as a date is recorded in ms', async () => {
   );
 });
 
-test('410 and webhook-delivery: abort-message ask for no more', async () => {
+test('410 and webhook-delivery: abort-message request no further attempts', async () => {
   await inLab({ handler: () => ({ status: 410 }) }, async ({ send, target }) => {
     assert.equal((await send()).abort, true);
     target.answer(() => ({ status: 503, headers: { 'Webhook-Delivery': 'abort-message' } }));

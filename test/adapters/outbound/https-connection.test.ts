@@ -1,4 +1,4 @@
-// How far an attempt comes before there is an answer: look-up, connection, handshake.
+// Failures before a response: look-up, connection, handshake.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
@@ -13,7 +13,7 @@ function ended({ errorCategory, phase, sent, address }: AttemptReport): Ended {
   return { errorCategory, phase, sent, address };
 }
 
-/** Nothing reached the target, and nothing is claimed of an answer. */
+/** The report of an attempt that sent nothing and received no response. */
 function assertUnsent(report: AttemptReport, expected: Omit<Ended, 'sent'>): void {
   assert.deepEqual(ended(report), { ...expected, sent: 'no' });
   assert.equal(report.status, null);
@@ -50,7 +50,7 @@ for (const [what, options] of certificates()) {
   });
 }
 
-/** A server's hello of TLS 1.1, to whatever the client says. */
+/** A TLS 1.1 ServerHello, sent without reading the client's hello. */
 function helloOfTls11(): Buffer {
   const body = Buffer.concat([Buffer.from([3, 2]), Buffer.alloc(32, 7), Buffer.from([0, 0xc0, 0x13, 0])]);
   const hello = Buffer.concat([Buffer.from([2, 0, 0, body.length]), body]);
@@ -118,7 +118,7 @@ for (const [what, answer, errorCategory] of LOOKUPS) {
   });
 }
 
-test('the time of all phases together is bounded', async () => {
+test('one time limit covers all phases', async () => {
   const answers = { 'target.test': { addresses: ['127.0.0.1'], delayMs: 300 } };
   await inLab({ answers, handler: () => undefined }, async ({ send }) => {
     const report = await send({ timeoutMs: 600 });
@@ -128,7 +128,7 @@ test('the time of all phases together is bounded', async () => {
   });
 });
 
-test('an address literal is dialled without a look-up and without SNI, its certificate checked for the address', async () => {
+test('an address literal is dialled without a look-up and without SNI; its certificate must be valid for the address', async () => {
   await inLab({}, async ({ send, target, dns }) => {
     const report = await send({ url: target.url('/hook', '127.0.0.1') });
     assert.equal(report.errorCategory, null);
@@ -154,7 +154,7 @@ test('an IPv6 address is dialled and recorded in its standard text', async () =>
   });
 });
 
-test('exactly one connection for each attempt, none kept open, a fresh look-up each time', async () => {
+test('each attempt has exactly one look-up and one connection, which is closed', async () => {
   await inLab({}, async ({ send, target, dns }) => {
     for (let i = 0; i < 3; i++) assert.equal((await send()).errorCategory, null);
     assert.equal(target.connections(), 3);
@@ -179,7 +179,7 @@ test('extra roots of two issuers are all trusted', async () => {
   }
 });
 
-test('an exempted address is recorded as such, a range without exemption is refused', async () => {
+test('an exempted address is reported as exempted; a blocked range without exemption is refused', async () => {
   await inLab({ allow: cidrs('127.0.0.1/32') }, async ({ send, dns }) => {
     assert.equal((await send()).exempted, true);
     dns.set('target.test', ['127.0.0.2']);
@@ -200,10 +200,10 @@ test('a target that the rules no longer permit is refused before its name is loo
   });
 });
 
-/** As it may stand in a job that was accepted under other rules. */
+/** As in a job that was accepted under earlier rules. */
 const notPermitted = (url: string) => ({ ...targetOf(url), hostname: 'relay.example.com' });
 
-test('a request that cannot be written is our fault, not the target’s: not_executed, and nothing is sent', async () => {
+test('a request that cannot be written is not_executed, and nothing is sent', async () => {
   await inLab({}, async ({ target, send }) => {
     const report = await send({ headers: [['no token', '1']] });
     assert.deepEqual([report.errorCategory, report.sent, report.status], ['not_executed', 'no', null]);

@@ -1,4 +1,4 @@
-// Many calls while the event loop is busy with other work: a good target is never taken for one that timed out.
+// Many concurrent calls on a busy event loop: no call to a good target times out.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,19 +11,19 @@ import { runtimeName } from '#test/support/runtime.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 import { clock, LOOPBACK, requestTo, rulesWith } from './lab.ts';
 
-/** In a process of Node's own: what is under test is the client, and Bun's server has a queue like Bun's client. */
+/** A Node process: the test is of the client, and Bun's server has the same queue as Bun's client. */
 const TARGET = `
   const { cert, key } = JSON.parse(process.argv[1]);
   require('node:https')
     .createServer({ cert, key }, (request, response) => request.resume().on('end', () => response.end('ok')))
     .listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;
 
-/** Deno has no queue, and is slower at handshakes: fewer calls show the same there. */
+/** Fewer calls for Deno, whose handshakes are slower. It has no such queue. */
 const [CALLS, AT_ONCE] = runtimeName === 'deno' ? [200, 16] : [1500, 64];
-/** Of other work in each turn of the event loop. */
+/** Other work in each turn of the event loop. */
 const BUSY_MS = 8;
 
-test('handshakes of many calls at once all get their turn, however busy the event loop is', {
+test('the handshakes of many concurrent calls all complete on a busy event loop', {
   timeout: 110_000,
 }, async () => {
   const ca = makeTestCa();
@@ -34,9 +34,9 @@ test('handshakes of many calls at once all get their turn, however busy the even
     const outbound = httpsOutbound({
       resolver: { resolve: async () => ({ outcome: 'not_found' }) },
       permits: () => true,
-      judge: (_, addresses) =>
+      chooseAddress: (_, addresses) =>
         chooseDial(request.target, addresses, describeAddress, rulesWith({ allow: LOOPBACK })),
-      // One root: with all of the system's beside it Deno reads them anew for every connection.
+      // One root: with those of the system as well, Deno would read all of them for every connection.
       secureContext: createSecureContext({ ca: ca.pem }),
       clock,
     });

@@ -1,4 +1,4 @@
-// Holes that other ways of making the call had: each one is tried here.
+// Security faults of other HTTP clients: one test for each.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { cidrs, inLab, type Lab, until, withListener } from './lab.ts';
 
 const ONE_CALL = fileURLToPath(new URL('./one-call.ts', import.meta.url));
 
-/** The call from a process of its own, which must end by itself within 10 s. */
+/** The call in a separate process, which must end within 10 s without being killed. */
 function callFromProcess(
   { target, dns }: Lab,
   env: Readonly<Record<string, string>>,
@@ -47,7 +47,7 @@ test('NODE_TLS_REJECT_UNAUTHORIZED=0 does not switch certificate checking off', 
   });
 });
 
-test('extra roots and the runtime’s own are trusted side by side', { timeout: 30_000 }, async () => {
+test('extra roots and the runtime’s roots are both trusted', { timeout: 30_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'relay-roots-'));
   await inLab({}, async (lab) => {
     const other = await startTlsTarget();
@@ -71,7 +71,7 @@ test('extra roots and the runtime’s own are trusted side by side', { timeout: 
   });
 });
 
-test('proxy variables are not obeyed', { timeout: 20_000 }, async () => {
+test('proxy variables are ignored', { timeout: 20_000 }, async () => {
   await withListener(
     (socket) => socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n'),
     async (proxy) => {
@@ -92,7 +92,7 @@ test('proxy variables are not obeyed', { timeout: 20_000 }, async () => {
   );
 });
 
-test('a call that ran into its deadline leaves nothing behind that keeps a process alive', {
+test('after a timeout nothing keeps the process alive', {
   timeout: 30_000,
 }, async () => {
   await inLab({ answers: { 'target.test': { drop: true } } }, async (lab) => {
@@ -105,19 +105,19 @@ test('a call that ran into its deadline leaves nothing behind that keeps a proce
   });
 });
 
-test('a call that went well leaves no timer behind either', { timeout: 20_000 }, async () => {
+test('after a success nothing keeps the process alive', { timeout: 20_000 }, async () => {
   await inLab({}, async (lab) => {
     assert.equal((await callFromProcess(lab, {}, { timeoutMs: 60_000 })).errorCategory, null);
   });
 });
 
-test('200 targets that hang end as 200 timeouts, and leave no connection', { timeout: 60_000 }, async () => {
+test('200 hanging targets end as 200 timeouts without open connections', { timeout: 60_000 }, async () => {
   await inLab({ handler: () => undefined }, async ({ target, send }) => {
     const reports = await Promise.all(
       Array.from({ length: 200 }, () => send({ url: target.url('/hook', '127.0.0.1'), timeoutMs: 6000 })),
     );
     assert.deepEqual([...new Set(reports.map((report) => report.errorCategory))], ['timeout']);
-    // On a busy machine some run out of time before their handshake is over: none of them is asked anything.
+    // On a busy machine some time out before their handshake ends, and send nothing.
     const asked = reports.filter(({ phase }) => phase === 'headers').length;
     assert.ok(asked > 0 && asked <= target.connections() && target.connections() <= 200, `${asked}`);
     await until(() => target.open() === 0);
@@ -138,7 +138,7 @@ test('the checked address is dialled, not localhost', async () => {
   });
 });
 
-test('a name that rebinds after its first answer is called at the first, 20 times of 20', async () => {
+test('a name whose DNS answer changes is called at the first, checked address, 20 times of 20', async () => {
   const rebinding = [{ addresses: ['127.0.0.1'] }, { addresses: ['127.0.0.2'] }];
   const names = Array.from({ length: 20 }, (_, i) => `n${i}.target.test`);
   const answers = Object.fromEntries(names.map((name) => [name, rebinding]));
@@ -161,7 +161,7 @@ test('a name that rebinds after its first answer is called at the first, 20 time
   });
 });
 
-test('no header of the caller changes the frame of the message, its host or its way', async () => {
+test('no header of the caller changes framing, host or route of the request', async () => {
   const caller = {
     Host: 'metadata.internal',
     'Content-Length': '0',
@@ -204,7 +204,7 @@ test('no header of the caller changes the frame of the message, its host or its 
   });
 });
 
-test('a request without a body says so', async () => {
+test('a request without a body has content-length 0', async () => {
   await inLab({}, async ({ target, send }) => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       assert.equal((await send({ method, body: null })).errorCategory, null);
@@ -220,7 +220,7 @@ test('a request without a body says so', async () => {
   });
 });
 
-test('the name goes to SNI and Host without its trailing dot, the path as it was checked', async () => {
+test('SNI and Host contain the name without its trailing dot, and the path is the checked one', async () => {
   await inLab({}, async ({ target, send }) => {
     await send({ url: `https://TARGET.test.:${target.port}/a/../b%2F?q=%20'|#fragment` });
     const [request] = target.requests;
@@ -230,7 +230,7 @@ test('the name goes to SNI and Host without its trailing dot, the path as it was
   });
 });
 
-test('a body of 128 KiB arrives whole', async () => {
+test('a body of 128 KiB arrives completely', async () => {
   const body = new Uint8Array(128 * 1024).map((_, i) => i % 251);
   await inLab({}, async ({ target, send }) => {
     assert.equal((await send({ body })).errorCategory, null);
@@ -238,7 +238,7 @@ test('a body of 128 KiB arrives whole', async () => {
   });
 });
 
-test('50 calls at the same time are 50 requests of one connection each', { timeout: 20_000 }, async () => {
+test('50 concurrent calls are 50 requests with one connection each', { timeout: 20_000 }, async () => {
   await inLab({}, async ({ target, send }) => {
     const reports = await Promise.all(
       Array.from({ length: 50 }, (_, i) => send({ headers: [['x-n', String(i)]] })),

@@ -1,4 +1,4 @@
-// A pinned call with everything real: a TLS target, a DNS server, the resolver and the adapter between them.
+// An outbound call without fakes: a TLS target, a DNS server, the resolver and the adapter.
 import type { AddressInfo, Server } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
@@ -66,7 +66,7 @@ export function outboundWith(parts: {
   return httpsOutbound({
     resolver: parts.resolver,
     permits: (target) => judgeTarget(target, describeAddress, rules) === null,
-    judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+    chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
     clock,
   });
@@ -76,7 +76,7 @@ export type Lab = {
   readonly target: TlsTarget;
   readonly dns: DnsServer;
   readonly outbound: Outbound;
-  /** To `https://target.test:PORT/hook` where `url` is absent. */
+  /** To `https://target.test:PORT/hook` if `url` is absent. */
   send(over?: Partial<OutboundRequest> & { url?: string }): Promise<AttemptReport>;
 };
 
@@ -99,7 +99,7 @@ export async function inLab(
   }
 }
 
-/** A bare TCP listener on loopback: `onSocket` speaks for it. Counts its connections. */
+/** A TCP listener on loopback that calls `onSocket` and counts its connections. */
 export async function withListener(
   onSocket: (socket: Socket) => void,
   use: (listener: { port: number; connections: () => number; open: () => number }) => Promise<void>,

@@ -1,5 +1,5 @@
-// A process of its own for one call: argv[2] is JSON {url, dns, caPem, timeoutMs}; prints the report as JSON and must
-// then end by itself: a timer or socket left behind would keep it alive.
+// A process for one call: argv[2] is JSON {url, dns, caPem, timeoutMs}. Prints the report as JSON and must then end: a
+// remaining timer or socket would keep it alive.
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { outboundWith, requestTo } from './lab.ts';
 

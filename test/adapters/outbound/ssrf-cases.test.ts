@@ -1,4 +1,4 @@
-// Every case of both fixtures, by the verdict that all routes share, and by the call itself.
+// Every case of both fixtures: the verdict that all routes share, and the call itself.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
@@ -17,7 +17,7 @@ const cases = ssrfCases();
 const rules = rulesWith();
 const readers = { parse: parseUrl, describe: describeAddress };
 
-test('both fixtures are there', () => {
+test('both fixtures exist', () => {
   assert.ok(cases.length >= 117 + 100, `${cases.length} cases`);
   assert.ok(cases.filter(({ expected }) => expected === 'allow').length >= 40);
 });
@@ -26,7 +26,7 @@ type Verdict =
   | { readonly refusal: TargetRefusal | Refused<'invalid_request'> }
   | { readonly target: Target; readonly dial: Dial | null };
 
-/** As a route does it: text, then one look-up, then the answer. */
+/** As a route does: checks the text, looks the name up once, checks the addresses. */
 async function verdictOf(ssrfCase: SsrfCase): Promise<Verdict> {
   const target = judgeTargetText(ssrfCase.url, readers, rules);
   if ('refused' in target) return { refusal: target };
@@ -59,8 +59,8 @@ for (const ssrfCase of cases) {
   });
 }
 
-/** The target that a careless caller would make of a case: parsed, judged by nobody. Null: unparsable. */
-function unjudged({ url }: SsrfCase, port: number): Target | null {
+/** A target that is parsed and not checked; null if the URL cannot be parsed. */
+function uncheckedTarget({ url }: SsrfCase, port: number): Target | null {
   const parts = parseUrl(url);
   if (parts === null || parts.protocol !== 'https:') return null;
   const { hostname, literal, authority } = hostOf(parts.hostname);
@@ -68,13 +68,13 @@ function unjudged({ url }: SsrfCase, port: number): Target | null {
   return { href: `${origin}/`, origin, hostname, port, path: '/', literal, plain: true };
 }
 
-/** Cases that only the text tells; their hosts are public or not named at all. */
+/** Cases that are blocked by their text alone: their hosts are public, or missing. */
 const TEXT_ONLY = ['userinfo', 'port', 'parser-repair', 'own-host', 'scheme-parse'];
 const reaching = cases.filter(
-  (c) => c.expected === 'block' && !TEXT_ONLY.includes(c.group) && unjudged(c, 443) !== null,
+  (c) => c.expected === 'block' && !TEXT_ONLY.includes(c.group) && uncheckedTarget(c, 443) !== null,
 );
 
-test('no blocked case reaches a listening socket, even where nobody judged its text', {
+test('no blocked case reaches a listening socket, even if its text was not checked', {
   timeout: 30_000,
 }, async () => {
   assert.ok(reaching.length >= 120, `${reaching.length} cases`);
@@ -82,16 +82,16 @@ test('no blocked case reaches a listening socket, even where nobody judged its t
     (socket) => socket.destroy(),
     async ({ port, connections }) => {
       for (const ssrfCase of reaching) {
-        // A blocked name answers loopback where the case does not say: the worst that its DNS could do.
+        // A blocked name resolves to loopback unless the case names addresses: the worst case.
         const resolver = caseResolver({ ...ssrfCase, dns: ssrfCase.dns ?? ['127.0.0.1'] });
         const outbound = httpsOutbound({
           resolver,
           permits: () => true,
-          judge: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+          chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
           secureContext: outboundTlsContext(null),
           clock,
         });
-        const target = unjudged(ssrfCase, port);
+        const target = uncheckedTarget(ssrfCase, port);
         assert.ok(target);
         const report = await outbound.send({
           ...requestTo('https://x.example.com/'),
@@ -127,8 +127,8 @@ for (const ssrfCase of allowed) {
     const outbound = httpsOutbound({
       resolver,
       permits: () => true,
-      // The address is judged as it is, then a target on this machine stands in for it.
-      judge: (judged, addresses) => {
+      // The real address is checked, then replaced by a target on this machine.
+      chooseAddress: (judged, addresses) => {
         const dial = chooseDial(judged, addresses, describeAddress, rules);
         if (dial !== null) chosen.push(dial.address.text);
         return dial && { ...dial, address: loopback };

@@ -1,4 +1,4 @@
-// How the chain is searched, at a node that a test makes up: a head far away, and few blocks for each question.
+// The search of the chain on a fake node with a long chain and a limit of blocks per request.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,7 @@ type Log = {
 };
 type Asked = { readonly method: string; readonly params: readonly Record<string, string>[] };
 
-/** `logs`: of the token, by block; `receipt`: all of one transaction. */
+/** `logs`: the token's logs by block; `receipt`: all logs of one transaction. */
 async function madeUpNode(logs: readonly Log[], receipt: readonly Log[] = logs) {
   const now = Math.floor(Date.now() / 1000);
   const asked: Asked[] = [];
@@ -79,7 +79,7 @@ async function madeUpNode(logs: readonly Log[], receipt: readonly Log[] = logs) 
   };
 }
 
-/** A payment that ended `secondsAgo`, and the logs that end it when `make` says so. */
+/** A payment that expired `secondsAgo`, with the ending logs that `make` returns. */
 async function look(secondsAgo: number, make: (facts: Facts) => readonly Log[], receipt?: readonly Log[]) {
   const account = wallet();
   const validBefore = Math.floor(Date.now() / 1000) - secondsAgo;
@@ -128,7 +128,7 @@ const transfer = (
 const paid = { outcome: 'paid', transaction: TX };
 const DAY = 86_400;
 
-test('a payment of the last minutes is found with few questions', async () => {
+test('a payment of the last minutes is found with few requests', async () => {
   const { finding, ranges, blocks } = await look(60, (facts) => [
     ended('AuthorizationUsed', facts),
     transfer(facts),
@@ -138,7 +138,7 @@ test('a payment of the last minutes is found with few questions', async () => {
   assert.ok(blocks <= 4, `${blocks} blocks asked for`);
 });
 
-test('a payment of long ago is found at its time, not from today', async () => {
+test('an old payment is found by a search from its own time', async () => {
   for (const age of [DAY, 30 * DAY, 600 * DAY]) {
     const { finding, ranges, blocks } = await look(age, (facts) => [
       ended('AuthorizationUsed', facts),
@@ -150,20 +150,20 @@ test('a payment of long ago is found at its time, not from today', async () => {
   }
 });
 
-test('a cancellation is found when it came a day after the end', async () => {
+test('a cancellation a day after the expiry is found', async () => {
   const late = await look(2 * DAY, (facts) => [
     ended('AuthorizationCanceled', { ...facts, block: facts.block + DAY / BLOCK_SECONDS }),
   ]);
   assert.deepEqual(late.finding, { outcome: 'cancelled' });
 });
 
-test('what is not found in a bounded number of ranges is not guessed', async () => {
+test('a log that is not found within the limit of ranges is unavailable', async () => {
   const never = await look(20 * DAY, () => []);
   assert.deepEqual(never.finding, { outcome: 'unavailable' });
   assert.equal(never.ranges.length, 60);
 });
 
-test('a log of a block that the chain gave up is none', async () => {
+test('a log of a removed block is ignored', async () => {
   const { finding } = await look(60, (facts) => [
     { ...ended('AuthorizationUsed', facts), removed: true },
     transfer(facts),
@@ -171,7 +171,7 @@ test('a log of a block that the chain gave up is none', async () => {
   assert.deepEqual(finding, { outcome: 'unavailable' });
 });
 
-test('spent elsewhere: the payer’s transfer right after the use goes to another, or is of another amount', async () => {
+test('spent elsewhere: the payer’s transfer right after the use has another recipient or amount', async () => {
   const others: ((facts: Facts) => readonly Log[])[] = [
     (facts) => [transfer(facts, { to: OTHER })],
     (facts) => [transfer(facts, { value: 2999n })],
@@ -183,7 +183,7 @@ test('spent elsewhere: the payer’s transfer right after the use goes to anothe
   }
 });
 
-test('a use without the payer’s transfer right after it says nothing: a token of another build may order its logs otherwise', async () => {
+test('a use without the payer’s transfer right after it is unavailable: other tokens may order their logs otherwise', async () => {
   const others: ((facts: Facts) => readonly Log[])[] = [
     () => [],
     (facts) => [transfer(facts, { address: OTHER })],
@@ -203,7 +203,7 @@ test('a use without the payer’s transfer right after it says nothing: a token 
   assert.deepEqual(before.finding, { outcome: 'unavailable' });
 });
 
-test('a node that filters loosely, or whose transaction does not show the use, decides nothing', async () => {
+test('logs of a node that filters loosely, or a transaction without the use, are not a result', async () => {
   const others: ((facts: Facts) => readonly Log[])[] = [
     (facts) => [ended('AuthorizationUsed', { ...facts, nonce: TX }), transfer(facts)],
     (facts) => [ended('AuthorizationCanceled', { ...facts, from: OTHER })],

@@ -1,4 +1,4 @@
-// What the chain says, asked of a real one: anvil with our token, whose events are those of USDC.
+// Look-ups on a real chain: anvil with our token, whose events are those of USDC.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -14,11 +14,11 @@ import {
   type Authorization,
   authorizationOf,
   lab,
-  NOBODY,
   type Payload,
   payloadOf,
   presented,
   signatureOf,
+  UNREACHABLE_URL,
   v2,
   wallet,
 } from './lab.ts';
@@ -29,7 +29,7 @@ const abi = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
 ]);
 
-describe('what the chain says of a payment', needs, () => {
+describe('the look-up of a payment', needs, () => {
   let chain: LocalChain;
   let x402: X402 & { readonly lines: readonly { fields: unknown; message: string }[] };
   before(async () => {
@@ -38,7 +38,7 @@ describe('what the chain says of a payment', needs, () => {
   });
   after(async () => chain?.stop());
 
-  /** A payment of a wallet that has the money; the window is of the chain's own clock. */
+  /** A payment of a wallet with funds; its time window is on the chain's clock. */
   async function paying(changes: Partial<Authorization> = {}) {
     const account = wallet();
     await chain.mint([account.address], 10_000n);
@@ -49,7 +49,7 @@ describe('what the chain says of a payment', needs, () => {
   }
   const transfer = (payload: Payload) => submit(chain.url, payload);
 
-  test('unused, with the chain’s time: before its end and after', async () => {
+  test('unused, with the chain’s time: before its expiry and after', async () => {
     const { payment } = await paying();
     const now = await chain.time();
     assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'unused', chainTimeSeconds: now });
@@ -58,7 +58,7 @@ describe('what the chain says of a payment', needs, () => {
     assert.ok(finding.outcome === 'unused' && finding.chainTimeSeconds > Number(payment.validBefore) + 60);
   });
 
-  test('paid, with its transaction; also long after its end', async () => {
+  test('paid, with its transaction; also long after its expiry', async () => {
     const { payload, payment } = await paying();
     const transaction = await transfer(payload);
     assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'paid', transaction });
@@ -66,7 +66,7 @@ describe('what the chain says of a payment', needs, () => {
     assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'paid', transaction });
   });
 
-  test('cancelled; also where that came after its end', async () => {
+  test('cancelled; also after its expiry', async () => {
     for (const seconds of [0, 3600]) {
       const { account, payment } = await paying();
       await chain.advance(seconds);
@@ -86,14 +86,14 @@ describe('what the chain says of a payment', needs, () => {
     }
   });
 
-  test('another payer’s use of the same nonce is none of this payment', async () => {
+  test('another payer’s use of the same nonce is not this payment', async () => {
     const { payment } = await paying();
     const { payload } = await paying({ nonce: payment.nonce });
     await transfer(payload);
     assert.equal((await x402.payments.lookUp(payment)).outcome, 'unused');
   });
 
-  test('another authorization of the same payer is none of this payment', async () => {
+  test('another authorization of the same payer is not this payment', async () => {
     const first = await paying();
     const authorization = authorizationOf(first.account, {
       validAfter: first.payload.authorization.validAfter,
@@ -107,7 +107,7 @@ describe('what the chain says of a payment', needs, () => {
     assert.deepEqual(await x402.payments.lookUp(first.payment), { outcome: 'paid', transaction: paid });
   });
 
-  test('spent, and nobody knows how: too long ago to be found', async () => {
+  test('used too long ago to be found: unavailable', async () => {
     const { payment, payload, account } = await paying();
     await chain.cancel(account.address, payment.nonce as Hex, await cancellation(account, payment));
     await mine(chain.url, 1200);
@@ -120,7 +120,7 @@ describe('what the chain says of a payment', needs, () => {
     assert.deepEqual(await x402.payments.lookUp(late), { outcome: 'unavailable' });
   });
 
-  test('a node of another chain is of no use, and the operator is told once', async () => {
+  test('a node of another chain is unavailable, and the warning is logged once', async () => {
     const proxy = await rpcProxy(chain.url, (method) => (method === 'eth_chainId' ? '0x1' : undefined));
     try {
       const other = await lab({ x402: { rpcUrl: proxy.url } });
@@ -128,16 +128,19 @@ describe('what the chain says of a payment', needs, () => {
       assert.deepEqual(await other.payments.lookUp(payment), { outcome: 'unavailable' });
       for (let i = 0; i < 3; i++) await other.payments.health();
       await waitFor('the warning', () =>
-        other.lines.some(({ message }) => message.includes('another chain')),
+        other.lines.some(({ message }) => message.includes('is not that of X402_NETWORK')),
       );
-      assert.equal(other.lines.filter(({ message }) => message.includes('another chain')).length, 1);
+      assert.equal(
+        other.lines.filter(({ message }) => message.includes('is not that of X402_NETWORK')).length,
+        1,
+      );
       assert.deepEqual(other.lines[0]?.fields, { code: 'other_chain' });
     } finally {
       await proxy.close();
     }
   });
 
-  test('a node that hangs is given up within ten seconds; no line names its address', async () => {
+  test('a hanging node is unavailable within ten seconds; no log line contains its address', async () => {
     const proxy = await rpcProxy(chain.url, (method) => (method === 'eth_call' ? 'never' : undefined));
     try {
       const slow = await lab({ x402: { rpcUrl: `${proxy.url}/v2/api-key-secret` } });
@@ -151,11 +154,11 @@ describe('what the chain says of a payment', needs, () => {
   });
 });
 
-test('a node that is away, and none at all', async () => {
-  const away = await lab({ x402: { rpcUrl: `${NOBODY}/v2/api-key-secret` } });
-  const payment = await presented(away, v2(await payloadOf(wallet())));
-  assert.deepEqual(await away.payments.lookUp(payment), { outcome: 'unavailable' });
-  assert.deepEqual(away.lines, [
+test('a node that is unreachable, and none configured', async () => {
+  const unreachable = await lab({ x402: { rpcUrl: `${UNREACHABLE_URL}/v2/api-key-secret` } });
+  const payment = await presented(unreachable, v2(await payloadOf(wallet())));
+  assert.deepEqual(await unreachable.payments.lookUp(payment), { outcome: 'unavailable' });
+  assert.deepEqual(unreachable.lines, [
     {
       level: 'warn',
       message: 'the chain gave no usable answer about a payment',
@@ -192,7 +195,7 @@ async function submit(url: string, { authorization, signature }: Payload): Promi
   return hash;
 }
 
-/** With a minute between them. */
+/** One per minute. */
 const mine = (url: string, blocks: number) => ask(url, 'anvil_mine', [`0x${blocks.toString(16)}`, '0x3c']);
 
 async function ask(url: string, method: string, params: unknown[]): Promise<void> {

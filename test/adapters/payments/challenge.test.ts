@@ -39,7 +39,7 @@ import {
 } from './lab.ts';
 
 const ROUTES = Object.keys(PAID_ROUTES) as Route[];
-/** Of all headers of an answer: Bun, Deno and undici refuse more. */
+/** Limit of all headers of a response: Bun, Deno and undici refuse more. */
 const CLIENTS_TAKE = 16 * 1024;
 
 test('version 2 in the header: resource, requirements, extensions', async () => {
@@ -68,7 +68,7 @@ test('version 2 in the header: resource, requirements, extensions', async () => 
   }
 });
 
-test('version 1 in the body: nothing but version, error and what is accepted', async () => {
+test('version 1 in the body: only version, error and the requirements', async () => {
   const x402 = await lab();
   for (const route of ROUTES) {
     const { body } = await challenged(x402, { route });
@@ -93,7 +93,7 @@ test('version 1 in the body: nothing but version, error and what is accepted', a
   }
 });
 
-test('hints about the body stand in the body alone', async () => {
+test('hints about the request body are in the response body only', async () => {
   const x402 = await lab();
   const hints = [{ path: '/url', message: 'is required' }];
   const { body, required } = await challenged(x402, { hints });
@@ -102,7 +102,7 @@ test('hints about the body stand in the body alone', async () => {
   assert.equal('validation' in ((await challenged(x402)).body as object), false);
 });
 
-test('a network without a name in version 1 is paid in version 2 only', async () => {
+test('a network without a version 1 name is offered in version 2 only', async () => {
   const asset = '0x3333333333333333333333333333333333333333';
   const x402 = await lab({ x402: { network: 'eip155:31337', asset, priceUsd: '1.5' } });
   const { body, required } = await challenged(x402);
@@ -113,7 +113,7 @@ test('a network without a name in version 1 is paid in version 2 only', async ()
   ]);
 });
 
-test('a network and asset that the package knows bring their own decimals and domain', async () => {
+test('a network and asset known to the package have their own decimals and domain', async () => {
   const sepolia = await challenged(await lab({ x402: { network: 'eip155:84532' } }));
   assert.equal(sepolia.required.accepts[0]?.extra.name, 'USDC');
   assert.equal(sepolia.required.accepts[0]?.asset, '0x036CbD53842c5426634e7929541eC2318f3dCF7e');
@@ -122,14 +122,14 @@ test('a network and asset that the package knows bring their own decimals and do
   await assert.rejects(lab({ x402: { network: 'eip155:31337' } }));
 });
 
-test('version 1 names are those that the version 1 package knows', () => {
+test('version 1 names are those of the version 1 package', () => {
   for (const [chainId, name] of Object.entries(ChainIdToNetwork)) {
     if (name.startsWith('solana')) continue;
     assert.equal((EVM_NETWORK_CHAIN_ID_MAP as Record<string, number>)[name], Number(chainId));
   }
 });
 
-test('what a catalogue may publish passes the catalogue’s own checks, and names no schema elsewhere', async () => {
+test('the discovery extension passes the catalogue’s validation and references no external schema', async () => {
   const x402 = await lab();
   for (const route of ROUTES) {
     const { required } = await challenged(x402, { route });
@@ -158,7 +158,7 @@ test('what a catalogue may publish passes the catalogue’s own checks, and name
   }
 });
 
-test('an offer is signed by our key, for what is accepted, and stands for five minutes', async () => {
+test('an offer is signed by our key, for the accepted requirements, and valid for five minutes', async () => {
   const clock = manualClock(Date.UTC(2026, 0, 2, 3, 4, 5, 678));
   const x402 = await lab({ clock });
   const { required } = await challenged(x402);
@@ -181,7 +181,7 @@ test('an offer is signed by our key, for what is accepted, and stands for five m
   assert.deepEqual(JSON.parse(Buffer.from(head, 'base64url').toString()), { alg: 'EdDSA', kid: KEY_URL });
 });
 
-test('all that ask within a minute share one signed offer; a clock set back makes a new one', async () => {
+test('requests within a minute share one signed offer; after a clock is set back there is a new one', async () => {
   const clock = manualClock();
   const x402 = await lab({ clock });
   const offerOf = async (route: Route = 'execute/webhook') =>
@@ -200,7 +200,7 @@ test('all that ask within a minute share one signed offer; a clock set back make
 const requestOf = (input: string | URL | Request, init?: RequestInit): Request =>
   input instanceof Request ? input : new Request(String(input), init);
 
-/** Answers 402 without a payment, and 200 with whatever is presented. */
+/** Answers 402 without a payment, and 200 with the presented payment. */
 function shop({ protocol }: X402) {
   const paid: (1 | 2)[] = [];
   const fetchIt = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
@@ -222,7 +222,7 @@ function shop({ protocol }: X402) {
   return { paid, fetch: fetchIt as typeof fetch };
 }
 
-test('the stock clients of both versions pay what they are asked, and their headers fit', async () => {
+test('the stock clients of both versions pay the challenge, and their headers are within the limit', async () => {
   const x402 = await lab();
   const { paid, fetch: pay } = shop(x402);
   let longest = 0;
@@ -239,10 +239,10 @@ test('the stock clients of both versions pay what they are asked, and their head
   );
   assert.equal(await (await wrapFetchV1(measured, wallet())(url, { method: 'POST' })).text(), 'served');
   assert.deepEqual(paid, [2, 1]);
-  // a version 2 client sends our extensions back
+  // A version 2 client repeats our extensions.
   assert.ok(longest < CLIENTS_TAKE / 2, `a header of ${longest} characters`);
 });
 
-test('headers are read whatever the case of their names', () => {
+test('header names are read without case', () => {
   assert.equal(headers({ 'Payment-Signature': 'x' })('PAYMENT-SIGNATURE'), 'x');
 });

@@ -3,7 +3,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 import { httpExchange, pooledExchange } from '#src/adapters/payments/exchange.ts';
 
-/** Answers its first request and keeps that connection; from then on it closes without an answer. Counts requests. */
+/** Answers its first request and keeps the connection open; later requests are closed without an answer. Counts them. */
 async function fickleServer() {
   let requests = 0;
   const sockets = new Set<net.Socket>();
@@ -35,7 +35,7 @@ async function fickleServer() {
   };
 }
 
-test('a POST goes out once, also where a kept connection closes without an answer', async () => {
+test('a POST is sent once, also if a kept-alive connection closes without an answer', async () => {
   const server = await fickleServer();
   try {
     const ask = { url: server.url, body: { n: 1 }, timeoutMs: 5000 };
@@ -47,7 +47,7 @@ test('a POST goes out once, also where a kept connection closes without an answe
   }
 });
 
-test('a pooled exchange is sent again on a fresh connection, and no more often, if the first one fails', async () => {
+test('a pooled exchange that fails is sent once more on a new connection', async () => {
   const server = await fickleServer();
   try {
     const ask = { url: server.url, body: { n: 1 }, timeoutMs: 5000 };
@@ -59,7 +59,7 @@ test('a pooled exchange is sent again on a fresh connection, and no more often, 
   }
 });
 
-test('an answer that drips is ended by the one time limit', async () => {
+test('the time limit covers a slow answer too', async () => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{');

@@ -13,7 +13,7 @@ import {
   settledAnswerLost,
   unsettled,
 } from '#test/support/facilitator-double.ts';
-import { ACCEPTED, BASE_URL, lab, NOBODY, payloadOf, presented, v1, v2, wallet } from './lab.ts';
+import { ACCEPTED, BASE_URL, lab, payloadOf, presented, UNREACHABLE_URL, v1, v2, wallet } from './lab.ts';
 
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 const TX = `0x${'ab'.repeat(32)}`;
@@ -36,7 +36,7 @@ test('a payment is verified, then settled once; after that its nonce is used', a
   assert.deepEqual(double.calls, { verify: 2, settle: 2, supported: 0 });
 });
 
-test('the facilitator is asked in version 2, by our own terms, whatever header brought the payment', async () => {
+test('requests to the facilitator are version 2 with our terms, for every payment header', async () => {
   await using double = await facilitatorDouble();
   const x402 = await lab({ x402: { facilitatorUrl: double.url } });
   const payload = await payloadOf(wallet());
@@ -65,7 +65,7 @@ test('the facilitator is asked in version 2, by our own terms, whatever header b
   });
 });
 
-test('a payment that was accepted at another price for another payee is verified and settled at those', async () => {
+test('a payment accepted with another price and payee is verified and settled with these', async () => {
   await using double = await facilitatorDouble();
   const payTo = '0x2222222222222222222222222222222222222222';
   const now = await lab({ x402: { facilitatorUrl: double.url, priceUsd: '0.01', payTo } });
@@ -91,7 +91,7 @@ test('a payment that was accepted at another price for another payee is verified
   assert.deepEqual(await now.payments.settle(payment), { outcome: 'settled', transaction });
 });
 
-test('a catalogue learns the route that the payer names, and the plain one where it names none of ours', async () => {
+test('the facilitator receives the route that the payer names, and execute/webhook if it names none of ours', async () => {
   await using double = await facilitatorDouble();
   const x402 = await lab({ x402: { facilitatorUrl: double.url } });
   const payload = await payloadOf(wallet());
@@ -111,7 +111,7 @@ test('a catalogue learns the route that the payer names, and the plain one where
   }
 });
 
-test('verify: a complete no is told with its code', async () => {
+test('verify: a complete refusal is returned with its code', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -160,7 +160,7 @@ const no = (payer: string) => ({
   payer,
 });
 
-test('verify: a no that tells of the facilitator’s own failure leaves it open', async () => {
+test('verify: a refusal caused by the facilitator’s failure is unavailable', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -176,20 +176,20 @@ test('verify: a no that tells of the facilitator’s own failure leaves it open'
   }
 });
 
-test('verify: whatever is no complete answer leaves it open', async () => {
+test('verify: an incomplete answer is unavailable', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url, 500);
   const payment = await pay();
   const cases = { ...NO_ANSWERS, 'of another payer': () => json({ isValid: true, payer: TX.slice(0, 42) }) };
   for (const [name, behaviour] of Object.entries(cases)) {
-    // A request whose connection is cut is sent once more.
+    // A request whose connection is closed is sent once more.
     double.scriptVerify(...(name === 'cut' ? [behaviour, behaviour] : [behaviour]));
     assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' }, name);
   }
   assert.equal(double.calls.verify, Object.keys(cases).length + 1);
 });
 
-test('settle: whatever is no complete answer leaves it unknown, with a code and never a text', async () => {
+test('settle: an incomplete answer is unknown, with a code and never a text', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url, 500);
   const payment = await pay();
@@ -204,7 +204,7 @@ test('settle: whatever is no complete answer leaves it unknown, with a code and 
   assert.equal(double.ledger.size, 0);
 });
 
-test('settle: what may hide a transfer is unknown, by its code', async () => {
+test('settle: a code that may follow a transfer is unknown', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -231,7 +231,7 @@ test('settle: what may hide a transfer is unknown, by its code', async () => {
   }
 });
 
-test('settle: a terminal code ends it, with status 200 or 4xx; with 5xx it does not', async () => {
+test('settle: a terminal code is rejected with status 200 or 4xx, and unknown with 5xx', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -261,7 +261,7 @@ test('settle: a terminal code ends it, with status 200 or 4xx; with 5xx it does 
   }
 });
 
-test('settle: a nonce is used where the code says so, and where only a text says so it is unknown', async () => {
+test('settle: a used nonce is recognised by its code; a text alone is unknown', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -273,7 +273,7 @@ test('settle: a nonce is used where the code says so, and where only a text says
   assert.equal((await payments.settle(payment)).outcome, 'unknown');
 });
 
-test('settle: a yes about another payer, network or amount is no yes to this payment', async () => {
+test('settle: a success for another payer, network or amount is unknown', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -299,7 +299,7 @@ test('settle: a yes about another payer, network or amount is no yes to this pay
   assert.equal((await payments.settle(payment)).outcome, 'unknown');
 });
 
-test('settle: a yes in other spellings is a yes; an empty transaction is none', async () => {
+test('settle: a success in other spellings is settled; an empty transaction is null', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
@@ -328,14 +328,14 @@ test('a settlement whose answer was lost is found by its used nonce', async () =
   }
 });
 
-test('a facilitator that is away is told as away, in time', async () => {
-  const { payments, pay } = await at(NOBODY);
+test('an unreachable facilitator is reported as unavailable in time', async () => {
+  const { payments, pay } = await at(UNREACHABLE_URL);
   const payment = await pay();
   assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' });
   assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_unreachable' });
 });
 
-test('twenty settlements at once are twenty calls, each on its own', async () => {
+test('twenty concurrent settlements are twenty calls', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const paid = await Promise.all(Array.from({ length: 20 }, pay));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Behaviour, facilitatorDouble, faults, json } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
-import { lab, NOBODY } from './lab.ts';
+import { lab, UNREACHABLE_URL } from './lab.ts';
 
 const said = (kind: object) => ({
   kinds: [{ x402Version: 2, scheme: 'exact', network: 'eip155:8453', ...kind }],
@@ -13,7 +13,7 @@ const kinds =
   () =>
     json(said(kind));
 
-test('the facilitator is well where it knows our kind of payment', async () => {
+test('health is ok if the facilitator supports our kind of payment', async () => {
   await using double = await facilitatorDouble();
   const clock = manualClock(Date.now());
   const { payments } = await lab({ x402: { facilitatorUrl: double.url }, clock });
@@ -40,7 +40,7 @@ test('the facilitator is well where it knows our kind of payment', async () => {
   assert.equal(double.calls.supported, cases.length);
 });
 
-test('its answer is remembered for ten seconds, and asked for once at a time', async () => {
+test('health is cached for ten seconds, with one request at a time', async () => {
   await using double = await facilitatorDouble();
   const clock = manualClock(Date.now());
   const { payments } = await lab({ x402: { facilitatorUrl: double.url }, clock });
@@ -53,37 +53,42 @@ test('its answer is remembered for ten seconds, and asked for once at a time', a
   assert.equal(double.calls.supported, 2);
 });
 
-test('one that is away or hangs is not well, within two seconds', async () => {
-  assert.deepEqual(await (await lab({ x402: { facilitatorUrl: NOBODY } })).payments.health(), { ok: false });
+test('health of an unreachable or hanging facilitator is not ok, within two seconds', async () => {
+  assert.deepEqual(await (await lab({ x402: { facilitatorUrl: UNREACHABLE_URL } })).payments.health(), {
+    ok: false,
+  });
   await using double = await facilitatorDouble();
   double.scriptSupported(faults.never);
   const { payments } = await lab({ x402: { facilitatorUrl: double.url, facilitatorTimeoutMs: 60_000 } });
   assert.deepEqual(await payments.health(), { ok: false });
 });
 
-test('a clock that differs from the facilitator’s is told once', async () => {
+test('a clock that differs from the facilitator’s is logged once', async () => {
   await using double = await facilitatorDouble();
   const clock = manualClock(Date.now() - 60_000);
-  const { payments, lines } = await lab({ x402: { facilitatorUrl: double.url, rpcUrl: NOBODY }, clock });
+  const { payments, lines } = await lab({
+    x402: { facilitatorUrl: double.url, rpcUrl: UNREACHABLE_URL },
+    clock,
+  });
   for (let i = 0; i < 3; i++) {
     assert.deepEqual(await payments.health(), { ok: true });
     clock.advance(10_000);
   }
-  const told = lines.filter(({ message }) => message.includes('clock'));
-  assert.equal(told.length, 1);
-  const { skewSeconds = 0 } = (told[0]?.fields ?? {}) as { skewSeconds?: number };
+  const logged = lines.filter(({ message }) => message.includes('clock'));
+  assert.equal(logged.length, 1);
+  const { skewSeconds = 0 } = (logged[0]?.fields ?? {}) as { skewSeconds?: number };
   assert.ok(skewSeconds <= -58 && skewSeconds >= -62, String(skewSeconds));
-  const inTime = await lab({ x402: { facilitatorUrl: double.url, rpcUrl: NOBODY } });
+  const inTime = await lab({ x402: { facilitatorUrl: double.url, rpcUrl: UNREACHABLE_URL } });
   await inTime.payments.health();
   assert.deepEqual(inTime.lines, []);
 });
 
-test('without a way to the chain the operator is told at the start', async () => {
+test('a missing X402_RPC_URL is logged at the start', async () => {
   const without = await lab();
   assert.deepEqual(
     without.lines.map(({ level }) => level),
     ['warn'],
   );
   assert.match(without.lines[0]?.message ?? '', /X402_RPC_URL/);
-  assert.deepEqual((await lab({ x402: { rpcUrl: NOBODY } })).lines, []);
+  assert.deepEqual((await lab({ x402: { rpcUrl: UNREACHABLE_URL } })).lines, []);
 });

@@ -1,4 +1,4 @@
-// A configured x402 adapter, a wallet that pays it, and headers as the protocol writes them.
+// A configured x402 adapter, a wallet that pays, and payment headers in the protocol's form.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
@@ -19,7 +19,7 @@ import { signerOf, testKey } from '#test/support/primitives.ts';
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
 export const BASE_URL = 'https://relay.example';
-export const NOBODY = 'http://127.0.0.1:9';
+export const UNREACHABLE_URL = 'http://127.0.0.1:9';
 
 export type Line = { readonly level: string; readonly message: string; readonly fields: unknown };
 
@@ -31,7 +31,7 @@ export function linesLogger(): Logger & { readonly lines: Line[] } {
 }
 
 export const offerKey = testKey();
-/** As did:web publishes it: the package's own check asks for `alg`. */
+/** As did:web publishes it: the package's check requires `alg`. */
 export const PUBLIC_KEY = { kty: 'OKP', crv: 'Ed25519', x: offerKey.x, alg: 'EdDSA' };
 export const KEY_URL = `did:web:relay.example#${offerKey.keyId}`;
 
@@ -42,7 +42,7 @@ export async function lab(options: LabOptions = {}): Promise<X402 & { readonly l
   const x402 = await x402Payments({
     x402: {
       payTo: PAY_TO,
-      facilitatorUrl: NOBODY,
+      facilitatorUrl: UNREACHABLE_URL,
       network: 'eip155:8453',
       priceUsd: '0.003',
       asset: null,
@@ -71,7 +71,7 @@ export type Authorization = {
 export const wallet = (): PrivateKeyAccount => privateKeyToAccount(generatePrivateKey());
 export const randomNonce = (): string => `0x${randomBytes(32).toString('hex')}`;
 
-/** A good authorization of `account`, with some fields changed. */
+/** A valid authorization of `account`, with some fields changed. */
 export function authorizationOf(
   account: PrivateKeyAccount,
   changes: Partial<Authorization> = {},
@@ -139,21 +139,21 @@ export const v2 = (payload: unknown, accepted: object = ACCEPTED, more: object =
 export const v1 = (payload: unknown, more: object = {}): ReadHeader =>
   headers({ 'X-PAYMENT': base64({ x402Version: 1, scheme: 'exact', network: 'base', payload, ...more }) });
 
-/** By name in any case. */
+/** Header names in any case. */
 export function headers(values: Readonly<Record<string, string>>): ReadHeader {
   const held = new Headers();
   for (const [name, value] of Object.entries(values)) held.set(name, value);
   return (name) => held.get(name);
 }
 
-/** The payment that `header` presents; fails where it is refused. */
+/** The payment in `header`; fails if it is refused. */
 export async function presented({ protocol }: X402, header: ReadHeader): Promise<PresentedPayment> {
   const read = await protocol.read(header);
   if (isRefused(read)) throw new Error(`refused: ${JSON.stringify(read)}`);
   return read;
 }
 
-/** The code of the refusal; fails where the payment is taken. */
+/** The code of the refusal; fails if the payment is accepted. */
 export async function refusalOf({ protocol }: X402, header: ReadHeader): Promise<unknown> {
   const read = await protocol.read(header);
   if (!isRefused(read)) throw new Error('it was taken');
@@ -174,7 +174,7 @@ export async function challenged(
   return { required: decodePaymentRequiredHeader(header), body: answer.body, header };
 }
 
-/** A signed offer or receipt in the form that its check asks for. */
+/** A signed offer or receipt in the form that its verification requires. */
 export function jwsOf(signed: { readonly format: string; readonly signature: string } | undefined) {
   assert.equal(signed?.format, 'jws');
   return { format: 'jws' as const, signature: signed?.signature ?? '' };

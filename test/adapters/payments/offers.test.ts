@@ -1,14 +1,14 @@
-// Signed offers and payment receipts over a rotation of keys.
+// Signed offers and payment receipts across a key rotation.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { paymentTerms, whatIsAsked } from '#src/adapters/payments/requirements.ts';
-import { challenger, settlementHeaders } from '#src/adapters/payments/responses.ts';
+import { paymentTerms, pricingOf } from '#src/adapters/payments/requirements.ts';
+import { challengeBuilder, settlementHeaders } from '#src/adapters/payments/responses.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Settlement } from '#src/ports/payment-protocol.ts';
 import type { SigningKey } from '#src/ports/signer.ts';
 import { testKey } from '#test/support/primitives.ts';
-import { BASE_URL, NOBODY, PAY_TO } from './lab.ts';
+import { BASE_URL, PAY_TO, UNREACHABLE_URL } from './lab.ts';
 
 const DID = 'did:web:relay.example';
 const [old, fresh] = [testKey(), testKey()];
@@ -16,14 +16,14 @@ const ROTATED_MS = 1_767_323_045_000;
 
 const terms = paymentTerms({
   payTo: PAY_TO,
-  facilitatorUrl: NOBODY,
+  facilitatorUrl: UNREACHABLE_URL,
   network: 'eip155:8453',
   priceUsd: '0.003',
   asset: null,
   rpcUrl: null,
   facilitatorTimeoutMs: 5000,
 });
-const asked = whatIsAsked(terms, BASE_URL, PAID_ROUTES);
+const pricing = pricingOf(terms, BASE_URL, PAID_ROUTES);
 const settlement: Settlement = {
   route: 'execute/webhook',
   payment: {
@@ -41,9 +41,9 @@ const settlement: Settlement = {
   completedAt: new Date(ROTATED_MS - 5000).toISOString(),
 };
 
-/** A relay that signs with `now`, and has `before` for what was issued before the rotation. */
+/** A relay that signs with `now`, and with `before` for documents issued before the rotation. */
 const relay = (now: SigningKey, before: SigningKey | null) => ({
-  asked,
+  pricing,
   offerKey: {
     signer: { current: () => now, former: (at: number) => (at < ROTATED_MS ? before : now) },
     did: DID,
@@ -63,12 +63,12 @@ function kidsIn(value: unknown): string[] {
 }
 
 test('an offer names the key that signs now', async () => {
-  const challenge = challenger({ ...relay(fresh, old), clock: systemClock() });
+  const challenge = challengeBuilder({ ...relay(fresh, old), clock: systemClock() });
   const { headers } = await challenge({ route: 'execute/webhook', reason: 'payment_required', hints: [] });
   assert.deepEqual(kidsIn(decoded(headers['PAYMENT-REQUIRED'])), [`${DID}#${fresh.keyId}`]);
 });
 
-test('the receipt of a payment stays the same text when the key that signed it has been rotated', async () => {
+test('the receipt of a payment is the same text after its key was rotated', async () => {
   const first = await responseOf(relay(old, old));
   assert.deepEqual(kidsIn(first), [`${DID}#${old.keyId}`]);
   assert.deepEqual(await responseOf(relay(fresh, old)), first);

@@ -28,7 +28,7 @@ const x402 = await lab();
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const OTHER = '0x2222222222222222222222222222222222222222';
 
-test('a payment is told by its authorization, in lower case', async () => {
+test('a payment is identified by its authorization, in lower case', async () => {
   const account = wallet();
   const payload = await payloadOf(account, { nonce: randomNonce().toUpperCase().replace('0X', '0x') });
   const { nonce, validAfter, validBefore } = payload.authorization;
@@ -84,7 +84,7 @@ test('the same authorization has the same identity and the same payload in both 
   assert.notEqual(other.payloadHash, all[0]?.payloadHash);
 });
 
-test('version 2 goes first where both headers are there, and is not saved by version 1', async () => {
+test('with both headers version 2 is read, also if only version 1 is valid', async () => {
   const [first, second] = [await payloadOf(wallet()), await payloadOf(wallet())];
   const both = (text: string) =>
     headers({ 'payment-signature': text, 'x-payment': v1(second)('X-PAYMENT') ?? '' });
@@ -93,14 +93,14 @@ test('version 2 goes first where both headers are there, and is not saved by ver
   assert.equal(await refusalOf(x402, both('garbage!')), 'invalid_payment_header');
 });
 
-test('a payment header is there, readable or not', () => {
+test('a payment header is presented, readable or not', () => {
   const { protocol } = x402;
   assert.equal(protocol.isPresented(headers({})), false);
   assert.equal(protocol.isPresented(headers({ 'x-payment': '?' })), true);
   assert.equal(protocol.isPresented(headers({ 'payment-signature': '' })), true);
 });
 
-test('no header, and headers that hold no payment, are refused by code', async () => {
+test('a missing header and headers without a payment are refused with a code', async () => {
   const payload = await payloadOf(wallet());
   const cases: readonly [ReturnType<typeof headers>, string][] = [
     [headers({}), 'payment_required'],
@@ -113,7 +113,7 @@ test('no header, and headers that hold no payment, are refused by code', async (
     ],
     [headers({ 'payment-signature': base64(null) }), 'invalid_payment_header'],
     [headers({ 'payment-signature': base64([payload]) }), 'invalid_payment_header'],
-    // each version in its own header
+    // Each version in its own header.
     [headers({ 'payment-signature': v1(payload)('X-PAYMENT') ?? '' }), 'invalid_payment_header'],
     [headers({ 'x-payment': v2(payload)('PAYMENT-SIGNATURE') ?? '' }), 'invalid_payment_header'],
     [v2({ ...payload, signature: `0x${'ab'.repeat(5000)}` }), 'invalid_payload'],
@@ -126,7 +126,7 @@ test('no header, and headers that hold no payment, are refused by code', async (
 });
 
 test('base64 is read with and without padding, and in the URL alphabet', async () => {
-  // members whose length makes every padding, and bytes that the two alphabets spell differently
+  // Lengths for every padding, and bytes that differ between the two alphabets.
   for (const pad of ['', 'x', 'xx', '???>>>']) {
     const text = v2(await payloadOf(wallet()), ACCEPTED, { extensions: { pad } })('PAYMENT-SIGNATURE') ?? '';
     const url = text.replaceAll('+', '-').replaceAll('/', '_');
@@ -136,7 +136,7 @@ test('base64 is read with and without padding, and in the URL alphabet', async (
   }
 });
 
-test('what is accepted must be of our scheme, network and asset, and what is signed', async () => {
+test('the accepted requirements must have our scheme, network and asset, and equal the signed terms', async () => {
   const payload = await payloadOf(wallet());
   const changes: readonly [object, string][] = [
     [{ scheme: 'upto' }, 'unsupported_scheme'],
@@ -160,7 +160,7 @@ test('what is accepted must be of our scheme, network and asset, and what is sig
   );
 });
 
-test('a payment tells what is signed, whatever we ask now; that it is what we ask is judged for a new one', async () => {
+test('a payment has the signed terms; they are compared with the current ones for new payments only', async () => {
   const signed: readonly [Partial<Authorization>, string][] = [
     [{ to: OTHER }, 'recipient_mismatch'],
     [{ value: '2999' }, 'amount_mismatch'],
@@ -174,22 +174,22 @@ test('a payment tells what is signed, whatever we ask now; that it is what we as
     for (const header of [v1(payload), v2(payload, { ...ACCEPTED, payTo: to, amount: value })]) {
       const payment = await presented(x402, header);
       assert.deepEqual([payment.payTo, payment.amount], [to, value]);
-      assert.equal(reasonOf(x402.payments.judgeTerms(payment)), reason);
-      assert.equal(reasonOf(x402.payments.judgeNew(payment, Date.now())), reason);
+      assert.equal(reasonOf(x402.payments.validateTerms(payment)), reason);
+      assert.equal(reasonOf(x402.payments.validateNew(payment, Date.now())), reason);
     }
   }
   const ours = await presented(x402, v2(await payloadOf(wallet())));
-  assert.equal(x402.payments.judgeTerms(ours), null);
-  assert.equal(x402.payments.judgeNew(ours, Date.now()), null);
+  assert.equal(x402.payments.validateTerms(ours), null);
+  assert.equal(x402.payments.validateNew(ours, Date.now()), null);
 });
 
-test('the terms are judged before the time window', async () => {
+test('the terms are validated before the time window', async () => {
   const payload = await payloadOf(wallet(), { value: '1', validBefore: '0' });
   const payment = await presented(x402, v1(payload));
-  assert.equal(reasonOf(x402.payments.judgeNew(payment, Date.now())), 'amount_mismatch');
+  assert.equal(reasonOf(x402.payments.validateNew(payment, Date.now())), 'amount_mismatch');
 });
 
-test('after a change of price and payee a payment of before is read as before; after one of network or asset it is none', async () => {
+test('an earlier payment is still read after a change of price and payee, and refused after one of network or asset', async () => {
   const payload = await payloadOf(wallet());
   const before = await presented(x402, v2(payload));
   const dearer = await lab({ x402: { priceUsd: '0.01', payTo: OTHER } });
@@ -198,7 +198,7 @@ test('after a change of price and payee a payment of before is read as before; a
     const { carried: ___, x402Version: ____, ...first } = before;
     assert.deepEqual(facts, first);
   }
-  assert.equal(reasonOf(dearer.payments.judgeTerms(before)), 'recipient_mismatch');
+  assert.equal(reasonOf(dearer.payments.validateTerms(before)), 'recipient_mismatch');
   const elsewhere = await lab({ x402: { network: 'eip155:84532' } });
   assert.equal(await refusalOf(elsewhere, v2(payload)), 'network_mismatch');
   assert.equal(await refusalOf(elsewhere, v1(payload)), 'network_mismatch');
@@ -258,7 +258,7 @@ test('a signature by another key, over other terms or for another asset, chain o
   }
 });
 
-test('a signature that is not 65 bytes is a contract wallet’s, left to the facilitator', async () => {
+test('a signature that is not 65 bytes is a contract wallet’s, verified by the facilitator', async () => {
   const payload = await payloadOf(wallet());
   for (const signature of [
     `${payload.signature}00`,
@@ -282,7 +282,7 @@ test('a number over 256 bits is refused, not thrown', async () => {
   assert.equal(await refusalOf(x402, v2({ ...payload, authorization })), 'invalid_signature');
 });
 
-test('the time window: not over, not far ahead, begun', async () => {
+test('the time window: not expired, not too far ahead, begun', async () => {
   const now = Math.floor(Date.now() / 1000);
   const cases: readonly [Partial<Authorization>, string | null][] = [
     [{ validBefore: String(now + 6) }, 'authorization_expired'],
@@ -297,11 +297,11 @@ test('the time window: not over, not far ahead, begun', async () => {
   ];
   for (const [changes, reason] of cases) {
     const payment = await presented(x402, v2(await payloadOf(wallet(), changes)));
-    assert.equal(reasonOf(x402.payments.judgeNew(payment, now * 1000 + 999)), reason);
+    assert.equal(reasonOf(x402.payments.validateNew(payment, now * 1000 + 999)), reason);
   }
 });
 
-test('never throws, whatever the header holds; and takes nothing that it was not given', async () => {
+test('never throws for any header; accepts only the signed values', async () => {
   const good = await payloadOf(wallet());
   const text = v2(good)('PAYMENT-SIGNATURE') ?? '';
   const mutated = fc
@@ -358,7 +358,7 @@ function withV(signature: string, change: (v: number) => number): string {
   return signature.slice(0, -2) + v.toString(16).padStart(2, '0');
 }
 
-/** The other signature that the same key could have made: order minus s. */
+/** The other valid signature of the same key: order minus s. */
 function twin(signature: string): string {
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
   const s = order - BigInt(`0x${signature.slice(66, 130)}`);

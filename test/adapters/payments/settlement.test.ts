@@ -36,7 +36,7 @@ const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
   ...changes,
 });
 
-test('a delivered call: the settlement with a signed receipt, which fits the offer', async () => {
+test('a delivered call: the settlement with a signed receipt that matches the offer', async () => {
   const x402 = await lab();
   const given = settlement();
   const headers = await x402.protocol.settled(given);
@@ -70,7 +70,7 @@ test('a call that was not delivered is settled without a receipt of delivery', a
   assert.equal('extensions' in response, false);
 });
 
-test('a payer of version 1 gets the twin as well', async () => {
+test('a payer of version 1 receives X-PAYMENT-RESPONSE as well', async () => {
   const { protocol } = await lab();
   const headers = await protocol.settled(settlement({ x402Version: 1 }));
   assert.deepEqual(Object.keys(headers).sort(), ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE']);
@@ -84,7 +84,7 @@ test('a payer of version 1 gets the twin as well', async () => {
   assert.equal('X-PAYMENT-RESPONSE' in second, false);
 });
 
-test('a transaction that nobody could name is an empty string, and no word of the receipt', async () => {
+test('an unknown transaction is an empty string, and not a member of the receipt', async () => {
   const { protocol } = await lab();
   const given = settlement({ x402Version: 1 });
   const headers = await protocol.settled({ ...given, payment: { ...given.payment, transaction: null } });
@@ -95,13 +95,13 @@ test('a transaction that nobody could name is an empty string, and no word of th
   assert.equal('transaction' in (await verifyReceiptSignatureJWS(jwsOf(receipt), PUBLIC_KEY)), false);
 });
 
-test('the same settlement is told in the same bytes, whenever and by whichever process', async () => {
+test('the same settlement gives the same bytes at any time and in every process', async () => {
   const given = settlement({ x402Version: 1, completedAt: '2026-01-02T03:04:05.678Z' });
   const first = await (await lab()).protocol.settled(given);
   assert.deepEqual(await (await lab()).protocol.settled(given), first);
 });
 
-test('a payment receipt and an offer never pass for a receipt of ours', async () => {
+test('a payment receipt and an offer are not accepted as a receipt of ours', async () => {
   const x402 = await lab();
   const headers = await x402.protocol.settled(settlement());
   const receipt = extractReceiptFromResponse(new Response('', { headers }));
@@ -112,7 +112,7 @@ test('a payment receipt and an offer never pass for a receipt of ours', async ()
     const jws = signed?.signature ?? '';
     const [head = ''] = jws.split('.');
     assert.equal(JSON.parse(Buffer.from(head, 'base64url').toString()).kid, KEY_URL);
-    // also by a verifier that takes the key's URL for its id
+    // Also by a verifier that uses the key's URL as its id.
     const keys = [offerKey.record, { ...offerKey.record, keyId: KEY_URL }];
     const report = await verifyReceipt(
       { jws, receiptId: null, jobId: null, keys, job: null, log: null },

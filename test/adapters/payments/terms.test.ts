@@ -1,4 +1,4 @@
-// What is asked, made of the settings: which network, asset and price can be asked for, and what is taken for granted.
+// Payment terms from the settings: valid networks, assets and prices, and the assumed values.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -7,12 +7,12 @@ import {
   UnusableTerms,
   type X402Settings,
 } from '#src/adapters/payments/requirements.ts';
-import { ACCEPTED, challenged, lab, NOBODY, PAY_TO, USDC } from './lab.ts';
+import { ACCEPTED, challenged, lab, PAY_TO, UNREACHABLE_URL, USDC } from './lab.ts';
 
 const OTHER = '0x2222222222222222222222222222222222222222';
 const BASE: X402Settings = {
   payTo: PAY_TO,
-  facilitatorUrl: NOBODY,
+  facilitatorUrl: UNREACHABLE_URL,
   network: 'eip155:8453',
   priceUsd: '0.003',
   asset: null,
@@ -20,7 +20,7 @@ const BASE: X402Settings = {
   facilitatorTimeoutMs: 5000,
 };
 
-test('the price in units of the network’s own USDC, in its own words', () => {
+test('the price in units of the network’s USDC, with its EIP-712 domain', () => {
   assert.deepEqual(paymentTerms(BASE).requirements, ACCEPTED);
   const sepolia = paymentTerms({ ...BASE, network: 'eip155:84532', priceUsd: '1' });
   assert.deepEqual(sepolia.requirements.extra, { name: 'USDC', version: '2', paymentFlow: 'upfront' });
@@ -28,10 +28,10 @@ test('the price in units of the network’s own USDC, in its own words', () => {
   assert.equal(paymentTerms({ ...BASE, asset: USDC }).assetIsKnown, true);
 });
 
-test('terms that ask for nothing are refused, naming the setting', () => {
+test('unusable terms are refused with the name of the setting', () => {
   const cases: readonly [Partial<X402Settings>, UnusableTerms['setting'], RegExp][] = [
     [{ network: 'eip155:31337' }, 'network', /X402_ASSET/],
-    // its own asset takes no EIP-3009 authorizations
+    // The network's asset does not support EIP-3009 authorizations.
     [{ network: 'eip155:4326' }, 'network', /EIP-3009/],
     [{ network: 'eip155:4326', asset: '0xFAfDdbb3FC7688494971a79cc65DCa3EF82079E7' }, 'asset', /EIP-3009/],
     [{ priceUsd: '0.0000001' }, 'priceUsd', /6 decimals/],
@@ -50,31 +50,31 @@ test('terms that ask for nothing are refused, naming the setting', () => {
   assert.equal(paymentTerms({ ...BASE, priceUsd: '10' }).amount, '10000000');
 });
 
-test('an asset that nobody knows is taken for USDC, and the operator is told so at the start', async () => {
+test('an unknown asset is assumed to be like USDC, with a warning at the start', async () => {
   const odd = await lab({ x402: { network: 'eip155:31337', asset: OTHER } });
   const { required } = await challenged(odd);
   const [asked] = required.accepts;
   assert.deepEqual(asked, { ...ACCEPTED, network: 'eip155:31337', asset: OTHER });
-  const told = ({ lines }: typeof odd) => lines.filter(({ message }) => message.includes('X402_ASSET'));
+  const logged = ({ lines }: typeof odd) => lines.filter(({ message }) => message.includes('X402_ASSET'));
   assert.deepEqual(
-    told(odd).map(({ level }) => level),
+    logged(odd).map(({ level }) => level),
     ['warn'],
   );
-  assert.match(told(odd)[0]?.message ?? '', /6 decimals.*"USD Coin".*"2"/);
+  assert.match(logged(odd)[0]?.message ?? '', /6 decimals.*"USD Coin".*"2"/);
   const sepolia = await lab({ x402: { network: 'eip155:84532', asset: OTHER } });
-  assert.match(told(sepolia)[0]?.message ?? '', /6 decimals.*"USDC".*"2"/);
-  assert.deepEqual(told(await lab({ x402: { asset: USDC } })), []);
-  assert.deepEqual(told(await lab()), []);
+  assert.match(logged(sepolia)[0]?.message ?? '', /6 decimals.*"USDC".*"2"/);
+  assert.deepEqual(logged(await lab({ x402: { asset: USDC } })), []);
+  assert.deepEqual(logged(await lab()), []);
 });
 
-test('without a way to the chain the operator is told what then counts as paid, and what is left to it', async () => {
+test('without X402_RPC_URL a warning states what counts as paid and what must be resolved by hand', async () => {
   const [line] = (await lab()).lines;
   assert.equal(line?.level, 'warn');
   assert.match(line?.message ?? '', /X402_RPC_URL.*counts as paid.*relay payments resolve/);
-  assert.deepEqual((await lab({ x402: { rpcUrl: NOBODY } })).lines, []);
+  assert.deepEqual((await lab({ x402: { rpcUrl: UNREACHABLE_URL } })).lines, []);
 });
 
-test('requirements of a payment: its own amount and payee, ours in the configured spelling', () => {
+test('requirements of a payment: its amount and payee; our payee in the configured spelling', () => {
   const payTo = '0x52908400098527886E0F7030069857D2E4169EE7';
   const terms = paymentTerms({ ...BASE, payTo });
   const ours = { amount: '3000', payTo: payTo.toLowerCase() };

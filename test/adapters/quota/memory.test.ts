@@ -10,7 +10,7 @@ quotaContract({
   end: async () => undefined,
 });
 
-test('quota: a window ends at its time, also where no timer could run', async () => {
+test('quota: a window ends at its time, also if no timer could fire', async () => {
   const quota = memoryQuota();
   const short = { name: 'short', windowMs: 20, maxRequests: 1 };
   await quota.take(short, 'a');
@@ -20,16 +20,16 @@ test('quota: a window ends at its time, also where no timer could run', async ()
   assert.equal((await quota.take(short, 'a')).allowed, true);
 });
 
-test('quota: memory is bounded; the oldest windows make room for new ones', async () => {
+test('quota: memory is bounded: the oldest windows are dropped for new ones', async () => {
   const quota = memoryQuota({ keysMax: 3 });
   const once = { name: 'once', windowMs: 60_000, maxRequests: 1 };
   for (const key of ['a', 'b', 'c', 'd']) assert.equal((await quota.take(once, key)).allowed, true);
-  // a was forgotten for d; b, c and d are remembered
+  // a was dropped for d; b, c and d are still counted
   for (const key of ['b', 'c', 'd']) assert.equal((await quota.look(once, key)).allowed, false, key);
   assert.equal((await quota.look(once, 'a')).allowed, true);
 });
 
-test('quota: windows that have ended are dropped when a later one begins', async () => {
+test('quota: ended windows are dropped when a later one begins', async () => {
   const windows = new Windows();
   const short = { name: 'short', windowMs: 5, maxRequests: 1 };
   for (let n = 0; n < 100; n++) windows.add(short, `${n}`, 1);

@@ -1,4 +1,4 @@
-// Postgres away, frozen or slow: each process counts for itself, and together again by itself.
+// While Postgres is stopped, frozen or slow, each process counts separately; later all count together again.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ async function allowed(quota: SharedQuota, of: QuotaRule, calls: number): Promis
   return states.filter((state) => state.allowed).length;
 }
 
-const refusing = (): Promise<Db> => Promise.reject(new Error('nobody listens'));
+const refusing = (): Promise<Db> => Promise.reject(new Error('connection refused'));
 
 quotaContract({
   name: 'shared, with Postgres away',
@@ -34,7 +34,7 @@ quotaContract({
 });
 
 describe('quota without Postgres', () => {
-  test('a store that never answers is not waited for again; the operator is told once', async () => {
+  test('a store that never answers is waited for once and logged once', async () => {
     let asked = 0;
     const silent = () => {
       asked += 1;
@@ -42,11 +42,11 @@ describe('quota without Postgres', () => {
     };
     const quota = await quotaOver(silent, { retryMs: 60_000 });
     assert.equal(await allowed(quota, rule('silent'), 30), 10);
-    assert.deepEqual([asked, quota.told], [1, [AWAY]]);
+    assert.deepEqual([asked, quota.messages], [1, [AWAY]]);
     await quota.end();
   });
 
-  test('tries that hang are few, however long it takes', async () => {
+  test('the number of hanging probes is limited', async () => {
     let asked = 0;
     const silent = () => {
       asked += 1;
@@ -59,19 +59,19 @@ describe('quota without Postgres', () => {
     await quota.end();
   });
 
-  test('nothing of it keeps a process alive', async () => {
+  test('no timer or connection keeps a process alive', async () => {
     const [command, args] = runtimeCommand(fileURLToPath(script));
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    let told = '';
+    let output = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      told += text;
+      output += text;
     });
     const [code] = await once(child, 'close');
-    assert.deepEqual([code, told], [0, 'counted\n']);
+    assert.deepEqual([code, output], [0, 'counted\n']);
   });
 });
 
-describe('quota of two processes with a Postgres that comes and goes', () => {
+describe('quota of two processes while Postgres stops and starts', () => {
   let server: PostgresServer;
   let proxy: FreezingProxy;
   /** Through the proxy. */
@@ -94,14 +94,16 @@ describe('quota of two processes with a Postgres that comes and goes', () => {
     await server.remove();
   });
 
-  /** Both have said so, and nothing more. */
+  /** Both have logged these lines and no others. */
   const bothTold = (lines: readonly string[]) =>
-    waitFor(`told: ${lines.at(-1)}`, () => pair.every(({ told }) => told.length >= lines.length)).then(() => {
-      for (const { told } of pair) assert.deepEqual(told, lines);
+    waitFor(`the message: ${lines.at(-1)}`, () =>
+      pair.every(({ messages }) => messages.length >= lines.length),
+    ).then(() => {
+      for (const { messages } of pair) assert.deepEqual(messages, lines);
     });
 
   test(
-    'frozen: no call waits beyond its time, each gives at most the limit, with what it gave before',
+    'frozen: no call exceeds its time limit, and each process allows at most the limit, earlier units included',
     needs,
     async () => {
       pair = await Promise.all([
@@ -111,7 +113,7 @@ describe('quota of two processes with a Postgres that comes and goes', () => {
       const [one, other] = pair;
       assert.equal(await allowed(one, rule('frozen'), 6), 6);
       proxy.freeze();
-      // 6 were given by the one, which knows of none of the other's
+      // 6 were allowed by the first, which does not count those of the other.
       assert.deepEqual(
         [await allowed(one, rule('frozen'), 30), await allowed(other, rule('frozen'), 30)],
         [4, 10],
@@ -121,7 +123,7 @@ describe('quota of two processes with a Postgres that comes and goes', () => {
     },
   );
 
-  test('thawed: counted together again; what was given alone is not given again', needs, async () => {
+  test('thawed: counted together again; units counted separately remain counted', needs, async () => {
     proxy.thaw();
     await bothTold([AWAY, BACK]);
     const [one, other] = pair;
@@ -132,7 +134,7 @@ describe('quota of two processes with a Postgres that comes and goes', () => {
     assert.equal((await allowed(one, rule('thawed'), 7)) + (await allowed(other, rule('thawed'), 7)), 10);
   });
 
-  test('stopped and started again: the same, on fresh connections', needs, async () => {
+  test('stopped and started again: the same, on new connections', needs, async () => {
     assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
     await server.power.stop();
     const [one, other] = pair;

@@ -39,7 +39,7 @@ const allowedOf = (states: readonly { readonly allowed: boolean }[]) =>
 
 describe('quota of three processes', () => {
   test(
-    'of 100 calls at once on each, exactly the limit is allowed, and no number is told twice',
+    'of 100 concurrent calls on each, exactly the limit is allowed, and each remaining number is returned once',
     needs,
     async () => {
       for (let round = 0; round < 5; round++) {
@@ -55,7 +55,7 @@ describe('quota of three processes', () => {
     },
   );
 
-  test('many keys at once in any order: nobody waits for another in a circle', needs, async () => {
+  test('many concurrent keys in any order do not deadlock', needs, async () => {
     const keys = Array.from({ length: 200 }, (_, n) => `key ${n}`);
     for (let round = 0; round < 10; round++) {
       await Promise.all(
@@ -69,12 +69,12 @@ describe('quota of three processes', () => {
       assert.equal((await processes[0].look(minute('circle', 1000), key)).remaining, 1000 - 31, key);
     }
     assert.deepEqual(
-      processes.flatMap(({ told }) => told),
+      processes.flatMap(({ messages }) => messages),
       [],
     );
   });
 
-  test('what one has taken the others see, looking and taking', needs, async () => {
+  test('`look` and `take` of one process include the units of the others', needs, async () => {
     const [one, other, third] = processes;
     const rule = minute('seen', 2);
     await one.take(rule, 'a');
@@ -85,7 +85,7 @@ describe('quota of three processes', () => {
     assert.equal((await one.take(rule, 'a')).allowed, false);
   });
 
-  test('processes with different limits count together, and each refuses at its own', needs, async () => {
+  test('processes with different limits count together, and each applies its own limit', needs, async () => {
     const [one, other] = processes;
     assert.equal(allowedOf(await times(3, () => one.take(minute('limits', 5), 'a'))), 3);
     assert.equal((await other.take(minute('limits', 3), 'a')).allowed, false);
@@ -93,7 +93,7 @@ describe('quota of three processes', () => {
     assert.equal((await one.take(minute('limits', 5), 'a')).allowed, false);
   });
 
-  test('a full window costs no more statement', needs, async () => {
+  test('a full window costs no further statement', needs, async () => {
     const [one] = processes;
     await times(2, () => one.take(minute('full', 1), 'a'));
     const before = await pointsInAll(one);
@@ -103,7 +103,7 @@ describe('quota of three processes', () => {
 });
 
 describe('quota windows in the table', () => {
-  test('neither payer nor host nor address nor rule can be read', needs, async () => {
+  test('the table reveals no payer, host, address or rule', needs, async () => {
     const secrets = ['0x857b06519E91e3A54538791bDbb0E22373e36b66', 'hooks.example.com', '192.0.2.77'];
     for (const secret of secrets) await processes[0].take(minute('rule-name', 5), secret);
     const db = await processes[0].open();
@@ -114,7 +114,7 @@ describe('quota windows in the table', () => {
     for (const secret of [...secrets, 'rule-name']) assert.ok(!text.includes(secret.toLowerCase()), secret);
   });
 
-  test('a window from before the clock of Postgres was set back is begun anew', needs, async () => {
+  test('a window created before the clock of Postgres was set back is replaced', needs, async () => {
     const [one, other] = processes;
     const rule = { name: 'set back', windowMs: 1000, maxRequests: 5 };
     const db = await one.open();
@@ -145,7 +145,7 @@ describe('quota windows in the table', () => {
     },
   );
 
-  test('the sweep runs at intervals', needs, async () => {
+  test('ended windows are deleted at intervals', needs, async () => {
     const quota = await sharedQuota(await server.newDatabase(), { limitMs: 30_000, sweepMs: 5 });
     await addEnded(quota, 25);
     await waitFor('all are deleted', async () => (await pointsInAll(quota)) === 0);

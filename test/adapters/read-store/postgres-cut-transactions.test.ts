@@ -22,7 +22,7 @@ let proxy: FreezingProxy;
 let url: string;
 before(async () => {
   if (needs.skip) return;
-  server = await postgresServer();
+  server = await postgresServer({ own: true });
   const direct = new URL(await server.newDatabase());
   proxy = await startFreezingProxy(Number(direct.port));
   direct.port = String(proxy.port);

@@ -35,7 +35,7 @@ const needs = { ...needsPostgres(), timeout: 120_000 };
 const projectorScript = new URL('../../support/read-model-process.ts', import.meta.url).href;
 let shared: Promise<PostgresServer> | null = null;
 const server = () => {
-  shared ??= postgresServer();
+  shared ??= postgresServer({ own: true });
   return shared;
 };
 after(async () => (await shared)?.remove());

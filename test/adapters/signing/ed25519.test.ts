@@ -34,7 +34,7 @@ test('ed25519: signs and verifies the vector of RFC 8032 §7.1', async () => {
   assert.equal(await ed25519Verify(bytes(RFC8032.publicKey), bytes(RFC8032.message), signature), true);
 });
 
-test('ed25519: any changed byte of key, message or signature fails, and so does another size', async () => {
+test('ed25519: a changed byte of key, message or signature is invalid, and so is another size', async () => {
   const { privateKey, keyId, publicKey } = fresh();
   const message = utf8('one message');
   const signature = await ed25519SigningKey(keyId, privateKey).sign(message);
@@ -53,7 +53,7 @@ test('ed25519: any changed byte of key, message or signature fails, and so does 
   assert.equal(await ed25519Verify(publicKey, message, new Uint8Array(65)), false);
 });
 
-test('ed25519: many keys in turn verify each under its own, beyond what the cache holds', async () => {
+test('ed25519: more keys than the cache holds verify, each under its own key', async () => {
   const message = utf8('m');
   const keys = await Promise.all(
     Array.from({ length: 150 }, async () => {

@@ -14,7 +14,7 @@ test('keyed hash: HMAC-SHA-256 of label, a zero byte and the text in UTF-8', () 
   assert.equal(toHex(hmacKeyedHash(secret).mac('claim', 'läßt 🎟')), expected);
 });
 
-test('keyed hash: labels keep the uses apart, secrets too, and the border between label and text stays', () => {
+test('keyed hash: differs per label and per secret, and the border between label and text is unambiguous', () => {
   const { mac } = hmacKeyedHash(secret);
   assert.notDeepEqual(mac('claim', 'x'), mac('fingerprint', 'x'));
   assert.notDeepEqual(mac('ab', 'c'), mac('a', 'bc'));
@@ -23,7 +23,7 @@ test('keyed hash: labels keep the uses apart, secrets too, and the border betwee
   assert.throws(() => hmacKeyedHash(secret.subarray(1)), RangeError);
 });
 
-test('keyed hash: a secret wiped by its owner afterwards changes nothing', () => {
+test('keyed hash: copies the secret, so that wiping it later has no effect', () => {
   const mine = Uint8Array.from(secret);
   const { mac } = hmacKeyedHash(mine);
   const before = mac('claim', 'x');
@@ -31,10 +31,10 @@ test('keyed hash: a secret wiped by its owner afterwards changes nothing', () =>
   assert.deepEqual(mac('claim', 'x'), before);
 });
 
-test('secret check: 32 bytes of hex, the same for one secret, another for another, pinned for ever', () => {
+test('secret check: 32 bytes of hex, equal for equal secrets only, and pinned', () => {
   assert.match(secretCheck(secret), /^[0-9a-f]{64}$/);
   assert.notEqual(secretCheck(secret), secretCheck(other));
-  // in every SigningKeyActivated ever written: another value would lock every deployment out
+  // It is stored in every SigningKeyActivated: with another value no deployment could start.
   assert.equal(
     secretCheck(secret),
     createHmac('sha256', secret).update('secret-check\0relay/1').digest('hex'),

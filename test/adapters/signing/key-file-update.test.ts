@@ -1,4 +1,4 @@
-// A key file is changed whole or not at all, by one process after another, and never becomes readable by others.
+// A key file is changed atomically, by one process after another, and never becomes readable by others.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
@@ -18,12 +18,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import {
   createKeyFile,
-  holdAlone,
   KeyFileError,
   type KeyFileFault,
   keyFileStore,
   readKeyFile,
   updateKeyFile,
+  withKeyFileLock,
 } from '#src/adapters/signing/key-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
@@ -41,7 +41,7 @@ function madeIn(name: string): string {
   return path;
 }
 
-test('a fresh key comes in front, others are marked, and all the rest stays as it was', () => {
+test('a new key is added in front, retired ones are marked, and all the rest is unchanged', () => {
   const path = madeIn('change');
   const before = jsonOf(path);
   before.keys[0].madeBy = 'a later version';
@@ -65,7 +65,7 @@ test('a fresh key comes in front, others are marked, and all the rest stays as i
   assert.deepEqual([keys[0]?.purpose, keys[0]?.status, keys.length], ['receipt', 'active', 3]);
 });
 
-test('nothing but the file and its lock is left, both for the owner alone', () => {
+test('only the file and its lock remain, both with mode 0600', () => {
   const path = madeIn('alone');
   chmodSync(path, 0o400);
   updateKeyFile(path, () => added);
@@ -74,9 +74,9 @@ test('nothing but the file and its lock is left, both for the owner alone', () =
   for (const name of names) assert.equal(statSync(join(folder, 'alone', name)).mode & 0o777, 0o600, name);
 });
 
-test('the file stays the service’s where another user changes it', () => {
+test('the file keeps its owner if another user changes it', () => {
   const path = madeIn('owner');
-  // Who is not root runs this as the owner.
+  // Without root rights, the owner runs this.
   if (process.getuid?.() === 0) chownSync(path, 12_345, 23_456);
   const before = statSync(path);
   updateKeyFile(path, () => added);
@@ -84,14 +84,14 @@ test('the file stays the service’s where another user changes it', () => {
     assert.deepEqual([statSync(file).uid, statSync(file).gid], [before.uid, before.gid], file);
 });
 
-test('where nothing is to be done the file is not touched', () => {
+test('without a change the file is not written', () => {
   const path = madeIn('untouched');
   const before = statSync(path);
   assert.equal(updateKeyFile(path, () => null).keys.length, 2);
   assert.deepEqual([statSync(path).ino, statSync(path).mtimeMs], [before.ino, before.mtimeMs]);
 });
 
-test('a symbolic link stays one: the file behind it is changed', () => {
+test('a symbolic link is preserved: the file that it names is changed', () => {
   const path = madeIn('behind');
   const link = join(folder, 'link.json');
   symlinkSync(path, link);
@@ -100,7 +100,7 @@ test('a symbolic link stays one: the file behind it is changed', () => {
   assert.equal(readKeyFile(path).keys.length, 3);
 });
 
-test('a file that is refused is not changed, and what is thrown within leaves it as it was', () => {
+test('a refused file is not changed, nor is the file if the change throws', () => {
   const path = madeIn('refused');
   const before = readFileSync(path, 'utf8');
   assert.throws(
@@ -120,10 +120,10 @@ test('a file that is refused is not changed, and what is thrown within leaves it
   assert.equal(readFileSync(path, 'utf8'), '{');
 });
 
-test('key_file_busy: another holds on to the lock', () => {
+test('key_file_busy: another process has the lock', () => {
   const path = madeIn('busy');
   const { uid, gid } = statSync(path);
-  const alone = (work: () => unknown) => holdAlone(path, { uid, gid }, work, 50);
+  const alone = (work: () => unknown) => withKeyFileLock(path, { uid, gid }, work, 50);
   assert.throws(() => alone(() => alone(() => undefined)), refusedAs('key_file_busy'));
   assert.equal(
     alone(() => 'free again'),
@@ -142,7 +142,7 @@ const endOf = (child: ChildProcess) =>
     child.once('close', (code) => resolve(code));
   });
 
-test('two processes that add keys at once lose none', async () => {
+test('two processes that add keys at the same time lose none', async () => {
   const path = madeIn('race');
   const codes = await Promise.all([processOn(path, '20'), processOn(path, '20')].map(endOf));
   assert.deepEqual(codes, [0, 0]);
@@ -150,14 +150,14 @@ test('two processes that add keys at once lose none', async () => {
   assert.equal(keys.length, 42);
 });
 
-test('a holder that is killed leaves no lock behind', async () => {
+test('the lock of a killed process is released', async () => {
   const path = madeIn('killed');
   const holder = processOn(path, 'hold');
   const ended = endOf(holder);
   await new Promise((resolve) => holder.stdout?.once('data', resolve));
   const { uid, gid } = statSync(path);
   try {
-    assert.throws(() => holdAlone(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
+    assert.throws(() => withKeyFileLock(path, { uid, gid }, () => undefined, 20), refusedAs('key_file_busy'));
   } finally {
     process.kill(holder.pid ?? 0, 'SIGKILL');
     await ended;
@@ -165,7 +165,7 @@ test('a holder that is killed leaves no lock behind', async () => {
   assert.equal(updateKeyFile(path, () => added).keys.length, 3);
 });
 
-test('key store: a change is seen once, and what could not be read is looked at again', () => {
+test('key store: a change is reported once, and a file that could not be read is read again', () => {
   const path = madeIn('store');
   const store = keyFileStore(path);
   const first = store.read();

@@ -34,7 +34,7 @@ function changed(name: string, change: (file: ReturnType<typeof jsonOf>) => void
   return fileWith(name, JSON.stringify(file));
 }
 
-test('key file: made with an active key for receipts, one for checkpoints and a secret of 32 bytes, for its owner alone', () => {
+test('key file: created with active keys for receipts and checkpoints and a secret of 32 bytes, mode 0600', () => {
   const path = join(folder, 'new', 'deep', 'keys.json');
   const { keys, hmacSecret } = openKeyFile({ path, create: true });
   assert.deepEqual(
@@ -50,7 +50,7 @@ test('key file: made with an active key for receipts, one for checkpoints and a 
   assert.deepEqual(readdirSync(join(folder, 'new', 'deep')), ['keys.json']);
 });
 
-test('key file: opened again it is the same, and two files share nothing', () => {
+test('key file: opened again it is the same, and two files share no key', () => {
   const path = join(folder, 'again.json');
   const first = openKeyFile({ path, create: true });
   const second = openKeyFile({ path, create: true });
@@ -64,7 +64,7 @@ test('key file: opened again it is the same, and two files share nothing', () =>
   assert.notEqual(other.keys[0]?.keyId, first.keys[0]?.keyId);
 });
 
-test('key_file_missing: nothing is made where nobody allowed it', () => {
+test('key_file_missing: no file is created unless `create` is true', () => {
   const path = join(folder, 'absent.json');
   assert.throws(() => openKeyFile({ path, create: false }), refusedAs('key_file_missing'));
   assert.throws(() => openKeyFile({ path, create: false }), /SIGNING_KEYS_FILE/);
@@ -88,7 +88,7 @@ test('key_file_readable_by_others: refused for any right of group or others', ()
   }
 });
 
-test('key_file_malformed: what is no key file is refused, and the message shows nothing of it', () => {
+test('key_file_malformed: other content is refused, and the message contains no part of it', () => {
   const canary = 'CANARYcanaryCANARYcanaryCANARYcanaryCANARY0';
   const cases: Record<string, string> = {
     'no-json': `{"hmacSecret": "${canary}"`,
@@ -144,7 +144,7 @@ test('key file: jose imports the key, agrees on the thumbprint and on the public
   assert.equal(imported.d, jwk.d);
 });
 
-test('key file: processes that start at once end with one file and one secret', async () => {
+test('key file: processes that start at the same time have one file and one secret', async () => {
   const path = join(folder, 'race', 'keys.json');
   const script = new URL('../../support/open-key-file.ts', import.meta.url).pathname;
   const answers = await Promise.all(Array.from({ length: 4 }, () => output(runtimeCommand(script, [path]))));
@@ -167,7 +167,7 @@ function output([command, args]: readonly [string, readonly string[]]): Promise<
   });
 }
 
-test('key file: below a file there is no place for one, and that is what is told', () => {
+test('key file: a path below a file is reported as unusable', () => {
   const path = join(fileWith('not-a-folder', ''), 'keys.json');
   assert.throws(() => createKeyFile(path), refusedAs('key_file_unusable'));
 });

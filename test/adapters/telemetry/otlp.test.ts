@@ -43,7 +43,7 @@ describe('traces: a collector that takes them', () => {
       });
     const one = tracer.within('root', 'server', async (span) => {
       span.rename('renamed');
-      span.tell({ text: 'a', number: 1.5, flag: true, nothing: null });
+      span.setAttributes({ text: 'a', number: 1.5, flag: true, nothing: null });
       const ids = await Promise.all([branch('left'), branch('right')]);
       assert.deepEqual(ids, [tracer.traceId(), tracer.traceId()]);
       return ids[0];

@@ -1,4 +1,4 @@
-// The local authority's certificates, read by the runtime's own reader.
+// The certificates of the local authority, read with the runtime's X509Certificate.
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { makeLocalCa, makeSelfSigned } from '#src/demo/certificates/local-ca.ts'
 
 const validity = { notBefore: new Date('2026-01-02T03:04:05Z'), notAfter: new Date('2051-01-02T03:04:05Z') };
 
-test('the root signs itself and its leaves, and only it is an authority', () => {
+test('the root is self-signed and signs its leaves; only the root is an authority', () => {
   const ca = makeLocalCa('a root', validity);
   const root = new X509Certificate(ca.pem);
   const { cert, key } = ca.issue({
@@ -29,20 +29,20 @@ test('the root signs itself and its leaves, and only it is an authority', () => 
   assert.equal(leaf.checkIP('127.0.0.2'), undefined);
 });
 
-test('dates before and after 2050 are written in their own form', () => {
+test('dates before and after 2050 use UTCTime and GeneralizedTime', () => {
   const root = new X509Certificate(makeLocalCa('a root', validity).pem);
   assert.equal(Date.parse(root.validFrom), validity.notBefore.getTime());
   assert.equal(Date.parse(root.validTo), validity.notAfter.getTime());
 });
 
-test('two certificates never share key or serial number', () => {
+test('two certificates have different keys and serial numbers', () => {
   const ca = makeLocalCa('a root', validity);
   const leaves = [1, 2].map(() => new X509Certificate(ca.issue({ names: ['a.test'], ...validity }).cert));
   assert.equal(new Set(leaves.map((leaf) => leaf.serialNumber)).size, 2);
   assert.equal(new Set(leaves.map((leaf) => leaf.publicKey.export({ type: 'spki', format: 'pem' }))).size, 2);
 });
 
-test('a self-signed certificate is no authority', () => {
+test('a self-signed certificate is not an authority', () => {
   const self = new X509Certificate(makeSelfSigned({ names: ['a.test'], ...validity }).cert);
   assert.equal(self.ca, false);
   assert.ok(self.verify(self.publicKey));

@@ -1,4 +1,4 @@
-// The local chain: the token's own rules, and the hands on its clock and mining.
+// The local chain: the rules of the token, and the control of clock and mining.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -97,36 +97,40 @@ describe('the local token', () => {
     return client.waitForTransactionReceipt({ hash: await client.writeContract(call) });
   };
 
-  test('says what USDC says of itself', needs, async () => {
-    const ask = (functionName: 'name' | 'version' | 'decimals' | 'symbol' | 'totalSupply') =>
+  test('has name, version, decimals and symbol of USDC', needs, async () => {
+    const read = (functionName: 'name' | 'version' | 'decimals' | 'symbol' | 'totalSupply') =>
       client.readContract({ address: TOKEN, abi, functionName });
     assert.deepEqual(
-      [await ask('name'), await ask('version'), await ask('decimals'), await ask('symbol')],
+      [await read('name'), await read('version'), await read('decimals'), await read('symbol')],
       ['USD Coin', '2', 6, 'USDC'],
     );
-    assert.equal(await ask('totalSupply'), 1_000_000n);
+    assert.equal(await read('totalSupply'), 1_000_000n);
   });
 
-  test('both overloads move the money, AuthorizationUsed right before Transfer', needs, async () => {
-    for (const overload of ['parts', 'bytes']) {
-      const message = await authorization();
-      const signature = await sign(message);
-      const before = await chain.balanceOf(payee);
-      const receipt = await move(message, ...(overload === 'parts' ? parts(signature) : [signature]));
-      assert.deepEqual(
-        parseEventLogs({ abi, logs: receipt.logs }).map(({ eventName, args }) => ({ eventName, ...args })),
-        [
-          { eventName: 'AuthorizationUsed', authorizer: payer.address, nonce: message.nonce },
-          { eventName: 'Transfer', from: payer.address, to: payee, value: 3000n },
-        ],
-      );
-      assert.equal(await chain.balanceOf(payee), before + 3000n);
-      assert.equal(await chain.isSpent(payer.address, message.nonce), true);
-      await assert.rejects(move(message, signature), /authorization is used or canceled/);
-    }
-  });
+  test(
+    'both overloads transfer the amount; AuthorizationUsed is directly before Transfer',
+    needs,
+    async () => {
+      for (const overload of ['parts', 'bytes']) {
+        const message = await authorization();
+        const signature = await sign(message);
+        const before = await chain.balanceOf(payee);
+        const receipt = await move(message, ...(overload === 'parts' ? parts(signature) : [signature]));
+        assert.deepEqual(
+          parseEventLogs({ abi, logs: receipt.logs }).map(({ eventName, args }) => ({ eventName, ...args })),
+          [
+            { eventName: 'AuthorizationUsed', authorizer: payer.address, nonce: message.nonce },
+            { eventName: 'Transfer', from: payer.address, to: payee, value: 3000n },
+          ],
+        );
+        assert.equal(await chain.balanceOf(payee), before + 3000n);
+        assert.equal(await chain.isSpent(payer.address, message.nonce), true);
+        await assert.rejects(move(message, signature), /authorization is used or canceled/);
+      }
+    },
+  );
 
-  test('its window is strict at both ends, by the chain’s own clock', needs, async () => {
+  test('its window excludes both ends, by the chain’s own clock', needs, async () => {
     const early = await authorization({ validAfter: BigInt(await chain.time()) + 1000n });
     await assert.rejects(move(early, await sign(early)), /authorization is not yet valid/);
     const late = await authorization();
@@ -147,7 +151,7 @@ describe('the local token', () => {
     await move(message, v, r, s);
   });
 
-  test('cancelled by its authorizer alone: never used again', needs, async () => {
+  test('only its authorizer can cancel an authorization, which is then unusable', needs, async () => {
     const message = await authorization();
     const cancellation = (by: typeof payer) =>
       by.signTypedData({
@@ -165,7 +169,7 @@ describe('the local token', () => {
     await assert.rejects(move(message, await sign(message)), /authorization is used or canceled/);
   });
 
-  test('a contract wallet pays by its owner’s word (ERC-1271), and by nobody else’s', needs, async () => {
+  test('a contract wallet pays with its owner’s signature (ERC-1271) only', needs, async () => {
     const wallet = newPayer().address;
     await chain.placeWallet(wallet, payer.address);
     await chain.mint([wallet], 3000n);
@@ -176,7 +180,7 @@ describe('the local token', () => {
     assert.deepEqual([await chain.balanceOf(wallet), await chain.balanceOf(payee)], [0n, before + 3000n]);
   });
 
-  test('without automatic mining nothing happens until a block is asked for', needs, async () => {
+  test('without automatic mining nothing happens until a block is mined', needs, async () => {
     await chain.automine(false);
     const before = await chain.balanceOf(payee);
     const message = await authorization();
@@ -193,14 +197,14 @@ describe('the local token', () => {
   });
 });
 
-test('a stopped chain answers nobody, and stopping it twice is nothing', needs, async () => {
+test('a stopped chain does not answer; stopping it again has no effect', needs, async () => {
   const chain = await startLocalChain();
   await chain.stop();
   await chain.stop();
   await assert.rejects(fetch(chain.url, { method: 'POST' }));
 });
 
-test('a chain does not outlive the process that started it, however that ends', needs, async () => {
+test('a chain ends with the process that started it, also if that is killed', needs, async () => {
   const script = new URL('../../support/local-chain-process.ts', import.meta.url).pathname;
   const more = runtimeName === 'deno' ? ['run', '--allow-all', '--no-check', '--no-lock'] : [];
   const child = spawn(process.execPath, [...more, script]);

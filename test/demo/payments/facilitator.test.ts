@@ -1,4 +1,4 @@
-// The local chain and facilitator together, as stock clients meet them.
+// The local chain and facilitator, used by stock clients.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { x402HTTPClient } from '@x402/core/client';
@@ -25,7 +25,7 @@ const requirements = (changes: Partial<PaymentRequirements> = {}): PaymentRequir
   ...changes,
 });
 
-/** By the stock client, from a challenge as it stands in the header. */
+/** Creates a payment with the stock client, from a challenge as in the header. */
 function pay(payer: Payer, asked: PaymentRequirements): Promise<PaymentPayload> {
   const client = new x402HTTPClient(registerExactEvmScheme(new x402Client(), { signer: payer }));
   const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
@@ -56,7 +56,7 @@ describe('the local chain and facilitator', () => {
     await chain.stop();
   });
 
-  test('200 settled at once: all land, each moves its amount once', needs, async () => {
+  test('200 concurrent settlements: all succeed, each transfers its amount once', needs, async () => {
     const asked = requirements();
     const payments = await Promise.all(payers.map((payer) => pay(payer, asked)));
     const answers = await Promise.all(payments.map((payment) => facilitator.settle(payment, asked)));
@@ -70,7 +70,7 @@ describe('the local chain and facilitator', () => {
     for (const { address } of payers) assert.equal(await chain.balanceOf(address), 27_000n);
   });
 
-  test('settled one shortly after the other, on a chain that has seen none: all land', needs, async () => {
+  test('settlements shortly after each other on a new chain: all succeed', needs, async () => {
     for (let round = 0; round < 5; round++) {
       const fresh = await startLocalChain();
       const own = await startLocalFacilitator({ rpcUrl: fresh.url });
@@ -82,7 +82,7 @@ describe('the local chain and facilitator', () => {
       );
       const settling = some.map(async (payer, n) => {
         const payment = await pay(payer, asked);
-        // At once they would share one question for the next number.
+        // Concurrent ones would share one read of the next nonce.
         await new Promise((resolve) => setTimeout(resolve, n * 3 * round));
         return new HTTPFacilitatorClient({ url: own.url }).settle(payment, asked);
       });
@@ -93,7 +93,7 @@ describe('the local chain and facilitator', () => {
     }
   });
 
-  test('a good payment is valid, settles, and is used from then on', needs, async () => {
+  test('a good payment is valid and settles; it is used afterwards', needs, async () => {
     assert.ok(rich);
     const asked = requirements();
     const payment = await pay(rich, asked);
@@ -114,32 +114,28 @@ describe('the local chain and facilitator', () => {
     assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 3000n);
   });
 
-  test(
-    'what it refuses, by code: another payee, another amount, no money, a wrong domain',
-    needs,
-    async () => {
-      assert.ok(rich);
-      const asked = requirements();
-      const payment = await pay(rich, asked);
-      const refusal = async (paid: PaymentPayload, changes: Partial<PaymentRequirements> = {}) =>
-        (await facilitator.verify(paid, { ...asked, ...changes })).invalidReason;
-      assert.deepEqual(
-        [
-          await refusal(payment, { payTo: poor.address }),
-          await refusal(payment, { amount: '3001' }),
-          await refusal(await pay(poor, asked)),
-          await refusal(await pay(rich, { ...asked, extra: { name: 'USD Coin', version: '1' } })),
-          await refusal(await pay(rich, { ...asked, maxTimeoutSeconds: 1 })),
-        ],
-        [
-          'invalid_exact_evm_recipient_mismatch',
-          'invalid_exact_evm_payload_authorization_value_mismatch',
-          'invalid_exact_evm_insufficient_balance',
-          'invalid_exact_evm_signature',
-          'invalid_exact_evm_payload_authorization_valid_before',
-        ],
-      );
-      assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 0n);
-    },
-  );
+  test('refusals by code: another payee, another amount, no funds, a wrong domain', needs, async () => {
+    assert.ok(rich);
+    const asked = requirements();
+    const payment = await pay(rich, asked);
+    const refusal = async (paid: PaymentPayload, changes: Partial<PaymentRequirements> = {}) =>
+      (await facilitator.verify(paid, { ...asked, ...changes })).invalidReason;
+    assert.deepEqual(
+      [
+        await refusal(payment, { payTo: poor.address }),
+        await refusal(payment, { amount: '3001' }),
+        await refusal(await pay(poor, asked)),
+        await refusal(await pay(rich, { ...asked, extra: { name: 'USD Coin', version: '1' } })),
+        await refusal(await pay(rich, { ...asked, maxTimeoutSeconds: 1 })),
+      ],
+      [
+        'invalid_exact_evm_recipient_mismatch',
+        'invalid_exact_evm_payload_authorization_value_mismatch',
+        'invalid_exact_evm_insufficient_balance',
+        'invalid_exact_evm_signature',
+        'invalid_exact_evm_payload_authorization_valid_before',
+      ],
+    );
+    assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 0n);
+  });
 });

@@ -1,4 +1,4 @@
-// Whoever sent a transaction learns that it was mined, whenever its block comes.
+// The receipt of a transaction is found in any order of blocks and polls.
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,34 +17,34 @@ import { waitFor } from '#test/support/service.ts';
 const needs = needsAnvil();
 const hash: Hex = `0x${'ab'.repeat(32)}`;
 
-test('asks until the receipt is there', async () => {
+test('polls until the receipt exists', async () => {
   const receipt = { status: 'success' } as TransactionReceipt;
-  let asked = 0;
+  let polls = 0;
   const getTransactionReceipt = async () => {
-    asked += 1;
-    if (asked < 3) throw new TransactionReceiptNotFoundError({ hash });
+    polls += 1;
+    if (polls < 3) throw new TransactionReceiptNotFoundError({ hash });
     return receipt;
   };
   assert.equal(await mined({ getTransactionReceipt }, hash), receipt);
-  assert.equal(asked, 3);
+  assert.equal(polls, 3);
 });
 
-test('a chain that cannot be asked is not asked again', async () => {
-  let asked = 0;
+test('a failed request is not repeated', async () => {
+  let polls = 0;
   const getTransactionReceipt = async () => {
-    asked += 1;
-    throw new Error('away');
+    polls += 1;
+    throw new Error('unavailable');
   };
-  await assert.rejects(mined({ getTransactionReceipt }, hash), /away/);
-  assert.equal(asked, 1);
+  await assert.rejects(mined({ getTransactionReceipt }, hash), /unavailable/);
+  assert.equal(polls, 1);
 });
 
 describe('the local facilitator', () => {
   let chain: LocalChain;
   let front: Server;
   let local: LocalFacilitator;
-  /** What it asks of the chain; the answer waits for `heard`. */
-  let heard: (method: string, params: readonly unknown[]) => Promise<void> | undefined = () => undefined;
+  /** Called for each request to the chain; the answer waits for the promise. */
+  let onRequest: (method: string, params: readonly unknown[]) => Promise<void> | undefined = () => undefined;
 
   before(async () => {
     if (needs.skip) return;
@@ -54,7 +54,7 @@ describe('the local facilitator', () => {
       for await (const chunk of request) text += String(chunk);
       const body = JSON.parse(text);
       const answer = await httpExchange({ url: chain.url, body, timeoutMs: 30_000 });
-      await heard(body.method, body.params ?? []);
+      await onRequest(body.method, body.params ?? []);
       if ('code' in answer) response.destroy();
       else response.writeHead(answer.status).end(JSON.stringify(answer.json));
     });
@@ -71,7 +71,7 @@ describe('the local facilitator', () => {
   });
 
   test(
-    'notices the last block of all, also where it comes while it looks at the one before',
+    'finds the last block, also if it is mined while the facilitator reads the one before',
     needs,
     async () => {
       const payer = newPayer();
@@ -91,7 +91,7 @@ describe('the local facilitator', () => {
 
       const seen = { receipts: 0, numbers: 0, held: false, settled: false };
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
-      heard = (method, params) => {
+      onRequest = (method, params) => {
         if (method === 'eth_getTransactionReceipt') seen.receipts += 1;
         if (method === 'eth_blockNumber') seen.numbers += 1;
         if (method !== 'eth_getBlockByNumber' || params[1] !== true) return undefined;
@@ -102,10 +102,10 @@ describe('the local facilitator', () => {
       const settling = new HTTPFacilitatorClient({ url: local.url }).settle(payload, terms).finally(() => {
         seen.settled = true;
       });
-      await waitFor('it looks', () => seen.held || seen.receipts >= 3);
+      await waitFor('the facilitator polls', () => seen.held || seen.receipts >= 3);
       const { numbers } = seen;
       await chain.mine();
-      await waitFor('it has seen the block', () => seen.settled || seen.numbers >= numbers + 3);
+      await waitFor('the facilitator has seen the block', () => seen.settled || seen.numbers >= numbers + 3);
       release();
       const { success, errorReason } = await settling;
       assert.deepEqual([success, errorReason], [true, undefined]);

@@ -1,4 +1,4 @@
-// What holds for every snippet before it is run: that is the journey's.
+// Static properties of every snippet; test/journeys runs them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ test('snippets: the groups of the specification, in its order, none empty', () =
   for (const { id, snippets } of groups) assert.ok(snippets.length > 0, id);
 });
 
-test('snippets: an id names one, and one that names none is a fault', () => {
+test('snippets: ids are unique, and an unknown id throws', () => {
   const ids = all(charged).map(({ id }) => id);
   assert.equal(new Set(ids).size, ids.length);
   for (const id of ids) assert.equal(snippet(charged, id).id, id);
@@ -70,7 +70,7 @@ test('snippets: every address of the service in them is one of the route table',
   assert.deepEqual(unknown, []);
 });
 
-test('snippets: those that pay take the key from the environment and tell of both modes', () => {
+test('snippets: those that pay read the key from the environment and describe both modes', () => {
   for (const facts of [demo, charged]) {
     const paying = all(facts).filter(pays);
     assert.ok(paying.length >= 4, String(paying.length));
@@ -82,25 +82,25 @@ test('snippets: those that pay take the key from the environment and tell of bot
   }
 });
 
-test('snippets: in demo mode each that executes with the key of all examples says so', () => {
-  const told = (facts: Facts) =>
+test('snippets: in demo mode each that executes with the shared idempotency key has a warning', () => {
+  const warned = (facts: Facts) =>
     all(facts)
       .filter(({ description }) =>
         /all callers are one payer.*order-17.*409 idempotency_conflict/.test(description),
       )
       .map(({ id }) => id);
-  assert.deepEqual(told(demo), [
+  assert.deepEqual(warned(demo), [
     'curl-execute',
     'typescript-execute',
     'mcp-execute',
     'typescript-buyer-policy',
   ]);
-  assert.deepEqual(told(charged), []);
-  // The one other that executes draws a key.
+  assert.deepEqual(warned(charged), []);
+  // The only other one that executes generates its key.
   assert.doesNotMatch(snippet(demo, 'typescript-guided').code, /order-17/);
 });
 
-test('snippets: those of buyer policy hold a 402 against the terms of this deployment', () => {
+test('snippets: those of the buyer policy compare a 402 with the terms of this deployment', () => {
   const { snippets } = snippetGroups(charged).find(({ id }) => id === 'buyer-policy') ?? {};
   const checking = (snippets ?? []).filter(({ language }) => language !== 'shell');
   assert.equal(checking.length, 2);
@@ -111,7 +111,7 @@ test('snippets: those of buyer policy hold a 402 against the terms of this deplo
   }
 });
 
-test('snippets: the document fits its schema and says whether payment is enforced', async () => {
+test('snippets: the document fits its schema and states whether payment is enforced', async () => {
   const { status, body } = await clientOf(fakeWorld()).get('/api/snippets');
   assert.equal(status, 200);
   const { payment, groups } = body as { payment: unknown; groups: unknown };
@@ -126,7 +126,7 @@ test('snippets: the document fits its schema and says whether payment is enforce
   assert.deepEqual(groups, snippetGroups(demo));
 });
 
-test('snippets: those in TypeScript pass its compiler at its strictest, in both modes', () => {
+test('snippets: those in TypeScript compile in strict mode, for demo and paid deployments', () => {
   const parent = mkdtempSync(join(tmpdir(), 'relay-snippets-'));
   const folder = snippetFolder(parent);
   let files = 0;

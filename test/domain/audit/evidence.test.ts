@@ -1,4 +1,4 @@
-// What an auditor has kept, held against what a record says.
+// An auditor's own evidence, compared with a record.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compareCheckpoint, compareKeys, isUnreached, type KeptFacts } from '#src/domain/audit/evidence.ts';
@@ -6,12 +6,12 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 const { record: key } = testKey({ notBefore: 1000, notAfter: 2000 });
-const place = { stream: 'keys-relay', revision: '0', position: '1' };
+const location = { stream: 'keys-relay', revision: '0', position: '1' };
 
 const kindsOf = (announced: KeyRecord, trusted: readonly KeyRecord[]) =>
-  compareKeys([{ key: announced, place }], trusted).map(({ kind }) => kind);
+  compareKeys([{ key: announced, location }], trusted).map(({ kind }) => kind);
 
-test('a key set that says the same, or knows of no retirement yet, is content', () => {
+test('a key set that agrees, or that lacks a retirement so far: no finding', () => {
   assert.deepEqual(kindsOf(key, [key]), []);
   assert.deepEqual(kindsOf(key, [{ ...key, notAfter: null }]), []);
   assert.deepEqual(kindsOf({ ...key, compromisedAt: 1500 }, [key]), []);
@@ -29,7 +29,7 @@ test('a key that may sign earlier or longer than the key set says', () => {
   assert.deepEqual(kindsOf(key, [{ ...key, compromisedAt: 1500 }]), ['key_window_wider']);
 });
 
-test('a key of another name, purpose or public half is another key', () => {
+test('a key with another id, purpose or public key is another key', () => {
   const other = testKey().record;
   for (const trusted of [
     { ...key, keyId: other.keyId },
@@ -38,10 +38,10 @@ test('a key of another name, purpose or public half is another key', () => {
   ]) {
     assert.deepEqual(kindsOf(key, [trusted]), ['key_untrusted', 'key_missing']);
   }
-  const [untrusted] = compareKeys([{ key, place }], []);
+  const [untrusted] = compareKeys([{ key, location }], []);
   assert.deepEqual(
     { ...untrusted, message: '' },
-    { kind: 'key_untrusted', ...place, jobId: null, message: '' },
+    { kind: 'key_untrusted', ...location, jobId: null, message: '' },
   );
 });
 
@@ -58,7 +58,7 @@ const facts: KeptFacts = {
 const judged = (changes: Partial<KeptFacts>) =>
   compareCheckpoint(kept, { ...facts, ...changes }).map(({ kind }) => kind);
 
-test('a kept checkpoint is content with the same root under the same name, and with nothing else', () => {
+test('a kept checkpoint fits the same root under the same name only', () => {
   assert.deepEqual(judged({}), []);
   assert.deepEqual(judged({ origin: 'else.example/receipts' }), ['kept_checkpoint_origin_mismatch']);
   assert.deepEqual(judged({ origin: null }), ['kept_checkpoint_origin_mismatch']);
@@ -66,7 +66,7 @@ test('a kept checkpoint is content with the same root under the same name, and w
   assert.deepEqual(judged({ root: new Uint8Array(32) }), ['kept_checkpoint_root_mismatch']);
 });
 
-test('a kept checkpoint that fits and does not stand in the record is told, unless anybody may have made it', () => {
+test('a kept checkpoint that fits and is missing from the record is a finding, unless no key of the relay signed it', () => {
   const recorded = false;
   assert.deepEqual(judged({ recorded }), ['kept_checkpoint_unrecorded']);
   assert.deepEqual(judged({ recorded, signature: 'compromised' }), [
@@ -77,7 +77,7 @@ test('a kept checkpoint that fits and does not stand in the record is told, unle
   assert.deepEqual(judged({ recorded, root: null, leaves: 4 }), ['kept_checkpoint_ahead']);
 });
 
-test('a record without any larger checkpoint may end before the kept one was signed: that is worth knowing, and no fault', () => {
+test('a record without a larger checkpoint may end before the kept one: counted, and no finding', () => {
   const unreached = { recorded: false, largest: 4 };
   const isNoted = (changes: Partial<KeptFacts>) => isUnreached(kept, { ...facts, ...unreached, ...changes });
   for (const largest of [4, 5, null]) {
@@ -97,9 +97,9 @@ test('a record without any larger checkpoint may end before the kept one was sig
   }
 });
 
-test('a key set may be newer than the record, and its findings say so', () => {
+test('a key set may be newer than the record: the messages state it', () => {
   const newer = [{ ...key, notAfter: 1500 }, testKey().record];
-  const found = compareKeys([{ key, place }], newer);
+  const found = compareKeys([{ key, location }], newer);
   assert.deepEqual(
     found.map(({ kind }) => kind),
     ['key_window_wider', 'key_missing'],
@@ -107,12 +107,12 @@ test('a key set may be newer than the record, and its findings say so', () => {
   for (const { message } of found) assert.match(message, /, or the record is older than the key set\.$/);
 });
 
-test('a record that has fewer leaves may simply be older', () => {
+test('a record with fewer leaves may be older: the message states it', () => {
   const [finding] = compareCheckpoint(kept, { ...facts, root: null, leaves: 4 });
   assert.match(finding?.message ?? '', /or the record is older than the checkpoint\.$/);
 });
 
-test('whoever signed it, its size and root are compared all the same', () => {
+test('size and root are compared for any signature', () => {
   for (const [signature, kind] of [
     ['none', 'kept_checkpoint_signature_invalid'],
     ['compromised', 'kept_checkpoint_key_compromised'],

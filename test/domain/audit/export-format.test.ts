@@ -1,4 +1,4 @@
-// An export's lines: what is written is read again, and nothing else is taken for one.
+// The lines of an export: the parser accepts exactly the written form.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -56,18 +56,18 @@ for (const [what, text] of Object.entries({
   test(`no head: ${what}`, () => assert.equal(parseHead(text), null));
 }
 
-const OTHERWISE = 'it is spelled otherwise than an export spells it';
+const NOT_CANONICAL = 'it is not in the canonical form of an export';
 const NEITHER = 'it is neither an event nor the end of an export';
 for (const [what, text, problem] of [
-  ['a name twice', line.replace('"a":1', '"a":2,"a":1'), OTHERWISE],
-  ['white space', line.replace(':', ': '), OTHERWISE],
+  ['a name twice', line.replace('"a":1', '"a":2,"a":1'), NOT_CANONICAL],
+  ['white space', line.replace(':', ': '), NOT_CANONICAL],
   [
     'another order',
     line.replace('"data":{"a":1,"b":[null,"ü"]},"metadata":{}', '"metadata":{},"data":{}'),
-    OTHERWISE,
+    NOT_CANONICAL,
   ],
-  ['a number written otherwise', line.replace('"a":1', '"a":1.0'), OTHERWISE],
-  ['an end with white space', `${endLine({ events: 1, streams: 1, head: null })} `, OTHERWISE],
+  ['another form of a number', line.replace('"a":1', '"a":1.0'), NOT_CANONICAL],
+  ['an end with white space', `${endLine({ events: 1, streams: 1, head: null })} `, NOT_CANONICAL],
   ['a member more', line.replace('{', '{"x":1,'), NEITHER],
   ['a member less', line.replace(',"metadata":{}', ''), NEITHER],
   ['data that is a list', line.replace('"metadata":{}', '"metadata":[]'), NEITHER],
@@ -78,9 +78,9 @@ for (const [what, text, problem] of [
   ['an end that is not true', '{"end":1,"events":0,"streams":0,"head":null}', NEITHER],
   ['a negative count', '{"end":true,"events":-1,"streams":0,"head":null}', NEITHER],
   ['a list', '[]', NEITHER],
-  ['nothing', '', 'it is no JSON'],
-  ['half a line', line.slice(0, -1), 'it is no JSON'],
-  ['what is nested too deep', `${'['.repeat(200_000)}`, 'it is no JSON'],
+  ['nothing', '', 'it is not JSON'],
+  ['half a line', line.slice(0, -1), 'it is not JSON'],
+  ['JSON nested too deep', `${'['.repeat(200_000)}`, 'it is not JSON'],
 ] as const) {
   test(`no line: ${what}`, () => {
     const read = parseLine(text);
@@ -88,7 +88,7 @@ for (const [what, text, problem] of [
   });
 }
 
-test('a wrong line tells the place that it names', () => {
+test('a wrong line reports the stream and revision that it names', () => {
   const read = parseLine(line.replace(':', ': '));
-  assert.deepEqual(read, { kind: 'wrong', problem: OTHERWISE, stream: event.stream, revision: '3' });
+  assert.deepEqual(read, { kind: 'wrong', problem: NOT_CANONICAL, stream: event.stream, revision: '3' });
 });

@@ -1,4 +1,4 @@
-// What a job's stream may say next: given its events so far, when another comes, then faults.
+// Given a job's events so far, when another event follows, then faults.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jobFaults } from '#src/domain/audit/judge-job.ts';
@@ -38,7 +38,7 @@ for (const [title, given, event, kinds] of [
   ],
   ['an end by its owner', [jobStarted(), attemptSucceeded()], jobCompleted(), []],
   ['an end by recovery', [jobStarted(), unknownAttempt], unknownEnd, []],
-  ['an end of what was never sent', [jobStarted(), unsentAttempt], unsentEnd, []],
+  ['an end of a job that was never sent', [jobStarted(), unsentAttempt], unsentEnd, []],
   ['an attempt as its job starts', [jobStarted()], attemptSucceeded({ startedAt: at(-60_000) }), []],
   ['an attempt before its job', [jobStarted()], attemptSucceeded({ startedAt: at(-60_001) }), impossible],
   [
@@ -55,7 +55,7 @@ for (const [title, given, event, kinds] of [
   ],
   ['a receipt', [jobStarted(), attemptSucceeded(), jobCompleted()], receiptSigned(), []],
   [
-    'an attempt nobody announced',
+    'an attempt that was not announced',
     [jobStarted(), attemptSucceeded()],
     attemptSucceeded({ number: 2 }),
     impossible,
@@ -69,9 +69,14 @@ for (const [title, given, event, kinds] of [
     receiptSigned(),
     ['receipt_repeated'],
   ],
-  ['an unseen attempt with a phase', [jobStarted()], after(unknownAttempt, { phase: 'body' }), impossible],
   [
-    'a recovery that calls itself the owner',
+    'an interrupted attempt with a phase',
+    [jobStarted()],
+    after(unknownAttempt, { phase: 'body' }),
+    impossible,
+  ],
+  [
+    'a recovery recorded as the owner',
     [jobStarted(), unknownAttempt],
     after(unknownEnd, { closedBy: 'owner' }),
     completion,
@@ -83,13 +88,13 @@ for (const [title, given, event, kinds] of [
     completion,
   ],
   [
-    'a response that nobody saw',
+    'a response to an interrupted attempt',
     [jobStarted(), unknownAttempt],
     after(unknownEnd, { responseBytes: 0, responseCommitment: commitment('R') }),
     completion,
   ],
   [
-    'a cut response that nobody saw',
+    'a truncated response to an interrupted attempt',
     [jobStarted(), unknownAttempt],
     after(unknownEnd, { truncated: true }),
     completion,

@@ -1,13 +1,13 @@
-// What follows what, in payments, claims and checkpoints: given the story so far, when an event, then faults.
+// Payments, claims and checkpoints: given the history so far, when an event follows, then faults.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { placeOf, streamFault } from '#src/domain/audit/finding.ts';
+import { locationOf, streamFault } from '#src/domain/audit/finding.ts';
 import { fitFault } from '#src/domain/audit/judge-checkpoint.ts';
 import {
   judgeClaim,
   judgePayment,
-  NO_STORY,
-  type PaymentStory,
+  NO_HISTORY,
+  type PaymentHistory,
   paidFaults,
 } from '#src/domain/audit/judge-payment.ts';
 import type { PaymentEvent } from '#src/domain/events.ts';
@@ -31,15 +31,15 @@ import {
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
-function told(...events: readonly PaymentEvent[]): { story: PaymentStory; kinds: readonly string[] } {
-  let story = NO_STORY;
+function replay(...events: readonly PaymentEvent[]): { history: PaymentHistory; kinds: readonly string[] } {
+  let history = NO_HISTORY;
   const kinds: string[] = [];
   for (const event of events) {
-    const judged = judgePayment(story, event);
-    story = judged.story;
+    const judged = judgePayment(history, event);
+    history = judged.history;
     kinds.push(...judged.faults.map(({ kind }) => kind));
   }
-  return { story, kinds };
+  return { history, kinds };
 }
 const other = { jobId: OTHER_JOB_ID };
 const bad = ['payment_event_impossible'];
@@ -48,12 +48,12 @@ for (const [title, events, kinds] of [
   ['reserved and settled', [paymentReserved(), paymentSettled()], []],
   ['rejected by the first answer', [paymentReserved(), paymentRejected()], []],
   [
-    'reserved anew after its end',
+    'reserved again after its end',
     [paymentReserved(), paymentReleased(), paymentReserved(other), paymentSettled(other)],
     [],
   ],
   [
-    'settled late, by a call of a job that had it before',
+    'settled late, by a call of a job that reserved it earlier',
     [paymentReserved(), paymentRejected(), paymentReserved(other), paymentSettled()],
     [],
   ],
@@ -71,22 +71,22 @@ for (const [title, events, kinds] of [
     bad,
   ],
   ['unknown to another job', [paymentReserved(), settlementUnknown(other)], bad],
-  ['settled by a job that never had it', [paymentReserved(), paymentSettled(other)], bad],
+  ['settled by a job that never reserved it', [paymentReserved(), paymentSettled(other)], bad],
 ] as const) {
   test(`a payment ${title}: ${kinds.join() || 'nothing to find'}`, () => {
-    assert.deepEqual(told(...events).kinds, kinds);
+    assert.deepEqual(replay(...events).kinds, kinds);
   });
 }
 
-test('a payment remembers who reserved it, and whose reservation ended', () => {
-  const { story } = told(
+test('a payment keeps the jobs that reserved it, and those whose reservation ended', () => {
+  const { history } = replay(
     paymentReserved(),
     paymentReleased(),
     paymentReserved(other),
     paymentRejected(other),
   );
   assert.deepEqual(
-    [story.reservedFor, story.endedFor],
+    [history.reservedFor, history.endedFor],
     [
       [JOB_ID, OTHER_JOB_ID],
       [JOB_ID, OTHER_JOB_ID],
@@ -94,20 +94,20 @@ test('a payment remembers who reserved it, and whose reservation ended', () => {
   );
 });
 
-test('an unpaid job has nothing to say of payments, and one of an empty stream misses its own', () => {
+test('an unpaid job needs no payment; a paid job with an empty payment stream lacks its own', () => {
   assert.deepEqual(paidFaults(jobStarted().data, null), []);
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
   const { transaction } = paymentSettled().data;
   const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
   const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM }).data;
-  const { story } = told(paymentReserved(), paymentSettled());
-  assert.deepEqual(paidFaults(started, story), []);
+  const { history } = replay(paymentReserved(), paymentSettled());
+  assert.deepEqual(paidFaults(started, history), []);
   for (const [before, kind] of [
     [null, 'payment_missing'],
-    [NO_STORY, 'payment_missing'],
-    [told(paymentReserved(), paymentRejected()).story, 'payment_mismatch'],
-    [told(paymentReserved(other), paymentSettled(other)).story, 'payment_mismatch'],
-    [{ ...story, servedBy: OTHER_JOB_ID }, 'payment_used_twice'],
+    [NO_HISTORY, 'payment_missing'],
+    [replay(paymentReserved(), paymentRejected()).history, 'payment_mismatch'],
+    [replay(paymentReserved(other), paymentSettled(other)).history, 'payment_mismatch'],
+    [{ ...history, servedBy: OTHER_JOB_ID }, 'payment_used_twice'],
   ] as const) {
     assert.deepEqual(
       paidFaults(started, before).map((fault) => fault.kind),
@@ -116,19 +116,22 @@ test('an unpaid job has nothing to say of payments, and one of an empty stream m
   }
 });
 
-const held = judgeClaim(freeClaim, keyClaimed(), { payment: told(paymentReserved()).story, job: 'absent' });
-const ended = told(paymentReserved(), paymentReleased()).story;
+const held = judgeClaim(freeClaim, keyClaimed(), {
+  payment: replay(paymentReserved()).history,
+  job: 'absent',
+});
+const ended = replay(paymentReserved(), paymentReleased()).history;
 
 for (const [title, event, facts, kinds] of [
   ['by its payment’s end', keyReleased(), { payment: ended, job: 'absent' }, []],
   [
     'by a payment that has not ended',
     keyReleased(),
-    { payment: told(paymentReserved()).story, job: 'absent' },
+    { payment: replay(paymentReserved()).history, job: 'absent' },
     ['claim_event_impossible'],
   ],
   [
-    'by a payment that is not there',
+    'by a payment that is missing',
     keyReleased(),
     { payment: null, job: 'absent' },
     ['claim_event_impossible'],
@@ -141,19 +144,19 @@ for (const [title, event, facts, kinds] of [
     ['claim_event_impossible'],
   ],
   [
-    'after a job that is not there',
+    'after a job that is missing',
     keyReleased({ reason: 'retention_over' }),
     { payment: null, job: 'absent' },
     ['job_missing'],
   ],
   [
-    'by whom it was not given to',
+    'by a job that does not hold it',
     keyReleased(other),
     { payment: ended, job: 'absent' },
     ['claim_event_impossible'],
   ],
 ] as const) {
-  test(`a key given up ${title}: ${kinds.join() || 'nothing to find'}`, () => {
+  test(`a key released ${title}: ${kinds.join() || 'nothing to find'}`, () => {
     assert.deepEqual(
       judgeClaim(held.claim, event, facts).faults.map(({ kind }) => kind),
       kinds,
@@ -163,10 +166,10 @@ for (const [title, event, facts, kinds] of [
 
 test('a key is claimed once, for a payment that was reserved for its job, or for none', () => {
   assert.deepEqual(held.faults, []);
-  const claimed = (payment: PaymentStory | null, changes = {}) =>
+  const claimed = (payment: PaymentHistory | null, changes = {}) =>
     judgeClaim(freeClaim, keyClaimed(changes), { payment, job: 'absent' }).faults.map(({ kind }) => kind);
   assert.deepEqual(claimed(null), ['payment_missing']);
-  assert.deepEqual(claimed(told(paymentReserved(other)).story), ['payment_mismatch']);
+  assert.deepEqual(claimed(replay(paymentReserved(other)).history), ['payment_mismatch']);
   assert.deepEqual(claimed(null, { paymentStream: null }), []);
   const twice = judgeClaim(held.claim, keyClaimed(other), { payment: ended, job: 'absent' });
   assert.deepEqual(
@@ -190,7 +193,7 @@ test('a checkpoint fits by origin, size and root, in that order', () => {
   }
 });
 
-test('an event is at home in the stream of its own name or kind alone', () => {
+test('an event belongs in the stream of its own id or kind only', () => {
   const decisionId = decisionRecorded().data.decisionId;
   for (const [event, stream, kind] of [
     [jobStarted(), `job-${JOB_ID}`, null],
@@ -210,9 +213,10 @@ test('an event is at home in the stream of its own name or kind alone', () => {
   }
 });
 
-test('a place names the job of its stream, else the one that its event names', () => {
+test('a location names the job of its stream, else the job that its event names', () => {
   const place = (stream: string, data = {}) =>
-    placeOf({ stream, revision: 3n, position: '7', id: '', type: '', data, metadata: {}, created: '' }).jobId;
+    locationOf({ stream, revision: 3n, position: '7', id: '', type: '', data, metadata: {}, created: '' })
+      .jobId;
   assert.equal(place(`job-${JOB_ID}`, other), JOB_ID);
   assert.equal(place(PAYMENT_STREAM, other), OTHER_JOB_ID);
   assert.equal(place('keys-relay', { jobId: 7 }), null);

@@ -1,4 +1,4 @@
-// The address judge: ranges, exemptions, denials, our own addresses.
+// Which addresses may be dialled: ranges, exemptions, denials, own addresses.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -36,13 +36,13 @@ test('a public address is allowed, a private one is not', () => {
   assert.deepEqual(judgeAddress(facts('fd00::1'), none), denied);
 });
 
-test('a range that the reader calls unicast is still refused outside 2000::/3', () => {
+test('an address that the parser calls unicast is refused outside 2000::/3', () => {
   const unassigned = facts('4000::1');
   assert.equal(unassigned.range, 'unicast');
   assert.deepEqual(judgeAddress(unassigned, none), denied);
 });
 
-test('EGRESS_ALLOW_CIDRS exempts exactly its ranges, and says so', () => {
+test('EGRESS_ALLOW_CIDRS exempts exactly its ranges, and the verdict states it', () => {
   const rules = { ...none, allow: [cidr('127.0.0.0/8'), cidr('fd00:1::/32')] };
   assert.deepEqual(judgeAddress(facts('127.255.0.1'), rules), exempted);
   assert.deepEqual(judgeAddress(facts('fd00:1::5'), rules), exempted);
@@ -55,14 +55,14 @@ test('a public address inside an exempt range is allowed without an exemption', 
   assert.deepEqual(judgeAddress(facts('8.8.8.8'), { ...none, allow: [cidr('8.0.0.0/8')] }), allowed);
 });
 
-test('EGRESS_DENY_CIDRS refuses whatever else holds', () => {
+test('EGRESS_DENY_CIDRS refuses in every case', () => {
   const rules = { ...none, allow: [cidr('127.0.0.0/8')], deny: [cidr('8.8.0.0/16'), cidr('127.0.0.9')] };
   assert.deepEqual(judgeAddress(facts('8.8.4.4'), rules), denied);
   assert.deepEqual(judgeAddress(facts('8.9.0.0'), rules), allowed);
   assert.deepEqual(judgeAddress(facts('127.0.0.9'), rules, true), denied);
 });
 
-test('our own public addresses are refused, save for the canary', () => {
+test('the own public addresses are refused, except for the canary', () => {
   const rules = { ...none, own: [facts('93.184.215.14'), facts('2606:4700::1')] };
   assert.deepEqual(judgeAddress(facts('93.184.215.14'), rules), denied);
   assert.deepEqual(judgeAddress(facts('2606:4700:0::1'), rules), denied);
@@ -70,16 +70,16 @@ test('our own public addresses are refused, save for the canary', () => {
   assert.deepEqual(judgeAddress(facts('93.184.215.14'), rules, true), allowed);
 });
 
-test('our own non-public address behind an exemption is the operator’s to call', () => {
+test('an own non-public address is allowed if it is exempt', () => {
   const rules = { allow: [cidr('127.0.0.0/8')], deny: [], own: [facts('127.0.0.1')] };
   assert.deepEqual(judgeAddress(facts('127.0.0.1'), rules), exempted);
 });
 
-test('the canary is no way to a non-public address', () => {
+test('the canary does not allow a non-public address', () => {
   assert.deepEqual(judgeAddress(facts('127.0.0.1'), none, true), denied);
 });
 
-test('a CIDR holds the addresses that share its prefix, for every prefix', () => {
+test('a CIDR contains the addresses that share its prefix, for every prefix', () => {
   const bytes = (size: number) => fc.array(fc.nat(255), { minLength: size, maxLength: size });
   const size = fc.constantFrom(4, 16);
   const pair = size.chain((n) => fc.tuple(bytes(n), bytes(n), fc.nat(n * 8)));

@@ -66,7 +66,7 @@ for (const name of STRIPPED) {
   });
 }
 
-test('what Connection lists is stripped too', () => {
+test('headers that Connection lists are stripped too', () => {
   const result = judged({
     Connection: 'close,  My-Secret ,\tX-Other',
     'my-secret': 's',
@@ -125,7 +125,7 @@ test('64 headers and 16 KiB are allowed', () => {
   assert.equal(judged({ 'x-a': 'a'.repeat(16_384 - 7) }).forwarded.length, 1);
 });
 
-test('names that objects know by themselves are names like others', () => {
+test('names of built-in object members are ordinary header names', () => {
   const headers = JSON.parse('{"__proto__":"p","constructor":"c","toString":"t","hasOwnProperty":"h"}');
   assert.deepEqual(names(judged(headers)), ['__proto__', 'constructor', 'tostring', 'hasownproperty']);
   assert.deepEqual(judged({}), { forwarded: [], stripped: [] });

@@ -1,4 +1,4 @@
-// What the target gets beside the caller's headers, and how it can check it.
+// The headers that the service adds to the caller's, and how the target can verify them.
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ async function build(headers: Record<string, string>, over: Partial<CallFacts> =
   return pairs;
 }
 
-test('a bare request gets our headers, in order', async () => {
+test('a request without headers gets the service’s headers, in order', async () => {
   const pairs = await build({ 'X-A': '1' });
   assert.deepEqual(pairs.slice(0, -1), [
     ['x-a', '1'],
@@ -56,13 +56,13 @@ test('webhook-signature is Ed25519 over id, timestamp and the exact body (Standa
   }
 });
 
-test('the caller’s content type and idempotency key stand, ours do not come on top', async () => {
+test('the caller’s content type and idempotency key are kept, and not repeated', async () => {
   const pairs = new Map(await build({ 'Content-Type': 'text/plain', 'Idempotency-Key': 'mine' }));
   assert.equal(pairs.get('content-type'), 'text/plain');
   assert.equal(pairs.get('idempotency-key'), 'mine');
 });
 
-test('the caller’s complete signature is forwarded instead of ours, part of one is replaced', async () => {
+test('a complete signature of the caller is forwarded, an incomplete one is replaced', async () => {
   const trio = { 'webhook-id': 'i', 'webhook-timestamp': '1', 'webhook-signature': 'v1,s' };
   const theirs = new Map(await build(trio));
   assert.deepEqual([theirs.get('webhook-id'), theirs.get('webhook-signature')], ['i', 'v1,s']);
@@ -71,18 +71,18 @@ test('the caller’s complete signature is forwarded instead of ours, part of on
   assert.match(ours.get('webhook-signature') ?? '', /^v1a,/);
 });
 
-test('without a body there is no content type of ours', async () => {
+test('without a body no content type is added', async () => {
   assert.equal(new Map(await build({}, { body: null })).has('content-type'), false);
 });
 
-test('user-agent, via and accept-encoding are ours whatever the caller set', async () => {
+test('user-agent, via and accept-encoding are always the service’s', async () => {
   const pairs = new Map(await build({ 'User-Agent': 'curl', Via: '1.1 x', 'Accept-Encoding': 'gzip' }));
   assert.match(pairs.get('user-agent') ?? '', /^webhook-relay\//);
   assert.equal(pairs.get('via'), '1.1 relay.example.com');
   assert.equal(pairs.get('accept-encoding'), 'identity');
 });
 
-test('relay_loop: our own Via is known among others, and nothing else is taken for it', () => {
+test('relay_loop: the relay’s own Via entry is found among others, and nothing else matches', () => {
   const own = relayPseudonym({ hostname: 'relay.example.com', port: '' });
   for (const via of [
     '1.1 relay.example.com',
@@ -105,7 +105,7 @@ test('relay_loop: our own Via is known among others, and nothing else is taken f
   assert.equal(relayPseudonym({ hostname: '127.0.0.1', port: '3402' }), '127.0.0.1:3402');
 });
 
-test('what we send is what we know again', async () => {
+test('the Via that is sent is recognised as own', async () => {
   const via = new Map(await build({})).get('via') ?? null;
   assert.equal(isOwnLoop(via, call.pseudonym), true);
 });

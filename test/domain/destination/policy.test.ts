@@ -1,4 +1,4 @@
-// The one verdict: three modes, then DNS's answer.
+// The target policy: three modes, then the DNS answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
@@ -29,7 +29,7 @@ function targetOf(url: string, rules = open): Target {
   return target;
 }
 
-test('open-public-https takes any public host and reads no list', () => {
+test('open-public-https allows any public host and uses no list', () => {
   for (const host of ['bad.example', 'good.example', 'other.example', '8.8.8.8']) {
     assert.equal(judge(`https://${host}/`, open), 'allowed');
   }
@@ -58,14 +58,14 @@ test('allowlist: target_not_allowed for all but the listed hosts', () => {
   assert.equal(judge('https://8.8.8.8/', rules), 'target_not_allowed');
 });
 
-test('unsafe_target comes before the lists: a list never opens a non-public place', () => {
+test('unsafe_target is checked before the lists: a list never allows a non-public destination', () => {
   const rules = { ...open, mode: 'allowlist' as const, allowHosts: ['127.0.0.1', 'a.local', 'localhost'] };
   for (const host of ['127.0.0.1', 'a.local', 'localhost', '[::1]']) {
     assert.equal(judge(`https://${host}/`, rules), 'unsafe_target');
   }
 });
 
-test('target_unresolvable reads the same for no address, no public address and a private name', () => {
+test('target_unresolvable has one message for no address, no public address and a private name', () => {
   const target = targetOf('https://hooks.example.com/');
   const answers: DnsAnswer[] = [
     { outcome: 'not_found' },
@@ -84,7 +84,7 @@ test('target_unresolvable reads the same for no address, no public address and a
   });
 });
 
-test('target_unresolvable is retryable only where no answer came', () => {
+test('target_unresolvable is retryable only if there was no answer', () => {
   const target = targetOf('https://hooks.example.com/');
   for (const answer of [{ outcome: 'failed', timedOut: true }, { outcome: 'busy' }] as const) {
     const refusal = judgeAnswer(target, answer, describeAddress, open);
@@ -102,7 +102,7 @@ test('of several public addresses the first IPv4 is dialled, else the first IPv6
   assert.equal(dial(), undefined);
 });
 
-test('the canary may be dialled at our own address, nothing else of ours', () => {
+test('the canary is the only own URL that may be dialled', () => {
   const own = [describeAddress('93.184.215.14')].flatMap((facts) => facts ?? []);
   const rules = { ...open, addresses: { ...open.addresses, own } };
   const canary = targetOf('https://relay.example.com/api/canary/echo', rules);

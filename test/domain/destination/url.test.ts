@@ -1,4 +1,4 @@
-// The URL judge: what a target is, and how a URL is refused. The many single cases are in the SSRF fixtures.
+// Target URLs: how they are parsed and refused. The individual cases are in the SSRF fixtures.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -41,7 +41,7 @@ test('an IPv6 literal keeps its brackets in the URL only', () => {
   });
 });
 
-test('the parser is called once, and only what it gave is used', () => {
+test('the parser is called once, and only its result is used', () => {
   const texts: string[] = [];
   const target = judgeUrlText(
     'https://one.example.com/',
@@ -55,7 +55,7 @@ test('the parser is called once, and only what it gave is used', () => {
   assert.ok('hostname' in target && target.hostname === 'two.example.com');
 });
 
-test('unsafe_target: userinfo, even where only the parser sees it', () => {
+test('unsafe_target: userinfo, also if only the parser finds it', () => {
   for (const over of [{ username: 'u' }, { password: 'p' }]) {
     const parse = () => ({ ...parsed('https://example.com/'), ...over });
     const target = judgeUrlText('https://example.com/', parse, rules);
@@ -63,7 +63,7 @@ test('unsafe_target: userinfo, even where only the parser sees it', () => {
   }
 });
 
-test('invalid_request names the field, unsafe_target tells nothing of the reason', () => {
+test('invalid_request names the field, unsafe_target does not reveal the reason', () => {
   const invalid = judgeUrlText('http://example.com/', parseUrl, rules);
   assert.ok('refused' in invalid && invalid.refused === 'invalid_request');
   assert.deepEqual(invalid.details, [{ path: '/url', message: invalid.message }]);
@@ -78,7 +78,7 @@ test('invalid_request names the field, unsafe_target tells nothing of the reason
   assert.match(texts[0] ?? '', /"refused":"unsafe_target"/);
 });
 
-test('EGRESS_PORTS narrows the ports, and never opens a bad one', () => {
+test('EGRESS_PORTS restricts the ports, and never allows a bad one', () => {
   const narrow = { ...rules, ports: [443, 22] };
   assert.ok('href' in judgeUrlText('https://example.com/', parseUrl, narrow));
   for (const port of [8443, 22]) {
@@ -87,7 +87,7 @@ test('EGRESS_PORTS narrows the ports, and never opens a bad one', () => {
   }
 });
 
-test('our own host comes from PUBLIC_BASE_URL, the canary is its one exception', () => {
+test('the own host is from PUBLIC_BASE_URL; the canary is its only exception', () => {
   assert.deepEqual(ownHostOf(parsed('https://Relay.example.com.:8443/')), {
     hostname: 'relay.example.com',
     canary: 'https://relay.example.com:8443/api/canary/echo',
@@ -105,14 +105,14 @@ test('our own host comes from PUBLIC_BASE_URL, the canary is its one exception',
   );
 });
 
-test('of a base served over http nothing may be called', () => {
+test('with an http base URL no own URL may be called', () => {
   const own = ownHostOf(parsed('http://relay.example.com'));
   assert.ok(
     'refused' in judgeUrlText('https://relay.example.com/api/canary/echo', parseUrl, { ports: null, own }),
   );
 });
 
-test('whatever is accepted is already in its normal form, and judged the same again', () => {
+test('an accepted URL is in its normal form, and judged the same again', () => {
   const text = fc.oneof(
     fc.webUrl({ validSchemes: ['https'], withQueryParameters: true, withFragments: true }),
     fc
@@ -162,7 +162,7 @@ test('no text with a blank, a control character or a backslash is ever accepted'
   );
 });
 
-test('a user in the text makes another target: a repeat with one is not the same request', () => {
+test('userinfo makes another target: the request is not a repeat', () => {
   const read = (text: string) => {
     const target = readTarget(text, parseUrl);
     assert.ok('href' in target);

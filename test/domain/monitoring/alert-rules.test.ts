@@ -15,7 +15,7 @@ const calm: ExecutionFacts = {
   lagMs: 0,
 };
 
-test('attention: nothing wrong is ok, also before the first job', () => {
+test('attention: ok without a reason, also before the first job', () => {
   assert.deepEqual(attentionReasons(calm), []);
   assert.equal(executionStatus(calm), 'ok');
 });
@@ -43,7 +43,7 @@ test('attention: the projections lag the log by over 30 s', () => {
   assert.deepEqual(attentionReasons({ ...calm, lagMs: 30_001 }), ['projection_lag']);
 });
 
-test('attention: every reason is told', () => {
+test('attention: every reason is reported', () => {
   const all = { recentSucceeded: 1, recentFailed: 9, overdue: 2, unverifiedReceipts: 3, lagMs: 99_999 };
   assert.deepEqual(attentionReasons(all), [
     'failure_rate',

@@ -19,7 +19,7 @@ const fresh: TrustFacts = {
 
 const names = (facts: TrustFacts) => trustScore(facts).components.map(({ name }) => name);
 
-test('trust: a new service is scored on what can be measured, and the weights are shared out anew', () => {
+test('trust: a new service is scored on the facts with data, which share the other weights', () => {
   assert.deepEqual(trustScore(fresh), {
     score: 100,
     components: [
@@ -60,7 +60,7 @@ test('trust: a stale or inconsistent checkpoint scores nothing', () => {
   assert.equal(of(0, false), 0);
 });
 
-test('trust: what has no data is left out', () => {
+test('trust: a fact without data is left out', () => {
   assert.deepEqual(names({ ...fresh, recentFailed: 1 }), [
     'payment_enforced',
     'durable_storage',
@@ -73,7 +73,7 @@ test('trust: what has no data is left out', () => {
   ]);
 });
 
-test('trust: no constant points: where every fact is bad the score is 0, where every fact is good it is 100', () => {
+test('trust: the score is 0 if every fact is bad, and 100 if every fact is good', () => {
   const good: TrustFacts = {
     ...fresh,
     recentSucceeded: 5,

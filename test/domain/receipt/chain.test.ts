@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
 import { JOB_EVENTS, recorded } from '#test/support/given-receipt.ts';
 
-/** The definition once more, by other means: names spelled in their order, data sorted by a replacer. */
+/** A second implementation of the definition: names written in order, data sorted by a replacer. */
 function again(events: readonly ChainedEvent[]): string {
   const sorted = (_: string, value: unknown) =>
     value !== null && typeof value === 'object' && !Array.isArray(value)
@@ -17,7 +17,7 @@ function again(events: readonly ChainedEvent[]): string {
   return link.toString('base64url');
 }
 
-test('the chain is what its definition says, link by link', async () => {
+test('the chain matches its definition, link by link', async () => {
   const events = recorded(JOB_EVENTS);
   for (let n = 0; n <= events.length; n++) {
     assert.equal(eventChain(events.slice(0, n)), again(events.slice(0, n)));

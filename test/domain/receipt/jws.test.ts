@@ -29,14 +29,14 @@ test('jose agrees: the JWS verifies with the published JWK, header and payload a
   assert.equal(await signatureOf(jws), true);
 });
 
-test('jose refuses what we refuse: a changed payload', async () => {
+test('jose refuses a changed payload too', async () => {
   const [head, , tail] = (await signed(await payloadOf(), key)).split('.');
   const jws = `${head}.${Buffer.from(JSON.stringify({ ...(await payloadOf()), iat: 1 })).toString('base64url')}.${tail}`;
   await assert.rejects(compactVerify(jws, await importJWK(toJwk(key.record), 'EdDSA')));
   assert.equal(await signatureOf(jws), false);
 });
 
-test('the carried bytes are what is verified: white space in the payload verifies, and is not made canonical', async () => {
+test('the transmitted bytes are verified: a payload with white space verifies, and is not made canonical', async () => {
   const part = (text: string) => Buffer.from(text).toString('base64url');
   const input = `${part(JSON.stringify(header()))}.${part(JSON.stringify(await payloadOf(), null, 2))}`;
   const jws = `${input}.${Buffer.from(await key.sign(Buffer.from(input))).toString('base64url')}`;
@@ -45,7 +45,7 @@ test('the carried bytes are what is verified: white space in the payload verifie
 
 const attacker = testKey();
 const jwk = { kty: 'OKP', crv: 'Ed25519', x: attacker.x };
-/** `kid` ours, the signature another's: only a verifier that trusts the header would take it. */
+/** The relay's `kid` with another key's signature: only a verifier that trusts the header would accept it. */
 const HEADERS: readonly (readonly [string, object, TestKey])[] = [
   ['alg none', header({ alg: 'none' }), key],
   ['alg in another case', header({ alg: 'eddsa' }), key],
@@ -65,7 +65,7 @@ const HEADERS: readonly (readonly [string, object, TestKey])[] = [
 ];
 
 for (const [why, head, signer] of HEADERS) {
-  test(`refused, though truly signed: ${why}`, async () => {
+  test(`refused, though validly signed: ${why}`, async () => {
     assert.equal(await signatureOf(await forged(head, await payloadOf(), signer)), false);
   });
 }
@@ -119,7 +119,7 @@ for (const [why, change] of REFUSED_FORMS) {
   });
 }
 
-/** The same bytes in another spelling: the last letter of 64 bytes holds 2 bits of data and 4 unused ones. */
+/** Another base64url form of the same bytes: the last letter of 64 bytes has 2 bits of data and 4 unused ones. */
 function nextLetter(jws: string): string {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const other = `${jws.slice(0, -1)}${letters[letters.indexOf(jws.slice(-1)) + 1]}`;
@@ -143,7 +143,7 @@ const PAYLOADS: readonly (readonly [string, (payload: object) => unknown])[] = [
 ];
 
 for (const [why, change] of PAYLOADS) {
-  test(`truly signed, but payload_version_supported fails: ${why}`, async () => {
+  test(`validly signed, but payload_version_supported fails: ${why}`, async () => {
     const jws = await forged(header(), change(await payloadOf()), key);
     const report = await verifyReceipt({ ...(await goodFacts(key)), jws }, primitives);
     const failed = report.checks.filter(({ ok }) => !ok).map(({ name }) => name);
@@ -154,7 +154,7 @@ for (const [why, change] of PAYLOADS) {
   });
 }
 
-test('truly signed, but with a lone surrogate that no canonical JSON can hold: a report, not ok, and no fault', async () => {
+test('validly signed, but with a lone surrogate: a report that is not ok, and no exception', async () => {
   const jws = await forged(header(), { ...(await payloadOf()), receiptId: '\ud800' }, key);
   for (const known of [{}, { job: null, receiptId: null, jobId: null }]) {
     const report = await verifyReceipt({ ...(await goodFacts(key)), ...known, jws }, primitives);

@@ -1,4 +1,4 @@
-// The check `receipt_logged`: given a receipt and what the log says of it, when it is verified at a time, then ok or not.
+// The check `receipt_logged`: given a receipt and its proof, when it is verified at a time, then ok or not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LogFacts } from '#src/domain/receipt/log-check.ts';
@@ -27,7 +27,7 @@ async function logged(jws: string, log = smallLog()): Promise<SmallLog> {
   return log;
 }
 
-/** `promise` null: a receipt of before there was a log. */
+/** `promise` null: the receipt is older than the log. */
 async function given({ promise = promised as ReceiptLog | null, log = smallLog() } = {}) {
   const payload = await payloadOf();
   const jws = await signed(promise === null ? payload : { ...payload, v: 2, log: promise }, key);
@@ -60,7 +60,7 @@ test('a proof that holds: ok, with the log’s origin, the receipt’s index and
   then(true, { pending: false, origin: ORIGIN, index: 4, size: 7 });
 });
 
-test('it holds up to any later checkpoint, and however old the receipt is', async () => {
+test('it holds with any later checkpoint, and for any age of the receipt', async () => {
   const it = await given();
   for (const size of [5, 6]) {
     const then = await it.when({ proof: await it.log.proof(4, size), now: iat + 1e9 });
@@ -102,13 +102,13 @@ test('not included, by a clock that is up to a day behind the receipt: pending; 
   }
 });
 
-test('a proof that holds is enough, however far ahead the receipt dates itself', async () => {
+test('a valid proof is enough, however far ahead the receipt’s date is', async () => {
   const it = await given();
   const then = await it.when({ proof: await it.log.proof(4), now: iat - YEAR });
   then(true, { pending: false, origin: ORIGIN, index: 4, size: 7 });
 });
 
-test('a proof of another receipt, or of another place: false, however young the receipt is', async () => {
+test('a proof of another receipt or of another index: false, however young the receipt is', async () => {
   const it = await given();
   for (const index of [3, 5, 6]) {
     const then = await it.when({ proof: await it.log.proof(index) });
@@ -152,13 +152,13 @@ test('a checkpoint by no key of the set, by a receipt key, or by a key that is r
   }
 });
 
-test('a checkpoint by a key that has given way to another holds for ever', async () => {
+test('a checkpoint by a rotated key stays valid', async () => {
   const it = await given();
   const then = await it.when({ proof: await it.log.proof(4) }, [{ ...it.log.key.record, notAfter: iat - 5 }]);
   then(true, { pending: false, origin: ORIGIN, index: 4, size: 7 });
 });
 
-test('what is no receipt is logged nowhere', async () => {
+test('a text that is no receipt is never logged', async () => {
   const facts = await goodFacts(key, { jws: 'e30.e30.e30', job: null });
   const log: LogFacts = { proof: null, now: iat };
   const { checks } = await verifyReceipt({ ...facts, log }, primitives);

@@ -61,7 +61,7 @@ describe('refused', () => {
       'target_url',
       'not_committed',
     ],
-    'the same JSON in another spelling': [
+    'another form of the same JSON': [
       toBase64url(utf8(` ${JSON.stringify([saltText, 'target_url', 'https://target.example/hook'])}`)),
       'target_url',
       'not_committed',
@@ -76,7 +76,7 @@ describe('refused', () => {
   for (const [title, [given, name, problem]] of Object.entries(problems)) {
     test(title, async () => assert.deepEqual(await open(given), [{ ok: false, name, problem }]));
   }
-  test('a true one whose name belongs to another place', async () => {
+  test('a valid one whose name belongs to another part', async () => {
     const misplaced = {
       ...payload,
       request: { ...payload.request, _sd: [] },

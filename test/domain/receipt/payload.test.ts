@@ -4,7 +4,7 @@ import { isReceiptPayload, parseJws, receiptAttempt } from '#src/domain/receipt/
 import { attemptSucceeded, commitment, jobCompleted, jobStarted } from '#test/support/given-events.ts';
 import { JOB_EVENTS, payloadOf } from '#test/support/given-receipt.ts';
 
-test('the receipt of a job says what its events say, and nothing else', async () => {
+test('the receipt of a job states exactly what its events state', async () => {
   const payload = await payloadOf([jobStarted(), attemptSucceeded(), jobCompleted()]);
   assert.deepEqual(payload, {
     v: 1,
@@ -43,12 +43,12 @@ test('the receipt of a job says what its events say, and nothing else', async ()
   assert.deepEqual([payload.stream.id, payload.stream.revision], ['job-job_0000000000000000000000000a', '2']);
 });
 
-test('commitments are sorted, so that their order tells nothing', () => {
+test('commitments are sorted, so that their order reveals nothing', () => {
   const swapped = attemptSucceeded({ leafCommitment: commitment('A'), addressCommitment: commitment('L') });
   assert.deepEqual(receiptAttempt(swapped.data), receiptAttempt(attemptSucceeded().data));
 });
 
-test('what was not there is not committed to: no key, no response, no address', async () => {
+test('no commitment for a missing key, response or address', async () => {
   const [started] = [jobStarted()];
   const commitments = { ...started.data.commitments, idempotency_key: null };
   const blind = attemptSucceeded({ leafCommitment: null, addressCommitment: null });
@@ -65,7 +65,7 @@ test('an exemption is named where there was one, and only there', async () => {
   assert.deepEqual([first && 'exempted' in first, second?.exempted], [false, true]);
 });
 
-test('payment, decision and its hash stand in the receipt', async () => {
+test('the receipt contains payment, decision and the decision’s hash', async () => {
   const [started] = JOB_EVENTS;
   assert.ok(started?.type === 'JobStarted');
   const { payment, decisionId, decisionHash, mode } = await payloadOf();

@@ -1,4 +1,3 @@
-// What a receipt says, in words.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { statementOf } from '#src/domain/receipt/statement.ts';
@@ -6,19 +5,19 @@ import { payloadOf } from '#test/support/given-receipt.ts';
 
 const payload = await payloadOf();
 
-test('an answer is told by its status, a failure without one by its category, else that there was none', () => {
+test('the answer is the status, else the error category, else `no answer`', () => {
   const answers = [
     { responseStatus: 404, errorCategory: 'target_client_error' },
     { responseStatus: null, errorCategory: 'timeout' },
     { responseStatus: null, errorCategory: null },
   ] as const;
-  const told = answers.map(
+  const texts = answers.map(
     (one) => statementOf({ ...payload, outcome: { ...payload.outcome, ...one } }).answer,
   );
-  assert.deepEqual(told, ['answer 404', 'timeout', 'no answer']);
+  assert.deepEqual(texts, ['answer 404', 'timeout', 'no answer']);
 });
 
-test('a payment is told with its amount, asset and network, or that there is none, and in which mode', () => {
+test('the payment is amount, asset and network; without one, `none` and the mode', () => {
   assert.ok(payload.payment !== null);
   const { amount, asset, network } = payload.payment;
   assert.equal(statementOf(payload).payment, `${amount} of ${asset} on ${network}`);

@@ -29,7 +29,7 @@ async function verdict(facts: VerifyFacts) {
   assert.deepEqual(
     names,
     facts.job === null ? RECEIPT_CHECKS : ALL_CHECKS,
-    'every check is returned, whatever failed',
+    'every check is returned, also after a failure',
   );
   assert.equal(
     report.ok,
@@ -57,7 +57,7 @@ test('without the job, and as a bare JWS, the receipt-only checks run', async ()
 });
 
 type Tampering = (facts: VerifyFacts) => VerifyFacts | Promise<VerifyFacts>;
-/** Signs another payload with the true key: what the relay itself would have to do to lie. */
+/** Signs another payload with the relay's key, as a dishonest relay would. */
 const payload =
   (change: (payload: ReceiptPayload) => ReceiptPayload): Tampering =>
   async (facts) => ({ ...facts, jws: await signed(change(await payloadOf()), key) });
@@ -140,12 +140,12 @@ const ALONE: readonly (readonly [string, CheckName, Tampering])[] = [
     payload((p) => ({ ...p, attempts: p.attempts.slice(1) })),
   ],
   [
-    'an attempt told otherwise',
+    'an attempt that differs',
     'attempts_match',
     payload((p) => ({ ...p, attempts: p.attempts.map((a) => ({ ...a, sent: 'no' as const })) })),
   ],
   [
-    'an exemption kept quiet',
+    'an exemption left out',
     'attempts_match',
     payload((p) => ({ ...p, attempts: p.attempts.map(({ exempted: _, ...a }) => a) })),
   ],
@@ -256,7 +256,7 @@ async function interruptedReceipt() {
   return { interrupted, facts: await goodFacts(key, { jws, job: jobFactsOf(history) }) };
 }
 
-test('events that no canonical JSON can hold fail the chain, and the other checks are still returned', async () => {
+test('events without a canonical JSON form fail the chain, and the other checks are still returned', async () => {
   for (const owner of ['\ud800', Number.POSITIVE_INFINITY]) {
     const tamper = events((all) => all.map((e, i) => (i === 0 ? { ...e, data: { ...e.data, owner } } : e)));
     const { failed } = await verdict(await tamper(await goodFacts(key)));
@@ -264,7 +264,7 @@ test('events that no canonical JSON can hold fail the chain, and the other check
   }
 });
 
-test('what is no receipt at all: every check but job_present fails, null is equal to nothing', async () => {
+test('a text that is no receipt: every check but job_present fails; null equals nothing', async () => {
   const { facts } = await interruptedReceipt();
   for (const jws of ['', 'x', 'a.b.c']) {
     const known = await verdict({ ...facts, jws });
@@ -286,7 +286,7 @@ test('a job without an idempotency key has four commitments of its request', asy
   assert.deepEqual((await verdict(await four(await goodFacts(key)))).failed, []);
 });
 
-test('sizes are judged before the primitive is asked, however lenient it is', async () => {
+test('sizes are checked before the primitive is called', async () => {
   const facts = await goodFacts(key);
   const lenient = { ...primitives, ed25519Verify: () => true };
   const cut = (bytes: number) =>
@@ -301,16 +301,16 @@ test('sizes are judged before the primitive is asked, however lenient it is', as
   }
 });
 
-test('attempts that differ in content alone are both shown', async () => {
-  const told = await payloadOf();
-  const attempts = told.attempts.map((attempt) => ({ ...attempt, sent: 'no' as const }));
-  const facts = await goodFacts(key, { jws: await signed({ ...told, attempts }, key) });
+test('both lists are shown if attempts differ in content only', async () => {
+  const payload = await payloadOf();
+  const attempts = payload.attempts.map((attempt) => ({ ...attempt, sent: 'no' as const }));
+  const facts = await goodFacts(key, { jws: await signed({ ...payload, attempts }, key) });
   const { report } = await verdict(facts);
   const check = report.checks.find(({ name }) => name === 'attempts_match');
-  assert.deepEqual(check?.details, { expected: told.attempts, receipt: attempts });
+  assert.deepEqual(check?.details, { expected: payload.attempts, receipt: attempts });
 });
 
-test('a payload with a name twice, or with blanks, has no version: two readers could read it as two things', async () => {
+test('a payload with a repeated name or with blanks has no version: parsers could differ', async () => {
   const good = await payloadOf();
   const text = JSON.stringify(good);
   const twice = text.replace('"mode":', '"mode":"demo","mode":');

@@ -31,7 +31,7 @@ test('a key of checkpoints signs no receipts', () => {
   assert.deepEqual(valid(second, keyActivated({ purpose: 'checkpoint' })), [false]);
 });
 
-test('keys stay for ever, in the order of their activation; a second activation changes nothing', () => {
+test('keys are never removed and keep the order of activation; a second activation changes nothing', () => {
   const other = keyActivated({ keyId: commitment('o'), activatedAt: at(5000) });
   const keys = keysAfter(
     keyActivated(),
@@ -66,7 +66,7 @@ test('a retirement of an unknown key changes nothing', () => {
   );
 });
 
-test('a later retirement never widens what an earlier one closed', () => {
+test('a later retirement never extends an earlier end', () => {
   const compromised = keyRetired({
     reason: 'compromised',
     effectiveAt: at(60_000),
@@ -82,7 +82,7 @@ test('a later retirement never widens what an earlier one closed', () => {
   }
 });
 
-test('a JWK set tells exactly what the log told', () => {
+test('a JWK set contains exactly what the event log contains', () => {
   const keys = [
     ...keysAfter(keyActivated(), keyRetired({ compromisedAt: at(30_000) })),
     ...keysAfter(keyActivated({ keyId: commitment('c'), purpose: 'checkpoint' })),
@@ -101,7 +101,7 @@ test('a JWK set tells exactly what the log told', () => {
   });
 });
 
-test('other keys of a JWK set are left out, and what is no JWK set is null', () => {
+test('other keys of a JWK set are ignored; null if it is no JWK set', () => {
   const [key] = keysAfter(keyActivated()) as readonly [KeyRecord];
   const good = toJwk(key);
   const set = {

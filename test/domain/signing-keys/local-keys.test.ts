@@ -72,7 +72,7 @@ test('a compromised key signs nothing from the second of the compromise on', () 
   );
 });
 
-test('a key that nobody has retired comes before one that runs out', () => {
+test('a key without a retirement is preferred to one with a retirement', () => {
   const events = [activated('a'), activated('b'), retired('a', 600_000)];
   assert.equal(signs([held('a'), held('b')], events), 'b');
   assert.equal(signs([held('a')], events), 'a');
@@ -117,7 +117,7 @@ test('whatever signs, a receipt of that second verifies', () => {
   assert.equal(signed, 300);
 });
 
-test('lasting keys: active in the file, announced, retired by nobody', () => {
+test('lasting keys: active in the file, announced, not retired', () => {
   const events = [activated('a'), activated('b'), activated('r'), activated('o'), retired('o', 600_000)];
   const keys = [held('n'), held('a'), held('b'), held('r', { status: 'retired' }), held('o')];
   const lasting = (purpose: string) =>

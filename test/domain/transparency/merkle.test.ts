@@ -113,7 +113,7 @@ function* spoilt(proof: readonly Hash[]): Generator<readonly Hash[]> {
 
 describe('refused', () => {
   const SIZES = [1, 2, 3, 5, 7, 8, 11, 16, 21];
-  test('an inclusion proof that was changed in any step, or is told of another leaf, index, size or root', async () => {
+  test('an inclusion proof that was changed in any step, or is checked with another leaf, index, size or root', async () => {
     const reader = treeReader(log.readTile);
     for (const size of SIZES) {
       for (let index = 0; index < size; index++) {
@@ -132,7 +132,7 @@ describe('refused', () => {
     }
   });
 
-  test('a consistency proof that was changed in any step, or is told of other sizes or roots', async () => {
+  test('a consistency proof that was changed in any step, or is checked with other sizes or roots', async () => {
     const reader = treeReader(log.readTile);
     for (const to of SIZES) {
       for (let from = 0; from <= to; from++) {

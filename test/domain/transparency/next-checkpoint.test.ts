@@ -4,7 +4,7 @@ import { type CheckpointFacts, nextCheckpoint } from '#src/domain/transparency/n
 
 const root = (n: number) => new Uint8Array(32).fill(n);
 const last = { size: 5, root: root(5), position: '40' };
-/** Rows that tell the last checkpoint and two leaves more. */
+/** Rows with the last checkpoint and two more leaves. */
 const rows = { size: 7, position: '60', extendsLast: true };
 const facts = (changes: Partial<CheckpointFacts> = {}): CheckpointFacts => ({
   last,
@@ -14,7 +14,7 @@ const facts = (changes: Partial<CheckpointFacts> = {}): CheckpointFacts => ({
   ...changes,
 });
 const GIVEN: readonly [string, CheckpointFacts, string][] = [
-  ['leaves that no checkpoint is over, in a tree that goes on from the last one', facts(), 'sign'],
+  ['leaves without a checkpoint, in a tree that extends the last one', facts(), 'sign'],
   ['a process that knows of no checkpoint yet', facts({ known: null }), 'sign'],
   ['one that knows of an earlier checkpoint', facts({ known: { size: 3, root: root(3) } }), 'sign'],
   ['the first leaves of all', facts({ last: { ...last, size: 0 }, known: null }), 'sign'],
@@ -22,12 +22,12 @@ const GIVEN: readonly [string, CheckpointFacts, string][] = [
   ['rows that are behind the last checkpoint', facts({ rows: { ...rows, size: 4, position: '39' } }), 'wait'],
   ['no rows at all yet', facts({ rows: { size: 0, position: null, extendsLast: false } }), 'wait'],
   [
-    'rows that tell the last checkpoint, yet not all of its leaves',
+    'rows with the last checkpoint, but without all of its leaves',
     facts({ rows: { size: 4, position: '40', extendsLast: false } }),
     'history_cut',
   ],
   [
-    'a tree that does not go on from the last one',
+    'a tree that does not extend the last one',
     facts({ rows: { ...rows, extendsLast: false } }),
     'history_rewritten',
   ],
@@ -37,7 +37,7 @@ const GIVEN: readonly [string, CheckpointFacts, string][] = [
     'history_rewritten',
   ],
   ['a last checkpoint that no key of the relay signed', facts({ signed: false }), 'checkpoint_not_signed'],
-  ['a last checkpoint that nobody can read', facts({ last: null }), 'checkpoint_unreadable'],
+  ['a last checkpoint that cannot be read', facts({ last: null }), 'checkpoint_unreadable'],
   [
     'a log that ends before a checkpoint that was given out',
     facts({ known: { size: 6, root: root(6) } }),

@@ -60,13 +60,13 @@ describe('a note of ours', () => {
     assert.match(note, /^one\n\ntwo\n\n— relay\.example\/receipts [A-Za-z0-9+/]{90,}={0,2}\n$/);
     assert.equal(noteOf(note).text, 'one\n\ntwo\n');
   });
-  test('verifies beside signatures of keys that nobody knows', async () => {
+  test('verifies beside signatures of unknown keys', async () => {
     const stranger = testKey();
     const more = (await signNote('one\n\ntwo\n', ours(stranger), stranger.sign)).split('\n').at(-2);
     for (const text of [`${note}${more}\n`, note.replace('\n\n—', `\n\n${more}\n—`)])
       assert.deepEqual(await verifyNote(noteOf(text), [ours(key)], primitives), ours(key));
   });
-  test('verifies beside sixteen signatures of a post-quantum size by algorithms that nobody here knows', async () => {
+  test('verifies beside sixteen signatures of a post-quantum size by unknown algorithms', async () => {
     const large = (n: number) => `— relay.example/receipts ${toBase64(new Uint8Array(4 + 4627).fill(n))}\n`;
     const sixteen = Array.from({ length: 16 }, (_, n) => large(n)).join('');
     for (const text of [note + sixteen, note.replace('\n\n—', `\n\n${sixteen}—`)]) {
@@ -115,7 +115,7 @@ describe('a checkpoint', () => {
       keyId: log.key.keyId,
     });
   });
-  test('holds by a retired key, for it tells no time, and never by a compromised one', async () => {
+  test('is valid by a retired key, because a note has no time, and never by a compromised key', async () => {
     assert.ok(await read(note, { ...log.key.record, notAfter: 1 }));
     assert.equal(await read(note, { ...log.key.record, compromisedAt: 4_000_000_000 }), null);
   });

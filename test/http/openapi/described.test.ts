@@ -90,7 +90,7 @@ test('the guidance is at most 4000 characters and names when, price, order of ca
       places,
       places.toSorted((a, b) => a - b),
     );
-    assert.equal(guidance.includes('nobody is charged'), !isPaid);
+    assert.equal(guidance.includes('no one is charged'), !isPaid);
   }
 });
 

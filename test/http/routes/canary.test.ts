@@ -7,7 +7,7 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { CANARY_PATH, ownHostOf } from '#src/domain/destination/url.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
+import { BASE, countingQuota, fakeWorld } from '#test/support/http-deps.ts';
 import { sha256 } from '#test/support/primitives.ts';
 
 const PATH = '/api/canary/echo';
@@ -39,7 +39,8 @@ test('what arrived: method, time, id, size and hash', async () => {
   const clock = manualClock();
   const it = fakeWorld({ clock });
   const receivedAt = new Date(clock.now()).toISOString();
-  const plain = { ok: true, service: 'webhook-relay', receivedAt, requestId: 'r1' };
+  const links = { keys: `${BASE}/.well-known/jwks.json`, snippets: `${BASE}/api/snippets` };
+  const plain = { ok: true, service: 'webhook-relay', receivedAt, requestId: 'r1', links };
   assert.deepEqual(await send(null, { 'x-request-id': 'r1' }, it), {
     ...plain,
     method: 'GET',

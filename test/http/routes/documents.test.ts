@@ -91,7 +91,7 @@ test('what is to be paid is told as the 402 asks for it, and as required only wh
     free.paidRoutes.map(({ accepts }) => accepts),
     [null, null],
   );
-  assert.match(free.summary, /nobody is charged now/);
+  assert.match(free.summary, /no one is charged now/);
 });
 
 test('whether payment is required now stands alike in each document that tells it', async () => {

@@ -145,7 +145,7 @@ function watched(changes: Partial<AppDeps> = {}) {
           const told: unknown[] = [kind, name];
           const answer = await work({
             rename: (renamed) => void told.splice(1, 1, renamed),
-            tell: (facts) => void told.push(facts),
+            setAttributes: (facts) => void told.push(facts),
             fail: () => void told.push('failed'),
           });
           spans.push(told);

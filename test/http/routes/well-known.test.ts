@@ -44,7 +44,7 @@ test('llms.txt says what is charged now', async () => {
   const text = await textOf(await paid(), ROUTES.llms.path);
   assert.match(text, /both are charged, once/);
   const free = await textOf(demo(), ROUTES.llms.path);
-  assert.match(free, /nobody is charged now/);
+  assert.match(free, /no one is charged now/);
   assert.doesNotMatch(free, /answers 402|are charged, once/);
 });
 

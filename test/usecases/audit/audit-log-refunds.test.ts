@@ -5,11 +5,11 @@ import { refundPayments } from '#src/usecases/payments/refund-payments.ts';
 import {
   audit,
   edited,
+  findingTexts,
   givenRecord,
   nth,
   type Record,
   renumbered,
-  told,
   without,
 } from '#test/support/audited-record.ts';
 import { afterOthers, dies } from '#test/support/fakes-log.ts';
@@ -37,13 +37,13 @@ const eventIn = ({ log }: Record, type: string) => nth(log.events, type);
 
 test('a recorded refund is clean', async () => {
   const { it } = await refunded();
-  assert.deepEqual(told(await audit(it.log.events)), []);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
 });
 
 test('a refund without a charge is found', async () => {
   const { it, stream } = await refunded();
   const charge = eventIn(it, 'PaymentSettled');
-  const findings = told(await audit(renumbered(without(it.log.events, (event) => event === charge))));
+  const findings = findingTexts(await audit(renumbered(without(it.log.events, (event) => event === charge))));
   assert.ok(findings.includes(`payment_event_impossible ${stream} 1`), findings.join());
 });
 
@@ -51,15 +51,16 @@ test('a second refund is found', async () => {
   const { it, stream } = await refunded();
   const { data } = eventIn(it, 'PaymentRefunded');
   await given(it.it, stream, paymentRefunded({ ...data, transaction: `0x${hex('f')}` }));
-  assert.deepEqual(told(await audit(it.log.events)), [`payment_event_impossible ${stream} 3`]);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), [`payment_event_impossible ${stream} 3`]);
 });
 
 test('a refund of another amount, payer or asset is found', async () => {
   const { it, stream } = await refunded();
   for (const change of [{ amount: '2999' }, { payer: '0x1' }, { asset: '0x1' }])
-    assert.deepEqual(told(await audit(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change))), [
-      `payment_mismatch ${stream} 2`,
-    ]);
+    assert.deepEqual(
+      findingTexts(await audit(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change))),
+      [`payment_mismatch ${stream} 2`],
+    );
 });
 
 test('a transfer that refunds two payers is found', async () => {
@@ -71,7 +72,7 @@ test('a transfer that refunds two payers is found', async () => {
     transaction: TX,
   });
   await given(it.it, other, event);
-  assert.deepEqual(told(await audit(it.log.events)), [
+  assert.deepEqual(findingTexts(await audit(it.log.events)), [
     `payment_mismatch ${other} 2`,
     `payment_shared ${other} 2`,
   ]);
@@ -86,7 +87,7 @@ test('the key of a refunded, unserved payment is released: clean', async () => {
   await refundPayments(it.deps, { ids: [stream], transaction: TX, findTransfer: null });
   await execute(it.it, { presented: otherPayment('2'), key: 'k' });
   assert.equal(eventIn(it, 'IdempotencyKeyReleased').data.reason, 'payment_released');
-  assert.deepEqual(told(await audit(it.log.events)), []);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
 });
 
 test('a job whose payment was refunded before its start is clean only if its request was not sent', async () => {
@@ -105,8 +106,8 @@ test('a job whose payment was refunded before its start is clean only if its req
     return it;
   };
   const it = await refundFirst(await givenRecord({ log: false }));
-  assert.deepEqual(told(await audit(it.log.events)), []);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
   const completed = eventIn(it, 'JobCompleted');
-  const findings = told(await audit(edited(it.log.events, completed, { errorCategory: 'timeout' })));
+  const findings = findingTexts(await audit(edited(it.log.events, completed, { errorCategory: 'timeout' })));
   assert.ok(findings.includes(`payment_mismatch ${completed.stream} ${completed.revision}`), findings.join());
 });

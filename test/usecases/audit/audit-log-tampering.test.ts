@@ -7,12 +7,12 @@ import {
   anyHash,
   audit,
   edited,
+  findingTexts,
   givenRecord,
   nth,
   type Record,
   renumbered,
   resigned,
-  told,
   without,
 } from '#test/support/audited-record.ts';
 import { failing, letPass, succeeding } from '#test/support/fakes.ts';
@@ -55,7 +55,7 @@ async function kinds(changed: Events): Promise<readonly FindingKind[]> {
 }
 
 function finds(title: string, change: Change, expected: readonly string[]): void {
-  test(title, async () => assert.deepEqual(told(await audit(await change(events, it))), expected));
+  test(title, async () => assert.deepEqual(findingTexts(await audit(await change(events, it))), expected));
 }
 
 /** An event in the place of another. */
@@ -87,7 +87,7 @@ describe('the order of the record', () => {
       ['position_gap', 'revision_gap', 'position_order', 'revision_repeated'],
     );
   });
-  test('two events that are swapped and numbered anew cannot follow each other', async () => {
+  test('two events that are swapped and renumbered cannot follow each other', async () => {
     const changed = renumbered(swapped(of('AttemptMade'), of('JobCompleted')));
     assert.ok((await kinds(changed)).includes('job_event_impossible'));
   });
@@ -104,7 +104,7 @@ describe('the order of the record', () => {
     const changed = events.map((event) =>
       event === of('IdempotencyKeyClaimed') ? { ...event, id: of('SigningKeyActivated').id } : event,
     );
-    assert.deepEqual(told(await audit(changed)), [
+    assert.deepEqual(findingTexts(await audit(changed)), [
       `event_id_repeated ${of('IdempotencyKeyClaimed').stream} 0`,
     ]);
   });
@@ -133,7 +133,9 @@ describe('the order of the record', () => {
   ]) {
     test(`a ${type} in a stream of another kind is misplaced`, async () => {
       const astray = { ...of(type), stream: 'claims-0', id: crypto.randomUUID() };
-      assert.deepEqual(told(await audit(renumbered([...events, astray]))), ['event_misplaced claims-0 0']);
+      assert.deepEqual(findingTexts(await audit(renumbered([...events, astray]))), [
+        'event_misplaced claims-0 0',
+      ]);
     });
   }
   test('an event of another job in a job’s stream is named, and so is the chain that it breaks', async () => {
@@ -148,7 +150,7 @@ describe('jobs', () => {
     ['a status', 'AttemptMade', { status: 201 }],
     ['a time', 'JobStarted', { startedAt: at(-5000) }],
     ['a commitment', 'JobCompleted', { responseCommitment: 'A'.repeat(43) }],
-    ['an owner', 'JobStarted', { owner: 'nobody' }],
+    ['an owner', 'JobStarted', { owner: 'unknown' }],
   ] as const) {
     test(`${what} that is edited breaks the chain of its receipt`, async () => {
       const { findings } = await audit(edited(events, of(type), change));
@@ -194,7 +196,7 @@ describe('jobs', () => {
     ],
     ['with an outcome against its category', 'AttemptMade', 0, { outcome: 'failed' }, 'job_event_impossible'],
     [
-      'with a status for an attempt nobody saw',
+      'with a status for an interrupted attempt',
       'AttemptMade',
       0,
       { errorCategory: 'interrupted_unknown', outcome: 'failed' },
@@ -221,10 +223,10 @@ describe('jobs', () => {
       assert.ok((await kinds(edited(events, of(type, n), change))).includes(kind));
     });
   }
-  test('a job that starts twice, or goes on after its receipt, is named', async () => {
+  test('a job that starts twice, or continues after its receipt, is reported', async () => {
     for (const type of ['JobStarted', 'AttemptMade', 'JobCompleted']) {
       const again = { ...of(type), id: crypto.randomUUID() };
-      assert.deepEqual(told(await audit(renumbered([...events, again]))), [
+      assert.deepEqual(findingTexts(await audit(renumbered([...events, again]))), [
         `job_event_impossible ${jobStream(0)} 4`,
       ]);
     }
@@ -236,7 +238,7 @@ describe('jobs', () => {
   });
   test('a job whose beginning is gone is named once, and its receipt is one without a job', async () => {
     const changed = renumbered(without(events, (event) => event === of('JobStarted')));
-    const found = told(await audit(changed));
+    const found = findingTexts(await audit(changed));
     assert.deepEqual(found, [
       `job_event_impossible ${jobStream(0)} 0`,
       `receipt_without_job ${jobStream(0)} 2`,
@@ -278,7 +280,7 @@ describe('receipts', () => {
     const key = testKey();
     const changed = await resigned(events, receipt(), key, () => ({}));
     const place = `${jobStream(0)} 3`;
-    assert.deepEqual(told(await audit(changed)), [
+    assert.deepEqual(findingTexts(await audit(changed)), [
       `receipt_signature_invalid ${place}`,
       `receipt_key_invalid ${place}`,
     ]);
@@ -286,7 +288,7 @@ describe('receipts', () => {
   test('a signature that is edited is named', async () => {
     const jws = String(receipt().data.jws);
     const changed = edited(events, receipt(), { jws: `${jws.slice(0, -4)}AAAA` });
-    assert.deepEqual(told(await audit(changed)), [`receipt_signature_invalid ${jobStream(0)} 3`]);
+    assert.deepEqual(findingTexts(await audit(changed)), [`receipt_signature_invalid ${jobStream(0)} 3`]);
   });
   for (const [what, change, kind] of [
     ['receipt id', { receiptId: 'rcpt_0000000000000000000000000c' }, 'receipt_id_mismatch'],
@@ -309,7 +311,7 @@ describe('receipts', () => {
     ['commitments', { request: { method: 'POST', _sd: [] } }, 'receipt_commitment_missing'],
     ['time', { iat: 1_900_000_000 }, 'receipt_event_mismatch'],
   ] as const) {
-    test(`a receipt that tells another ${what} is named, however well it is signed`, async () => {
+    test(`a receipt that states another ${what} is reported, also if it is signed`, async () => {
       const changed = await resigned(events, receipt(), it.key, () => change);
       assert.ok((await kinds(changed)).includes(kind));
     });
@@ -318,7 +320,7 @@ describe('receipts', () => {
     ['bytes', { responseBytes: 3 }, 'receipt_content_mismatch'],
     ['status', { status: 'failed' }, 'receipt_status_mismatch'],
   ] as const) {
-    test(`a receipt that tells another outcome (${what}) is named`, async () => {
+    test(`a receipt that states another outcome (${what}) is reported`, async () => {
       const changed = await resigned(events, receipt(), it.key, ({ outcome }) => ({
         outcome: { ...outcome, ...change },
       }));
@@ -392,7 +394,7 @@ describe('payments', () => {
       own.payments.scriptSettle({ outcome: 'settled', transaction });
       await own.paid();
     }
-    assert.deepEqual(told(await audit(own.log.events)), [
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [
       `payment_shared ${nth(own.log.events, 'JobStarted', 2).stream} 0`,
     ]);
   });
@@ -402,15 +404,15 @@ describe('payments', () => {
       own.payments.scriptSettle({ outcome: 'settled', transaction: '0xab' });
       await own.paid({ presented: otherPayment('e1', { network }), key: network });
     }
-    assert.deepEqual(told(await audit(own.log.events)), []);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
   });
-  test('payments whose transactions nobody knows share none', async () => {
+  test('payments with unknown transactions share none', async () => {
     const own = await givenRecord({ log: false });
     for (let n = 0; n < 2; n++) {
       own.payments.scriptSettle({ outcome: 'settled', transaction: null });
       await own.paid();
     }
-    assert.deepEqual(told(await audit(own.log.events)), []);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
   });
   finds(
     'a transaction that is edited is not the job’s',
@@ -430,7 +432,7 @@ describe('payments', () => {
   test('a payment that buys two jobs is named', async () => {
     const { payment = null, paymentStream = null } = of('JobStarted').data;
     const found = await audit(edited(events, of('JobStarted', 1), { payment, paymentStream }));
-    assert.ok(told(found).includes(`payment_used_twice ${jobStream(1)} 0`));
+    assert.ok(findingTexts(found).includes(`payment_used_twice ${jobStream(1)} 0`));
   });
   for (const [what, event] of [
     ['a rejection after the money is in', paymentRejected({ jobId: jobOf(0) })],
@@ -438,7 +440,7 @@ describe('payments', () => {
   ] as const) {
     test(`${what} cannot be`, async () => {
       const more = { ...of('PaymentReserved'), ...event, id: crypto.randomUUID() } as RecordedEvent;
-      assert.deepEqual(told(await audit(renumbered([...events, more]))), [
+      assert.deepEqual(findingTexts(await audit(renumbered([...events, more]))), [
         `payment_event_impossible ${paid} 2`,
       ]);
     });
@@ -447,7 +449,7 @@ describe('payments', () => {
     const { nonce = null } = of('PaymentReserved').data;
     const changed = edited(events, of('PaymentReserved', 1), { nonce: String(nonce).toUpperCase() });
     const second = of('PaymentReserved', 1).stream;
-    assert.deepEqual(told(await audit(changed)), [
+    assert.deepEqual(findingTexts(await audit(changed)), [
       `payment_used_twice ${second} 0`,
       `stream_mismatch ${second} 0`,
     ]);
@@ -463,7 +465,7 @@ describe('payments', () => {
     const { stream, data } = nth(own.log.events, 'SettlementUnknown');
     const jobId = String(data.jobId);
     await given(own, stream, paymentRejected({ jobId }));
-    assert.deepEqual(told(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
   });
   test('an event of another job in a payment cannot be', async () => {
     const own = await givenRecord({ log: false });
@@ -471,7 +473,7 @@ describe('payments', () => {
     await assert.rejects(own.paid());
     const { stream } = nth(own.log.events, 'SettlementUnknown');
     await given(own, stream, settlementRetried({ jobId: OTHER_JOB_ID }));
-    assert.deepEqual(told(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
   });
 });
 
@@ -503,7 +505,7 @@ describe('claims and decisions', () => {
   ] as const) {
     test(`a key that is given up ${what} cannot be`, async () => {
       const more = { ...of('IdempotencyKeyClaimed'), ...release, id: crypto.randomUUID() } as RecordedEvent;
-      assert.deepEqual(told(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
+      assert.deepEqual(findingTexts(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
     });
   }
   test('a key that is taken from a job that still runs is named', async () => {
@@ -513,7 +515,7 @@ describe('claims and decisions', () => {
       ...keyReleased({ jobId: jobOf(0), reason: 'retention_over' }),
       id: crypto.randomUUID(),
     };
-    assert.deepEqual(told(await audit(renumbered([...open, release as RecordedEvent]))), [
+    assert.deepEqual(findingTexts(await audit(renumbered([...open, release as RecordedEvent]))), [
       `claim_event_impossible ${claim} 1`,
     ]);
   });
@@ -524,7 +526,7 @@ describe('claims and decisions', () => {
     await own.paid({ key: 'one' });
     const stream = nth(own.log.events, 'JobStarted').stream;
     const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
-    assert.deepEqual(told(await audit(changed)), [
+    assert.deepEqual(findingTexts(await audit(changed)), [
       `job_missing ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
     ]);
   });
@@ -536,7 +538,7 @@ describe('claims and decisions', () => {
       lostKeyTo: OTHER_JOB_ID,
     });
     assert.notEqual(data.lostKeyTo, OTHER_JOB_ID);
-    assert.deepEqual(told(await audit(changed)), [`claim_missing ${stream} 1`]);
+    assert.deepEqual(findingTexts(await audit(changed)), [`claim_missing ${stream} 1`]);
   });
   const decision = of('DecisionRecorded').stream;
   finds(
@@ -551,7 +553,7 @@ describe('claims and decisions', () => {
   );
   test('a decision that is recorded twice is named', async () => {
     const again = { ...of('DecisionRecorded'), id: crypto.randomUUID() };
-    assert.deepEqual(told(await audit(renumbered([...events, again]))), [
+    assert.deepEqual(findingTexts(await audit(renumbered([...events, again]))), [
       `decision_event_impossible ${decision} 1`,
     ]);
   });
@@ -566,7 +568,7 @@ describe('claims and decisions', () => {
       .digest('hex');
     const { decisionId } = recorded;
     await execute(own.it, { decisionId, decisionHash, route: 'execute/guided-webhook' });
-    assert.deepEqual(told(await audit(own.log.events)), [
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [
       `decision_mismatch ${nth(own.log.events, 'JobStarted').stream} 0`,
     ]);
   });

@@ -1,4 +1,4 @@
-// What was done to keys, and to what checkpoints were signed over, is found and named, as near as the record can tell.
+// Tampering with keys and with leaves under checkpoints is reported, as precisely as the record allows.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
@@ -9,13 +9,13 @@ import {
   anyHash,
   audit,
   edited,
+  findingTexts,
   givenRecord,
   nth,
   ORIGIN,
   type Record,
   renumbered,
   resigned,
-  told,
   treeOf,
   without,
 } from '#test/support/audited-record.ts';
@@ -51,7 +51,7 @@ const jobGone = (n: number): Events =>
 describe('the leaves', () => {
   test('a job that is removed shows at the next checkpoint, which names where to look', async () => {
     const { findings, summary } = await audit(jobGone(2));
-    assert.deepEqual(told({ findings, summary }), [`checkpoint_ahead ${LOG} 2`]);
+    assert.deepEqual(findingTexts({ findings, summary }), [`checkpoint_ahead ${LOG} 2`]);
     const [finding] = findings;
     assert.match(
       finding?.message ?? '',
@@ -67,7 +67,7 @@ describe('the leaves', () => {
     await early.checkpoint(3);
     const { stream } = nth(early.log.events, 'ReceiptSigned');
     const changed = renumbered(without(early.log.events, (event) => event.stream === stream));
-    assert.deepEqual(told(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
+    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
   test('jobs that change places show at the checkpoint after them, and not at those before', async () => {
     const [a, b] = [receiptOf(2).stream, receiptOf(3).stream];
@@ -77,10 +77,10 @@ describe('the leaves', () => {
     const moved = [b, a].flatMap((stream) => events.filter((event) => event.stream === stream));
     const changed = renumbered(events.map((event, index) => moved[places.indexOf(index)] ?? event));
     const { findings, summary } = await audit(changed);
-    assert.ok(told({ findings, summary }).includes(`checkpoint_root_mismatch ${LOG} 2`));
+    assert.ok(findingTexts({ findings, summary }).includes(`checkpoint_root_mismatch ${LOG} 2`));
     assert.equal(summary.notes.unfitCheckpoints, 1);
   });
-  test('a receipt that is signed anew with the relay’s own key shows at the next checkpoint', async () => {
+  test('a receipt that is signed again with the relay’s own key is found at the next checkpoint', async () => {
     const changed = await resigned(events, receiptOf(0), it.key, () => ({
       receiptId: receiptOf(0).data.receiptId,
     }));
@@ -88,18 +88,18 @@ describe('the leaves', () => {
     const forged = await resigned(events, receiptOf(0), it.key, () => ({
       log: { origin: ORIGIN, mmdSeconds: 9 },
     }));
-    assert.deepEqual(told(await audit(forged)), [`checkpoint_root_mismatch ${LOG} 1`]);
+    assert.deepEqual(findingTexts(await audit(forged)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
   test('a key event that is edited shows in the tree, too', async () => {
     const changed = edited(events, of('SigningKeyActivated'), { activatedAt: at(-1000) });
-    assert.deepEqual(told(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
+    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
-  test('a leaf counts whatever stream it stands in', async () => {
+  test('a leaf counts in any stream', async () => {
     const own = await givenRecord();
     const { keyId, x } = testKey();
     await given(own, 'keys-other', keyActivated({ keyId, x }));
     await own.checkpoint();
-    assert.deepEqual(told(await audit(own.log.events)), ['event_misplaced keys-other 0']);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), ['event_misplaced keys-other 0']);
   });
   test('many leaves are named by the first and the last of them', async () => {
     const late = await givenRecord();
@@ -118,7 +118,7 @@ describe('the leaves', () => {
     assert.equal(kind, 'checkpoint_root_mismatch');
     assert.ok(message.includes(`${first.stream} revision 0 to ${last.stream} revision 3`), message);
   });
-  test('every earlier size of a tree of three tiles is told from the leaves alone', async () => {
+  test('every earlier size of a tree of three tiles is computed from the leaves alone', async () => {
     const large = await givenRecord();
     for (let n = 0; n < 600; n++)
       await given(large, KEYS, keyRetired({ keyId: large.key.keyId, effectiveAt: at(n), retiredAt: at(0) }));
@@ -168,7 +168,7 @@ describe('checkpoints', () => {
   ] as const) {
     test(`a checkpoint of ${what}: ${expected.join() || 'clean'}`, async () => {
       assert.deepEqual(
-        told(await audit(await claimed(change))),
+        findingTexts(await audit(await claimed(change))),
         expected.map((kind) => `${kind} ${last}`),
       );
     });
@@ -186,30 +186,30 @@ describe('checkpoints', () => {
       ['checkpoint_event_mismatch', 'checkpoint_signature_invalid', 'checkpoint_root_mismatch'],
     ],
   ] as const) {
-    test(`a checkpoint that tells ${what} is named`, async () => {
+    test(`a checkpoint that states ${what} is reported`, async () => {
       assert.deepEqual(
-        told(await audit(await claimed({}, event))),
+        findingTexts(await audit(await claimed({}, event))),
         expected.map((kind) => `${kind} ${last}`),
       );
     });
   }
-  test('a checkpoint that does not fit between others that do is named alone, and the next such one anew', async () => {
+  test('a checkpoint that does not fit, between others that fit, is reported alone, and so is the next one', async () => {
     const wrong = { size: 4, root: new Uint8Array(32) };
     const one = await claimed(wrong, {}, 1);
-    assert.deepEqual(told(await audit(one)), [`checkpoint_root_mismatch ${LOG} 1`]);
+    assert.deepEqual(findingTexts(await audit(one)), [`checkpoint_root_mismatch ${LOG} 1`]);
     const two = await claimed({ ...wrong, size: 8 }, {}, 3, one);
     const { findings, summary } = await audit(two);
     const expected = [`checkpoint_root_mismatch ${LOG} 1`, `checkpoint_root_mismatch ${LOG} 3`];
-    assert.deepEqual([told({ findings, summary }), summary.notes.unfitCheckpoints], [expected, 0]);
+    assert.deepEqual([findingTexts({ findings, summary }), summary.notes.unfitCheckpoints], [expected, 0]);
   });
-  test('the first checkpoint names the log for ever', async () => {
+  test('the first checkpoint names the log permanently', async () => {
     const changed = await claimed({ origin: 'other.example/receipts', size: 6 }, {}, 2);
-    assert.deepEqual(told(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
+    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
   });
   test('a checkpoint that is signed twice is named', async () => {
     const own = await givenRecord();
     for (let n = 0; n < 2; n++) await own.checkpoint();
-    assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
   });
   for (const [ms, expected] of [
     [600_000, []],
@@ -224,30 +224,30 @@ describe('checkpoints', () => {
       const signedAt = new Date(own.clock.now() - ms).toISOString();
       const all = own.log.events;
       const changed = edited(all, nth(all, 'CheckpointSigned', 2), { signedAt });
-      assert.deepEqual(told(await audit(changed)), expected);
+      assert.deepEqual(findingTexts(await audit(changed)), expected);
     });
   }
   test('no checkpoint has fewer leaves than any before it', async () => {
     const changed = await claimed({ size: 3 }, {}, 2, await claimed({ size: 3 }));
-    assert.deepEqual(told(await audit(changed)), [
+    assert.deepEqual(findingTexts(await audit(changed)), [
       `checkpoint_shrinks ${LOG} 2`,
       `checkpoint_shrinks ${LOG} 3`,
     ]);
   });
   test('one that shrinks says nothing of the leaves: the next that does not fit is named, too', async () => {
     const wrong = await claimed({ root: new Uint8Array(32) });
-    assert.deepEqual(told(await audit(await claimed({ size: 3 }, {}, 2, wrong))), [
+    assert.deepEqual(findingTexts(await audit(await claimed({ size: 3 }, {}, 2, wrong))), [
       `checkpoint_shrinks ${LOG} 2`,
       `checkpoint_root_mismatch ${LOG} 3`,
     ]);
   });
   test('checkpoints that are removed all together are missed by the first receipt', async () => {
     const changed = renumbered(without(events, ({ stream }) => stream === LOG));
-    assert.deepEqual(told(await audit(changed)), [`checkpoint_missing ${receiptOf(0).stream} 3`]);
+    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_missing ${receiptOf(0).stream} 3`]);
   });
   test('one checkpoint that is removed is missed by its revision', async () => {
     const changed = without(events, (event) => event === of('CheckpointSigned', 2));
-    const found = told(await audit(changed));
+    const found = findingTexts(await audit(changed));
     assert.ok(found.includes(`revision_gap ${last}`));
   });
   test('a receipt that promises to be in another log is named', async () => {
@@ -257,7 +257,7 @@ describe('checkpoints', () => {
       own.process({ receiptLog: () => ({ origin: 'other.example/receipts', mmdSeconds: 3600 }) }),
     );
     const { stream } = nth(own.log.events, 'ReceiptSigned');
-    assert.deepEqual(told(await audit(own.log.events)), [`receipt_origin_mismatch ${stream} 3`]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`receipt_origin_mismatch ${stream} 3`]);
   });
 });
 
@@ -273,18 +273,18 @@ describe('what a receipt promises', () => {
   test('covered at the last promised second: kept', async () => {
     const own = await waiting(60 * MINUTE_MS);
     await own.checkpoint();
-    assert.deepEqual(told(await audit(own.log.events)), []);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
   });
   test('covered later: named', async () => {
     const own = await waiting(60 * MINUTE_MS + 1000);
     await own.checkpoint();
-    assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [receipt(own)]);
   });
   for (const sizes of [[1], [1, 2], [1, 2, 3]]) {
     test(`left out by a later checkpoint: named once, whatever follows (${sizes})`, async () => {
       const own = await waiting(60 * MINUTE_MS + 1000);
       for (const size of sizes) await own.checkpoint(size);
-      assert.deepEqual(told(await audit(own.log.events)), [receipt(own)]);
+      assert.deepEqual(findingTexts(await audit(own.log.events)), [receipt(own)]);
     });
   }
   test('left out while there is time: a note', async () => {
@@ -294,7 +294,7 @@ describe('what a receipt promises', () => {
     const { findings, summary } = await audit(own.log.events);
     assert.deepEqual([findings, summary.notes.uncoveredLeaves], [[], 2]);
   });
-  test('left out where no checkpoint follows, and the record goes on: named', async () => {
+  test('left out where no checkpoint follows, and the record continues: reported', async () => {
     // The second ends with the word of a process whose clock is behind.
     const ways = [
       (own: Record) => own.paid().then(() => own.paid()),
@@ -304,7 +304,7 @@ describe('what a receipt promises', () => {
       const own = await waiting(60 * MINUTE_MS + 1000);
       await goOn(own);
       const { findings, summary } = await audit(own.log.events);
-      assert.deepEqual(told({ findings, summary }), [receipt(own)]);
+      assert.deepEqual(findingTexts({ findings, summary }), [receipt(own)]);
       assert.match(
         findings[0]?.message ?? '',
         /, or the relay, its event log or its database was unavailable then\.$/,
@@ -319,7 +319,7 @@ describe('what a receipt promises', () => {
       const behind = await waiting(0);
       behind.clock.advance(120 * MINUTE_MS);
       await ahead(behind);
-      assert.deepEqual(told(await audit(behind.log.events)), []);
+      assert.deepEqual(findingTexts(await audit(behind.log.events)), []);
     });
   }
   test('times before the last checkpoint make nothing behind it late', async () => {
@@ -336,7 +336,7 @@ describe('what a receipt promises', () => {
     );
     assert.deepEqual((await audit(changed)).findings, []);
   });
-  test('checkpoints that stop, or that are removed from some time on, are missed by the receipts behind them', async () => {
+  test('checkpoints that stop, or that are removed from some time on, are missed by the receipts after them', async () => {
     const own = await givenRecord();
     for (let n = 0; n < 4; n++) {
       await own.paid();
@@ -346,13 +346,13 @@ describe('what a receipt promises', () => {
     for (let n = 0; n < 2; n++) await own.paid();
     const cut = (from: number) =>
       renumbered(without(own.log.events, ({ stream, revision }) => stream === LOG && revision >= from));
-    assert.deepEqual(told(await audit(cut(5))), []);
+    assert.deepEqual(findingTexts(await audit(cut(5))), []);
     const { findings, summary } = await audit(cut(2));
     // Of the five behind it the last three are young.
-    assert.deepEqual(told({ findings, summary }), [
+    assert.deepEqual(findingTexts({ findings, summary }), [
       `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
     ]);
-    assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more behind it/);
+    assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more after it/);
     assert.equal(summary.notes.uncoveredLeaves, 5);
   });
   test('what a wrong checkpoint is over is not blamed for it', async () => {
@@ -360,7 +360,7 @@ describe('what a receipt promises', () => {
     await own.checkpoint(undefined, testKey({ purpose: 'checkpoint' }));
     own.clock.advance(61 * MINUTE_MS);
     await decided(own.it);
-    assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 1`]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 1`]);
   });
   for (const [seconds, expected] of [
     [3600, []],
@@ -391,7 +391,7 @@ describe('keys', () => {
     await own.paid();
     await own.announce(second);
     const place = `${nth(own.log.events, 'ReceiptSigned').stream} 3`;
-    const found = told(await audit(own.log.events));
+    const found = findingTexts(await audit(own.log.events));
     assert.deepEqual(found, [`receipt_signature_invalid ${place}`, `receipt_key_invalid ${place}`]);
   });
   test('a receipt by a retired key is named, from the second after its retirement on', async () => {
@@ -400,7 +400,7 @@ describe('keys', () => {
     await own.paid();
     own.clock.advance(1000);
     await own.paid();
-    assert.deepEqual(told(await audit(own.log.events)), [
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [
       `receipt_key_invalid ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
     ]);
   });
@@ -408,7 +408,7 @@ describe('keys', () => {
     const own = await givenRecord();
     own.signing.key = own.checkpointKey;
     await own.paid();
-    assert.deepEqual(told(await audit(own.log.events)), [
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [
       `receipt_key_invalid ${nth(own.log.events, 'ReceiptSigned').stream} 3`,
     ]);
   });
@@ -464,10 +464,10 @@ describe('keys', () => {
     await own.checkpoint();
     own.clock.advance(1000);
     await own.checkpoint();
-    assert.deepEqual(told(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 2`]);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 2`]);
   });
 
-  test('a checkpoint by a key whose compromise stands before it says so, whatever time it tells', async () => {
+  test('a checkpoint by a key whose compromise was recorded before it has its own finding, at any claimed time', async () => {
     const own = await givenRecord();
     await own.announce(testKey({ purpose: 'checkpoint' }));
     await own.paid();
@@ -478,7 +478,7 @@ describe('keys', () => {
     const early = edited(all, nth(all, 'CheckpointSigned', 1), { signedAt: at(MINUTE_MS - 5000) });
     for (const record of [all, early]) {
       const { findings, summary } = await audit(record);
-      assert.deepEqual(told({ findings, summary }), [`checkpoint_key_compromised ${LOG} 1`]);
+      assert.deepEqual(findingTexts({ findings, summary }), [`checkpoint_key_compromised ${LOG} 1`]);
       assert.match(
         findings[0]?.message ?? '',
         /^Its key was compromised, .* every later audit reports it again\.$/,
@@ -516,7 +516,7 @@ describe('keys', () => {
     test(`a key that is ${what} is named`, async () => {
       const more = { ...of('SigningKeyActivated'), ...event, id: crypto.randomUUID() } as RecordedEvent;
       const changed = renumbered([...events, more]);
-      assert.deepEqual(told(await audit(changed)), [`${kind} ${KEYS} 2`]);
+      assert.deepEqual(findingTexts(await audit(changed)), [`${kind} ${KEYS} 2`]);
     });
   }
   test('keys that are removed leave every receipt and checkpoint without one', async () => {

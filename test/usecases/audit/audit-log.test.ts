@@ -56,7 +56,7 @@ async function interrupted(it: Record): Promise<void> {
   assert.equal((await recovery.sweep({ exclusive: true })).length, 2);
 }
 
-/** Each is a payment whose first settle call says nothing; what comes after differs. */
+/** Each is a payment whose first settle call has no answer; the events after it differ. */
 async function unknowns(it: Record): Promise<void> {
   const lost = { outcome: 'unknown', cause: 'timeout' } as const;
   for (const [key, then] of [

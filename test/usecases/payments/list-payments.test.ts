@@ -1,4 +1,4 @@
-// Which payments an operator is shown: those that bought nothing yet, and those that nobody could confirm.
+// The payments that an operator sees: those that bought nothing yet, and unconfirmed ones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainEvent } from '#src/domain/events.ts';
@@ -63,7 +63,7 @@ test('a settled payment whose job never started is unserved, from the moment it 
   ]);
 });
 
-test('a payment whose job runs is nobody’s business', async () => {
+test('a payment whose job runs is not listed', async () => {
   assert.deepEqual(await stateOf(settled, [paidJob()]), []);
 });
 
@@ -109,7 +109,7 @@ test('money that came to light after the payment had ended is unserved', async (
   assert.deepEqual(await stateOf([...ended, late], [paidJob(), jobCompleted()]), []);
 });
 
-test('a settlement told twice, the second time after its job, opens nothing', async () => {
+test('a settlement recorded twice, the second time after its job, opens nothing', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, ...settled);
   await given(it, JOB_STREAM, paidJob(), jobCompleted());
@@ -117,7 +117,7 @@ test('a settlement told twice, the second time after its job, opens nothing', as
   assert.deepEqual(await listPayments(it.deps, new Set(ALL)), []);
 });
 
-test('reserved anew for another job, it is that job’s payment', async () => {
+test('reserved again for another job, it is that job’s payment', async () => {
   const again = [
     paymentReserved(),
     paymentReleased(),
@@ -130,7 +130,7 @@ test('reserved anew for another job, it is that job’s payment', async () => {
   assert.deepEqual(await listed({ [PAYMENT_STREAM]: again, [`job-${OTHER_JOB_ID}`]: [started] }, 100), []);
 });
 
-test('settled without a transaction anybody could name: listed with none', async () => {
+test('settled with an unknown transaction: listed without one', async () => {
   const nameless = paymentSettled({ transaction: null, evidence: 'nonce_consumed' });
   assert.deepEqual(await stateOf([paymentReserved(), settlementUnknown(), nameless]), [
     ['unserved', at(5), null],

@@ -1,4 +1,4 @@
-// What an operator may say of a payment that nobody could confirm, and when.
+// Which verdicts an operator may record for an unconfirmed payment, and when.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
@@ -121,7 +121,7 @@ test('nothing to resolve: absent, settled, rejected, released', async () => {
   }
 });
 
-test('a service that settles first wins: the verdict is judged anew and changes nothing', async () => {
+test('a service that settles first wins: the verdict is judged again and changes nothing', async () => {
   const it = await meets(...unknown);
   it.clock.advance(EXPIRED_MS + 1000);
   it.log.onNext(
@@ -137,7 +137,7 @@ test('a service that settles first wins: the verdict is judged anew and changes 
   ]);
 });
 
-test('a retry that comes first does not end it: the verdict stands at the new revision', async () => {
+test('a retry that comes first does not end it: the verdict is appended at the new revision', async () => {
   const it = await meets(...unknown);
   it.log.onNext(
     'PaymentSettled',

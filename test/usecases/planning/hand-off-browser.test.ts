@@ -184,7 +184,7 @@ test('a returnUrl whose name has no public address is invalid_request, in one te
     assert.ok(isRefused(answer));
     assert.deepEqual(answer, {
       refused: 'invalid_request',
-      message: 'The returnUrl is not one that this service hands on: see details.',
+      message: 'The returnUrl is not allowed: see details.',
       details: [{ path: '/returnUrl', message: 'The target host has no public address.' }],
     });
   }

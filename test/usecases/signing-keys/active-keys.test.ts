@@ -1,4 +1,4 @@
-// The keys of a living process: it follows log and key file by itself, and signs only what will verify.
+// The keys of a running process: it rereads log and key file automatically, and makes only signatures that verify.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
@@ -109,7 +109,7 @@ test('two processes on one log, each with its copy of the file: both switch, and
   assert.deepEqual([it.signer.current().keyId, other.signer.current().keyId], [keyId, keyId]);
 });
 
-test('a file that cannot be read is told once, and the keys at hand stay', async () => {
+test('a file that cannot be read is logged once, and the current keys are kept', async () => {
   const it = await started();
   it.store.breakWith(new Error('key file is not JSON'));
   await it.look();
@@ -143,7 +143,7 @@ test('a file with another secret, or without a key that is valid, changes nothin
   assert.equal(it.signer.current().keyId, stranger.keyId);
 });
 
-test('a log that is away changes nothing and is not told of here', async () => {
+test('an unavailable log changes nothing and is not logged here', async () => {
   const it = await started();
   it.log.setAway(true);
   await it.look();
@@ -151,7 +151,7 @@ test('a log that is away changes nothing and is not told of here', async () => {
   assert.deepEqual(it.warned(), []);
 });
 
-test('where no key is valid any more nothing is signed, and it is told once', async () => {
+test('if no key is valid any more nothing is signed, and it is logged once', async () => {
   const it = await started();
   await given(it, KEYS, keyRetired({ keyId: first.keyId, effectiveAt: at(60_000) }));
   it.clock.advance(61_000);

@@ -193,14 +193,14 @@ test('two starts at once on a log from before there were checkpoints: one announ
   assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated', 'SigningKeyActivated']);
 });
 
-test('a fresh key in front that nobody has announced keeps no process from its start, and is not announced by it', async () => {
+test('an unannounced fresh key in front does not prevent a start, and the start does not announce it', async () => {
   const it = world();
   await given(it, KEYS, keyActivated());
   await activateSigningKeys(it.deps, ownOf(held('n'), held('k')));
   assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
 });
 
-test('which keys gave way to a fresh one is told apart from those that were merely retired', async () => {
+test('rotated keys are distinguished from retired ones', async () => {
   const it = world();
   const other = { keyId: commitment('m') };
   await given(

@@ -49,7 +49,7 @@ test('for 5 s the log is read once; a key announced meanwhile is seen at the fif
   assert.equal(it.reads(), 2);
 });
 
-test('age goes by the clock that nobody sets', async () => {
+test('age is measured by the monotonic clock', async () => {
   const it = await directory();
   await it.list();
   it.clock.skew(3_600_000);
@@ -57,7 +57,7 @@ test('age goes by the clock that nobody sets', async () => {
   assert.equal(it.reads(), 1);
 });
 
-test('where the log is away the keys at hand serve, however old; where none are, it says so', async () => {
+test('if the log is unavailable the cached keys are returned, however old; without any it throws', async () => {
   const it = await directory();
   it.log.setAway(true);
   await assert.rejects(it.list(), EventLogUnavailable);
@@ -71,7 +71,7 @@ test('where the log is away the keys at hand serve, however old; where none are,
   assert.deepEqual(await it.ids(), [commitment('k'), commitment('m')]);
 });
 
-test('begun with the keys that were just read it has an answer from the start, also where the log is away', async () => {
+test('created with the keys just read it answers at once, also if the log is unavailable', async () => {
   const it = world();
   await given(it, KEYS, keyActivated());
   const read = await keyDirectory(it).list();
@@ -102,7 +102,7 @@ test('refreshed it is as the log is now, and a slower read that began earlier ta
   assert.equal((await keys.list()).length, 2);
 });
 
-test('what is at hand costs no look at the log, however old it is', async () => {
+test('cached keys are returned without a read of the log, however old', async () => {
   const it = await directory();
   assert.deepEqual([it.atHand(), it.reads()], [[], 0]);
   await it.list();

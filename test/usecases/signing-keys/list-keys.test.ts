@@ -5,7 +5,7 @@ import { activationOf, storedKey } from '#test/support/fakes-keys.ts';
 import { given, world } from '#test/support/fakes-world.ts';
 import { at, keyRetired } from '#test/support/given-events.ts';
 
-test('every key of the log, then what stands in the file alone, with its window and what became of it', async () => {
+test('every key of the log, then the keys of the file alone, with window and state', async () => {
   const it = world();
   const receiptKey = () => storedKey().keyId;
   const [active, retiring, retired, compromised] = [receiptKey(), receiptKey(), receiptKey(), receiptKey()];

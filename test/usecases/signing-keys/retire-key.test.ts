@@ -66,7 +66,7 @@ test('the only key that can sign is not retired, whatever for', async () => {
   assert.equal((await it.appended()).length, 1);
 });
 
-test('a key whose private half is not in the file, or is marked retired there, stands in for none', async () => {
+test('a key that is missing from the file or marked retired there is no successor', async () => {
   const it = await office();
   it.store.put({ keys: [it.first, { ...it.second, status: 'retired' }] });
   assert.equal((await it.retire(it.first.keyId)).outcome, 'only_key');
@@ -87,7 +87,7 @@ test('a second retirement closes a key earlier; one that would not is not record
   assert.equal((await it.appended()).length, 3);
 });
 
-test('a key that runs out already can still be called compromised, also where no other is at hand', async () => {
+test('a retiring key can still be reported as compromised, also if there is no other', async () => {
   const it = await office();
   await it.retire(it.first.keyId);
   it.store.put({ keys: [it.first] });

@@ -68,7 +68,7 @@ test('where there is no checkpoint key one is added, and nothing retires', async
   assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated', 'SigningKeyActivated']);
 });
 
-test('ended before the log had it: the key that stands in the file is announced, not doubled', async () => {
+test('interrupted before the log had it: the key of the file is announced, and no second one is made', async () => {
   const it = await office();
   it.log.onNext('SigningKeyActivated', dies('before'));
   await assert.rejects(it.rotate(), Crash);

@@ -39,7 +39,7 @@ test('a process without a checkpoint key begins no log, and promises nothing unt
   assert.equal(checkpoints.latest()?.size, 0);
 });
 
-test('a key that comes later begins the log under the host that was told at the start', async () => {
+test('a key that is added later begins the log under the host given at the start', async () => {
   const common = deployment();
   const it = await keeper(common, { key: null });
   it.held.key = common.key;
@@ -77,7 +77,7 @@ test('two that begin at once: one checkpoint, and both know it', async () => {
   assert.ok(other);
 });
 
-test('a log that is away, or whose answer is lost, keeps nobody from the start; the next call begins it, once', async () => {
+test('an unavailable log, or a lost answer, does not prevent the start; the next call begins it, once', async () => {
   for (const interception of [unavailable, lostAnswer]) {
     const common = deployment();
     common.log.onNext('CheckpointSigned', interception);
@@ -124,7 +124,7 @@ test('an append of unknown fate is repeated until it is known; its checkpoint is
   assert.equal(it.checkpoints.latest()?.size, 1);
 });
 
-test('a first checkpoint that nobody can read is not replaced: there is a log, and nothing is promised', async () => {
+test('an unreadable first checkpoint is not replaced: there is a log, and nothing is promised', async () => {
   const common = deployment();
   await given(common, STREAM, { ...checkpointSigned(), data: { ...checkpointSigned().data, size: '2' } });
   const { checkpoints } = await keeper(common);

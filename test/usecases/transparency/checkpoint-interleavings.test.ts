@@ -17,7 +17,7 @@ import {
 type Act =
   | { readonly act: 'receipt' }
   | { readonly act: 'look' | 'restart'; readonly signer: number }
-  /** `behind`: events that the rows do not tell. */
+  /** `behind`: events that are missing from the rows. */
   | { readonly act: 'rows'; readonly signer: number; readonly behind: number };
 
 const signer = fc.nat({ max: 2 });
@@ -70,7 +70,7 @@ async function play(
     if (act.act === 'receipt') return receipt(common);
     const it = them[act.signer];
     if (it === undefined) throw new Error('there is no such signer');
-    if (act.act === 'rows') it.rows.told = common.log.events.length - act.behind;
+    if (act.act === 'rows') it.rows.projected = common.log.events.length - act.behind;
     if (act.act === 'restart') them[act.signer] = await start('later.example');
     if (act.act === 'look') looked.push(await it.look());
   });
@@ -85,7 +85,7 @@ test('whatever comes in whatever order, checkpoints grow, are over the log as it
       const { common, looked } = await play(s, acts);
       assert.deepEqual(await contradictions(common), []);
       for (const outcome of looked) seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
-      // Whoever looks last, with all of the rows, covers all.
+      // The last check, with all rows, covers all leaves.
       const last = await keeper(common);
       assert.ok(['signed', 'covered'].includes(await last.look()));
       const receipts = common.log.events.filter(({ type }) => type === 'ReceiptSigned').length;

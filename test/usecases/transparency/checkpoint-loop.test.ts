@@ -5,7 +5,7 @@ import { keepCheckpoints } from '#src/usecases/transparency/checkpoint-loop.ts';
 import type { Looked } from '#src/usecases/transparency/checkpoints.ts';
 import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
 
-/** A process whose rows move as told; `looks`: what was asked for, with the second in which it was. */
+/** A process with scripted rows; `looks`: each check with its second. */
 function world() {
   const clock = manualClock();
   const logger = collectingLogger();
@@ -38,8 +38,8 @@ function world() {
         const second = Math.round(clock.monotonic() / 1000);
         await show(async () => null);
         const answer = state.answers.shift() ?? (sign ? 'signed' : 'uncovered');
-        const told = answer instanceof Error ? 'throws' : answer;
-        looks.push(`${looks.pop()} at ${second}: ${told}`);
+        const result = answer instanceof Error ? 'throws' : answer;
+        looks.push(`${looks.pop()} at ${second}: ${result}`);
         if (answer instanceof Error) throw answer;
         return answer;
       },
@@ -106,7 +106,7 @@ test('a process that follows looks without the lock and signs nothing', async ()
   }
 });
 
-test('leaves that wait for 10 s without a checkpoint are signed for by one that follows: nobody else may live', async () => {
+test('leaves that wait 10 s without a checkpoint are signed by a follower: the projecting process may be dead', async () => {
   const { state, seconds, stop } = world();
   state.position = '1';
   state.role = 'follows';
@@ -135,7 +135,7 @@ test('rows that cannot be reached are not looked at', async () => {
   await stop();
 });
 
-test('what fails is tried again and said once, not once a second; a log that is away says so elsewhere', async () => {
+test('a failure is retried and logged once, not every second; an unavailable log is logged elsewhere', async () => {
   const { state, seconds, logger, stop } = world();
   state.position = '1';
   state.answers = [new EventLogUnavailable(), new Error('broken'), new Error('broken')];

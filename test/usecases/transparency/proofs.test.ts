@@ -228,7 +228,7 @@ test('the key is that of the newest checkpoint, under the name of its origin', a
   assert.equal(id, hex(hashed.slice(0, 4)));
 });
 
-test('a key that has only just been announced is asked for; one that nobody announced, or that is revoked, is none', async () => {
+test('a key that was just announced is read from the log; an unannounced or revoked key does not count', async () => {
   const of = (list: typeof keys, fresh: typeof keys) =>
     transparency({ ...deps, keys: { list: async () => list, refresh: async () => fresh } }).key();
   assert.equal(await of([], keys), await asked.key());
@@ -264,7 +264,7 @@ test('a checkpoint of no leaves: no tile, nothing to prove, and one consistency'
   assert.deepEqual([answer.proof, answer.fromRoot], [[], answer.toRoot]);
 });
 
-test('a tree that is known not to be the signed one: no tile and no consistency of it, and a proof that tells', async () => {
+test('a tree that is not the signed one: no tile and no consistency proof of it, and an inclusion proof that fails', async () => {
   const log = await publicLog(5);
   const asked = transparency({ ...log.deps, stands: () => false });
   const unavailable = (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable';

@@ -66,15 +66,15 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   assert.equal(sizeIn(keep), 6);
 });
 
-test('also a log that begins anew under the same name', async () => {
+test('also a log that begins again under the same name', async () => {
   const { common, keep } = await restored();
-  const anew = { ...common, log: faultyLog() };
-  const it = await keeper(anew, { checkpointKeep: keep });
-  await receipt(anew);
-  assert.deepEqual([await it.look(), sizes(anew)], ['refused', [0]]);
+  const restarted = { ...common, log: faultyLog() };
+  const it = await keeper(restarted, { checkpointKeep: keep });
+  await receipt(restarted);
+  assert.deepEqual([await it.look(), sizes(restarted)], ['refused', [0]]);
 });
 
-test('what is no checkpoint of this log, or of no key of ours, is told once and left alone', async () => {
+test('a file with no checkpoint of this log, or of an unknown key, is logged once and left unchanged', async () => {
   const { common, keep } = await restored();
   const note = keep.note ?? '';
   const renamed = keepOf();

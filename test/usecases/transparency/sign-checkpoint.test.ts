@@ -63,8 +63,8 @@ test('where another holds the rows nothing is looked at', async () => {
 test('rows that are behind the last checkpoint sign nothing, and are no finding', async () => {
   const { common, it } = await logged(3);
   const other = await keeper(common);
-  for (const told of [0, 1, 2, 3]) {
-    other.rows.told = told;
+  for (const projected of [0, 1, 2, 3]) {
+    other.rows.projected = projected;
     assert.equal(await other.look(), 'behind');
   }
   assert.deepEqual([sizes(common), errors(other)], [[0, 3], []]);
@@ -75,12 +75,12 @@ test('rows that are behind the last checkpoint sign nothing, and are no finding'
 test('rows that lag behind the log, yet not behind the checkpoint, sign for what they have', async () => {
   const { common, it } = await logged(2);
   for (let n = 0; n < 4; n++) await receipt(common);
-  it.rows.told = common.log.events.length - 2;
+  it.rows.projected = common.log.events.length - 2;
   assert.equal(await it.look(), 'signed');
   assert.deepEqual([sizes(common), await contradictions(common)], [[0, 2, 4], []]);
 });
 
-test('another is faster: one checkpoint, and the next look goes on from it', async () => {
+test('another process is faster: one checkpoint, and the next check continues from it', async () => {
   const { common, it } = await logged(1);
   const other = await keeper(common);
   await receipt(common);
@@ -201,7 +201,7 @@ for (const [what, why, tampered] of FINDINGS) {
     for (let n = 100; n < 103; n++) {
       await receipt(log, n);
       // The cut shows as long as too few came after it.
-      if (why === 'history_cut') it.rows.told = common.log.events.length - 1;
+      if (why === 'history_cut') it.rows.projected = common.log.events.length - 1;
       assert.equal(await it.look(), 'refused');
     }
     assert.deepEqual(sizes(log), before);
@@ -245,7 +245,7 @@ test('rows that are damaged sign nothing, whichever part of them: edge, tiles, o
   assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, consistent: true });
 });
 
-test('while the log is away nothing is decided', async () => {
+test('while the log is unavailable nothing is decided', async () => {
   const { common, it } = await logged(1);
   await receipt(common);
   common.log.setAway(true);

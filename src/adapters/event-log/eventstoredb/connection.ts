@@ -1,4 +1,4 @@
-// The package's client on one gRPC channel, and a new one where the channel hangs or leads to the wrong node.
+// The package's client on one gRPC channel. It is replaced if the channel hangs or leads to a node that is not the leader.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import {
   EventStoreDBClient,
@@ -29,7 +29,7 @@ export type EventStoreConnection = {
   close(): Promise<void>;
 };
 
-/** Everything else is transient: the class of an error during an outage differs per runtime. */
+/** Any other error is transient: the class of an error during an outage differs per runtime. */
 const RESULTS = [
   WrongExpectedVersionError,
   StreamNotFoundError,
@@ -37,7 +37,7 @@ const RESULTS = [
   MaxAppendSizeExceededError,
 ];
 
-/** Deadlines of the client are not kept while a server is frozen, so each call has a timer of its own. */
+/** Each call has its own timer, because the client's deadlines do not fire while a server is frozen. */
 export class NoAnswer extends Error {
   constructor(ms: number) {
     super(`no answer within ${ms} ms`);
@@ -53,7 +53,7 @@ export function eventStoreConnection(
   let unavailable = false;
   let closed = false;
 
-  /** Calls on the old channel end on their own; the next call opens another one. */
+  /** Calls on the old channel end with errors; the next call opens a new one. */
   function replace(old: Client, leader: Host | null): void {
     if (old !== current) return;
     current = new Client(settings, timeLimitMs, leader);
@@ -104,16 +104,16 @@ export function eventStoreConnection(
   };
 }
 
-/** The client with a channel of its own: the package's one cannot be given options and shares its connections. */
+/** The client with its own channel: the package's channel accepts no options and shares connections. */
 export class Client extends EventStoreDBClient {
   readonly leader: Host | null;
-  /** null: the leader is looked for. */
+  /** null: discover the leader. */
   readonly #target: string | null;
   readonly #credentials: ChannelCredentials;
   readonly #options: Readonly<Record<string, number>>;
   #channel: Promise<Channel> | null = null;
 
-  /** `leader`: the node that another one named as the leader, instead of the hosts of the settings. */
+  /** `leader`: the node that another node reported as leader; replaces the hosts of the settings. */
   constructor(settings: EventStoreSettings, timeLimitMs: number, leader: Host | null) {
     const { hosts, tls, connectionName } = settings;
     super(
@@ -121,7 +121,7 @@ export class Client extends EventStoreDBClient {
         endpoints: [...hosts],
         connectionName,
         maxDiscoverAttempts: 1,
-        // Seconds for each host, so that a call that waits for the discovery reaches the next host.
+        // Seconds per host, so that discovery reaches the next host within a call's time limit.
         gossipTimeout: Math.max(1, Math.floor(timeLimitMs / 1000 / (hosts.length + 1))),
       },
       {
@@ -141,7 +141,7 @@ export class Client extends EventStoreDBClient {
     this.#options = channelOptions(settings);
   }
 
-  /** Each append is a unary call: a batch shares one table of answers among all clients of the process. */
+  /** false: each append is a unary call. Batches share one table of results among all clients of the process. */
   protected override supports = async () => false;
 
   protected override getChannel = (): Promise<Channel> => {
@@ -156,7 +156,7 @@ export class Client extends EventStoreDBClient {
     return new Channel(this.#target ?? (await this.resolveUri()), this.#credentials, this.#options);
   }
 
-  /** Not in the current turn: a call that is about to use the channel must find it open. */
+  /** Not in the current turn of the event loop: a call may be about to use the channel. */
   closeChannel(): void {
     this.#channel?.then(
       (channel) => setImmediate(() => channel.close()),
@@ -171,10 +171,10 @@ function channelOptions({ keepAliveMs, keepAliveTimeoutMs }: EventStoreSettings)
     'grpc.keepalive_timeout_ms': keepAliveTimeoutMs,
     // The largest event that a server stores is 16 MB.
     'grpc.max_receive_message_length': 17 * 1024 * 1024,
-    // The default pause between two connection attempts grows to two minutes.
+    // By default the pause between two connection attempts grows to two minutes.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
-    // A new channel opens a new connection and does not share the one that hangs.
+    // A new channel opens a new connection and does not reuse the one that hangs.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.service_config_disable_resolution': 1,
     'grpc.enable_http_proxy': 0,

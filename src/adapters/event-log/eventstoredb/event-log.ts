@@ -1,5 +1,5 @@
-// The event log on EventStoreDB 23.10, through the package's client. Nothing has to be enabled in the server: no
-// projections, no persistent subscriptions. The server's own events (`$`) and other applications' are skipped.
+// The event log on EventStoreDB 23.10, through the package's client. It needs neither projections nor persistent
+// subscriptions on the server. The server's own events (`$`) and events that are not JSON are skipped.
 import { clearInterval, setInterval } from 'node:timers';
 import {
   END,
@@ -28,15 +28,15 @@ import {
 import type { Logger } from '#src/ports/logger.ts';
 import { type Client, collect, eventStoreConnection, NoAnswer } from './connection.ts';
 import {
+  eventToAppend,
   headSearch,
-  known,
   matches,
   PAGE_EVENTS,
-  type Placed,
-  placed,
   positionOf,
   positionText,
-  proposed,
+  type ServerEvent,
+  serverEvent,
+  validPosition,
 } from './events.ts';
 import { eventStoreSettings } from './url.ts';
 
@@ -44,22 +44,22 @@ export { UnreadableConnectionString } from './url.ts';
 
 export type EventStoreDbEventLogOptions = {
   /**
-   * `esdb://` or `kurrentdb://`, with `+discover` for a cluster, as the clients of the server take it:
+   * `esdb://` or `kurrentdb://`, with `+discover` for a cluster, in the form of the server's clients:
    * `esdb://user:password@host:2113?tlsCAFile=ca.crt`. TLS needs a name, not an IP address.
    */
   readonly url: string;
   /** ms without an answer after which a call throws `EventLogUnavailable`. */
   readonly timeLimitMs?: number;
-  /** Receives outages, their ends, and dropped subscriptions. */
+  /** Logs outages, their ends, and dropped subscriptions. */
   readonly logger?: Logger;
 };
 
 const HEALTH_LIMIT_MS = 2000;
-/** The server's largest revision; a tombstoned stream is at it. */
+/** The server's largest revision: that of a tombstoned stream. */
 const LAST_REVISION = 2n ** 63n - 1n;
-/** A subscription without a message for this long is compared with the head. */
+/** After this time without a message a subscription is compared with the head. */
 const SILENCE_MS = 1000;
-/** Events that a subscription holds for a slow reader before the server has to wait. */
+/** Events that a subscription buffers for a slow reader before it applies backpressure to the server. */
 const READ_AHEAD = 1024;
 const DROPS_LOGGED_EVERY_MS = 60_000;
 
@@ -100,10 +100,10 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     // No stream is at the server's last revision; a larger one cannot be sent.
     const sent = typeof expected === 'bigint' && expected >= LAST_REVISION ? LAST_REVISION - 1n : expected;
     const call = async (client: Client) => {
-      const appending = client.appendToStream(stream, events.map(proposed), {
+      const appending = client.appendToStream(stream, events.map(eventToAppend), {
         ...LEADER,
         expectedRevision: sent,
-        // The server drops what it has not begun by then. What it has begun may be stored later.
+        // The server drops an append that it has not begun by then. One that it has begun may be stored later.
         deadline: timeLimitMs,
       });
       return withTimeout(appending, timeLimitMs, () => new NoAnswer(timeLimitMs));
@@ -133,8 +133,8 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   async function positionAt(stream: string, revision: bigint): Promise<string> {
-    const [placed] = await readPage(stream, revision, 'forwards', 1);
-    if (placed?.revision === revision) return placed.position;
+    const [event] = await readPage(stream, revision, 'forwards', 1);
+    if (event?.revision === revision) return event.position;
     throw new EventLogUnavailable({ cause: new Error('the events are stored but cannot be read yet') });
   }
 
@@ -144,10 +144,10 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     fromRevision: bigint | typeof END,
     direction: 'forwards' | 'backwards',
     maxCount: number,
-  ): Promise<Placed[]> {
+  ): Promise<ServerEvent[]> {
     const read = { ...LEADER, fromRevision, direction, maxCount };
     return connection
-      .call((client) => collect(client.readStream(stream, read), timeLimitMs, placed))
+      .call((client) => collect(client.readStream(stream, read), timeLimitMs, serverEvent))
       .catch((error: unknown) => {
         if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
         throw error;
@@ -160,10 +160,10 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     direction: 'forwards' | 'backwards',
     maxCount: number,
     limitMs = timeLimitMs,
-  ): Promise<Placed[]> {
+  ): Promise<ServerEvent[]> {
     const fromPosition: ReadPosition = from === START || from === END ? from : positionOf(from);
     const read = { ...LEADER, fromPosition, direction, maxCount };
-    return connection.call((client) => collect(client.readAll(read), limitMs, placed));
+    return connection.call((client) => collect(client.readAll(read), limitMs, serverEvent));
   }
 
   /** The port's filter is applied here: the server filters subscriptions only. */
@@ -236,9 +236,9 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   /**
-   * The server leaves its own events out: with its standard projections enabled it would drop an unfiltered subscription
-   * as too slow. `next` returns null at the end and throws on any fault; it ends with the signal, with `close`, and if
-   * the subscription is silent although the head has moved on.
+   * The server excludes its own events: with its standard projections enabled it would drop an unfiltered subscription as
+   * too slow. `next` returns null at the end and throws on any fault. The subscription ends with the signal, with `close`,
+   * and if it delivers nothing although the head has advanced.
    */
   function follow(after: string | null, signal: AbortSignalLike) {
     const options: SubscribeToAllOptions = {
@@ -266,11 +266,11 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     for (const each of [signal, closing.signal]) each.addEventListener('abort', end, { once: true });
     return {
       end,
-      async next(): Promise<Placed | null> {
+      async next(): Promise<ServerEvent | null> {
         while (!events.destroyed) {
           const { done, value } = await iterator.next();
           if (done) return null;
-          const next = placed(value);
+          const next = serverEvent(value);
           if (next === null || (cursor !== null && next.position <= cursor)) continue;
           cursor = next.position;
           watch.refresh();
@@ -305,7 +305,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
         let next = firstOf(direction, from);
         while (next !== null && events.length < max) {
           const count = Math.min(max - events.length, PAGE_EVENTS);
-          const read: Placed[] = await readPage(stream, next, direction, count);
+          const read: ServerEvent[] = await readPage(stream, next, direction, count);
           events.push(...read.flatMap(({ event }) => event ?? []));
           const last = read.at(-1)?.revision;
           if (last === undefined || read.length < count) next = null;
@@ -318,7 +318,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     readAll({ after, max, filter }) {
       return track(async () => {
         const events: RecordedEvent[] = [];
-        let cursor = known(after);
+        let cursor = validPosition(after);
         for (let more = true; more && events.length < max; ) {
           const next = await page(cursor, max - events.length, filter);
           events.push(...next.events);
@@ -328,7 +328,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
         return events;
       });
     },
-    subscribeAll: (options) => subscribe({ ...options, after: known(options.after) }),
+    subscribeAll: (options) => subscribe({ ...options, after: validPosition(options.after) }),
     head: () => track(head),
     async health() {
       try {
@@ -345,7 +345,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   };
 }
 
-/** null: no event can be there. */
+/** null: no event can have such a revision. */
 function firstOf(direction: 'forwards' | 'backwards', from: bigint | undefined): bigint | typeof END | null {
   if (direction === 'backwards') {
     return from === undefined || from >= LAST_REVISION ? END : from < 0n ? null : from;

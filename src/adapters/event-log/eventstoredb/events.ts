@@ -1,25 +1,25 @@
-// The events of the server as events of this log: which are part of it, their positions as text, and the log's head.
+// Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
 import { END, jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
 import type { EventFilter, RecordedEvent } from '#src/ports/event-log.ts';
 
 /** Events of one read. */
 export const PAGE_EVENTS = 512;
-/** Events of the first read for the head: a server with its standard projections writes several after each of ours. */
+/** Events of the first read for the head: the server's standard projections write several events after each of ours. */
 const HEAD_EVENTS = 16;
 
-/** An event in the log's order. `event` null: the server's own or not a JSON object, so not part of this log. */
-export type Placed = {
+/** `event` null: not part of this log, since it is the server's own or not a JSON object. */
+export type ServerEvent = {
   readonly position: string;
   readonly revision: bigint;
   readonly event: RecordedEvent | null;
 };
 /**
  * Position of the last event of this log, null if there is none. On an idle server thousands of the server's own events
- * follow it, so what was searched once is not searched again.
+ * follow it, so a part of the log that was searched is not searched again.
  */
 export function headSearch(
-  readBackwards: (from: string | typeof END, count: number) => Promise<Placed[]>,
+  readBackwards: (from: string | typeof END, count: number) => Promise<ServerEvent[]>,
 ): () => Promise<string | null> {
   /** No event of this log is at or before `upTo` but after `head`. */
   let searched: { readonly upTo: string; readonly head: string | null } | null = null;
@@ -35,7 +35,7 @@ export function headSearch(
       const read = await readBackwards(from, count);
       if (from === END) {
         first = read[0]?.position ?? null;
-        // The log ends before that: the server was restored from a copy.
+        // The log ends before that position: the server was restored from a backup.
         if (searched !== null && (first === null || first < searched.upTo)) searched = null;
       }
       for (const { position, event } of read) {
@@ -69,20 +69,20 @@ export function positionOf(position: string): Position {
   return { commit: BigInt(commit), prepare: BigInt(prepare) };
 }
 
-export function known(position: string | null): string | null {
+export function validPosition(position: string | null): string | null {
   if (position !== null) positionOf(position);
   return position;
 }
 
 const utf8 = new TextEncoder();
 
-/** The client writes the data as JSON again, later: a copy of its own is not changed by the caller meanwhile. */
-export function proposed({ id, type, data, metadata }: CheckedEvent) {
+/** The client serialises the data later, so it gets a copy that the caller cannot change. */
+export function eventToAppend({ id, type, data, metadata }: CheckedEvent) {
   return jsonEvent({ id, type, data: JSON.parse(data), metadata: utf8.encode(metadata) });
 }
 
-/** null: a record without an event, as of a link whose event was deleted. */
-export function placed({ event }: ResolvedEvent): Placed | null {
+/** null for a record without an event, such as a link to a deleted event. */
+export function serverEvent({ event }: ResolvedEvent): ServerEvent | null {
   if (event?.position === undefined) return null;
   const { streamId: stream, id, revision, type, metadata } = event;
   const position = positionText(event.position);
@@ -95,7 +95,7 @@ export function placed({ event }: ResolvedEvent): Placed | null {
   return { position, revision, event: { ...recorded, metadata: isObject(metadata) ? metadata : {} } };
 }
 
-/** What JSON.parse returned is JSON; text that is not JSON arrives as bytes or as a string. */
+/** The client returns parsed JSON; data that are not JSON arrive as bytes or as a string. */
 function isObject(value: unknown): value is RecordedEvent['data'] {
   return (
     typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)

@@ -1,5 +1,5 @@
-// The connection string of the server. It may contain a password, so no message repeats a part of it. (The client's own
-// parser prints the whole string if it does not know an option.)
+// Parses the connection string of the server. It may contain a password, so no error message repeats a part of it. (The
+// client's parser prints the whole string if an option is unknown.)
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 
@@ -15,7 +15,7 @@ export type EventStoreSettings = {
   readonly credentials: { readonly username: string; readonly password: string } | null;
   /** Name of this connection in the server's logs. */
   readonly connectionName: string;
-  /** ms between pings of the transport, and how long one may stay unanswered. */
+  /** ms between pings of the transport, and the time limit of their answers. */
   readonly keepAliveMs: number;
   readonly keepAliveTimeoutMs: number;
 };
@@ -60,14 +60,14 @@ export function eventStoreSettings(url: string): EventStoreSettings {
   const [form, discover, username, password, hostList = '', query = ''] = FORM.exec(url.trim()) ?? [];
   if (form === undefined) {
     throw new UnreadableConnectionString(
-      'has to look like esdb://host:2113?tls=false or esdb://user:password@host:2113, with user and password percent-encoded',
+      'must look like esdb://host:2113?tls=false or esdb://user:password@host:2113, with user and password percent-encoded',
     );
   }
   const hosts = hostList.split(',').map(host);
   const options = optionsOf(query);
   const tls = tlsOf(options);
   if (tls !== null && hosts.some(({ address }) => isIP(address.replaceAll(/[[\]]/g, '')) !== 0)) {
-    throw new UnreadableConnectionString('has an IP address where TLS needs the name in the certificate');
+    throw new UnreadableConnectionString('has an IP address: TLS needs the host name of the certificate');
   }
   const credentials =
     username === undefined || password === undefined
@@ -101,7 +101,7 @@ function optionsOf(query: string): Options {
   for (const pair of query.split('&').filter((part) => part !== '')) {
     const [name = '', ...value] = pair.split('=');
     const option = names.find((one) => flat(one) === flat(name));
-    if (option === undefined) throw new UnreadableConnectionString('has an option that is not known');
+    if (option === undefined) throw new UnreadableConnectionString('has an unknown option');
     options[option] = decoded(value.join('=')).trim();
   }
   return options;
@@ -111,26 +111,26 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new UnreadableConnectionString('has a part that is not percent-encoded right');
+    throw new UnreadableConnectionString('has a part that is not percent-encoded correctly');
   }
 }
 
 function tlsOf(options: Options): EventStoreSettings['tls'] {
   for (const name of ['tls', 'tlsVerifyCert'] as const) {
     if (options[name] !== 'true' && options[name] !== 'false') {
-      throw new UnreadableConnectionString(`has ${name} neither true nor false`);
+      throw new UnreadableConnectionString(`has ${name} with a value other than true or false`);
     }
   }
   if (options.tls === 'false') return null;
   if (options.tlsVerifyCert === 'false') {
     throw new UnreadableConnectionString(
-      'asks for TLS without proof (tlsVerifyCert=false): name the CA in tlsCAFile',
+      'switches certificate checks off (tlsVerifyCert=false): set tlsCAFile to the CA instead',
     );
   }
   const cert = file(options, 'userCertFile');
   const key = file(options, 'userKeyFile');
   if ((cert === null) !== (key === null)) {
-    throw new UnreadableConnectionString('has to name userCertFile and userKeyFile together');
+    throw new UnreadableConnectionString('must have userCertFile and userKeyFile together');
   }
   return { ca: file(options, 'tlsCAFile'), user: cert === null || key === null ? null : { cert, key } };
 }
@@ -140,15 +140,15 @@ function file(options: Options, name: Option): Buffer | null {
   try {
     return readFileSync(options[name]);
   } catch (cause) {
-    throw new UnreadableConnectionString(`names a file in ${name} that cannot be read`, { cause });
+    throw new UnreadableConnectionString(`has a file in ${name} that cannot be read`, { cause });
   }
 }
 
-/** The longest delay of a timer stands for -1: never. */
+/** -1 means never: the longest delay of a timer. */
 function milliseconds(options: Options, name: Option): number {
   const value = options[name];
   if (!/^(-1|[1-9]\d{0,8})$/.test(value)) {
-    throw new UnreadableConnectionString(`has ${name} that is neither milliseconds nor -1`);
+    throw new UnreadableConnectionString(`has ${name} with a value that is neither milliseconds nor -1`);
   }
   return value === '-1' ? 2 ** 31 - 1 : Number(value);
 }

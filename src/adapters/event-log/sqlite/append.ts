@@ -1,5 +1,5 @@
-// Appending to the embedded log. Group commit: appends of the same moment share one transaction and one fsync, and one
-// that fails is rolled back alone.
+// Appends to the embedded log with group commit: concurrent appends share one transaction and one fsync, and a failed one
+// is rolled back alone.
 import type { DatabaseSync } from 'node:sqlite';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
 import {
@@ -8,7 +8,7 @@ import {
   type ExpectedRevision,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
-import { isBusy, nextTurn, stepAside } from './file.ts';
+import { isBusy, nextTurn, pauseBetweenTries } from './file.ts';
 import { positionText } from './read.ts';
 
 type AppendCall = {
@@ -19,14 +19,14 @@ type AppendCall = {
 
 /** `stored` false: the call is a repeat, its events are stored already. */
 type Stored = { readonly appended: Appended; readonly stored: boolean };
-type Place = { readonly id: string; readonly revision: number; readonly position: number };
+type StoredEvent = { readonly id: string; readonly revision: number; readonly position: number };
 
 /**
  * EventStoreDB's rules, inside a transaction that holds the write lock. With a revision or `no_stream`: new if the
- * stream is at that revision; a repeat if exactly these ids follow it in this order (whatever follows them); anything
- * else throws `WrongExpectedVersion`. With `any` and `stream_exists`: a repeat if the ids are in the stream one after
- * the other; new if none is in it; anything else throws `WrongExpectedVersion`. The search for ids reads the stream's
- * index: an append with a revision is the fast one.
+ * stream is at that revision; a repeat if exactly these ids follow it in this order, also with later events behind them;
+ * anything else throws `WrongExpectedVersion`. With `any` and `stream_exists`: a repeat if the ids are in the stream one
+ * after the other; new if none is in it; anything else throws `WrongExpectedVersion`. The search for ids reads all of the
+ * stream's index, so an append with a revision is faster.
  */
 function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) => Stored {
   const lastOf = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
@@ -58,13 +58,13 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
     let repeat: Stored | null = null;
     if (expected === 'any' || expected === 'stream_exists') {
       const ids = JSON.stringify(events.map((event) => event.id));
-      const found = last < 0 ? [] : (withIds.all(stream, ids) as Place[]);
+      const found = last < 0 ? [] : (withIds.all(stream, ids) as StoredEvent[]);
       if (found.length === 0 && (last >= 0 || expected === 'any')) return store(call, last);
       repeat = repeatOf(found, events, Number(found[0]?.revision));
     } else {
       const first = expected === 'no_stream' ? 0n : expected + 1n;
       if (first === BigInt(last + 1)) return store(call, last);
-      const found = first > last ? [] : (from.all(stream, first, events.length) as Place[]);
+      const found = first > last ? [] : (from.all(stream, first, events.length) as StoredEvent[]);
       repeat = repeatOf(found, events, Number(first));
     }
     if (repeat === null) throw new WrongExpectedVersion(stream, expected, last < 0 ? null : BigInt(last));
@@ -73,7 +73,11 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
 }
 
 /** The first call's result if `found` are exactly these events from revision `first` on. */
-function repeatOf(found: readonly Place[], events: readonly CheckedEvent[], first: number): Stored | null {
+function repeatOf(
+  found: readonly StoredEvent[],
+  events: readonly CheckedEvent[],
+  first: number,
+): Stored | null {
   const same = events.every(({ id }, i) => found[i]?.id === id && found[i]?.revision === first + i);
   const last = found[events.length - 1];
   if (!same || last === undefined) return null;
@@ -126,9 +130,9 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
     if (db.isTransaction) db.exec('ROLLBACK');
   };
 
-  /** A fault that ended the whole transaction (disk full, I/O error) is thrown; any other is this call's own. */
+  /** Throws a fault that ended the whole transaction (disk full, I/O error); returns any other error of this call. */
   function attempt(call: AppendCall): Stored | Error {
-    // One INSERT is atomic by itself: SQLite undoes a statement that fails.
+    // A single INSERT needs no savepoint: SQLite undoes a statement that fails.
     const several = call.events.length > 1;
     if (several) savepoint.run();
     try {
@@ -148,24 +152,24 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
   /** Runs synchronously, so nothing else of this process happens between BEGIN and COMMIT. */
   function commitGroup(group: readonly Waiting[]): void {
     let outcomes: (Stored | Error)[];
-    let news = 0;
+    let stored = 0;
     try {
       outcomes = group.map(({ call }) => attempt(call));
-      news = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
-      if (news > 0) commit.run();
+      stored = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
+      if (stored > 0) commit.run();
       else rollBack();
-      if (news > 0) failing = false;
+      if (stored > 0) failing = false;
     } catch (cause) {
       failing = true;
-      // At once: otherwise this connection's reads return what was never committed. If ROLLBACK fails too, the next
-      // group repeats it before it begins.
+      // Immediately, since this connection's reads would return uncommitted events. If ROLLBACK fails too, the next group
+      // repeats it before it begins.
       try {
         rollBack();
       } catch {}
       for (const { reject } of group) reject(new EventLogUnavailable({ cause }));
       return;
     }
-    if (news > 0) options.committed(news);
+    if (stored > 0) options.committed(stored);
     for (const [i, { resolve, reject }] of group.entries()) {
       const outcome = outcomes[i];
       if (outcome instanceof Error) reject(outcome);
@@ -173,7 +177,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
     }
   }
 
-  /** Takes the next group once it has the lock. false: the lock is held; callers whose time is over are rejected. */
+  /** Commits the next group if the lock is free. Otherwise returns false and rejects callers whose time limit is over. */
   function tryGroup(): boolean {
     try {
       rollBack();
@@ -195,8 +199,8 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
     await nextTurn();
     for (let tries = 0; waiting.length > 0; ) {
       if (tryGroup()) tries = 0;
-      else await stepAside(tries++);
-      // Callers that just received their result append again before the next group; other processes get the lock.
+      else await pauseBetweenTries(tries++);
+      // Callers that just received a result can append to the next group, and other processes can take the lock.
       await nextTurn();
     }
     draining = null;

@@ -8,11 +8,11 @@ import { LAST_REVISION, logReader, PAGE_ROWS, positionNumber, positionText } fro
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
-  /** The database file; it and its directory are created if they are missing. On a local disk, not a network's. */
+  /** The database file, on a local disk. It and its directory are created if they are missing. */
   readonly file: string;
-  /** No other service uses the file, only operator commands: their events arrive after 250 ms at most. */
+  /** No other service uses the file, only operator commands; their events are noticed within 250 ms. */
   readonly exclusive?: boolean;
-  /** ms that a call waits for the locks of other processes; then it throws `EventLogUnavailable`. */
+  /** ms that a call waits for locks of other processes before it throws `EventLogUnavailable`. */
   readonly lockTimeoutMs?: number;
   /** Called after each durable commit (one fsync) with the number of appends that it made durable. */
   readonly onCommit?: (appends: number) => void;
@@ -37,7 +37,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
     lockTimeoutMs,
     now,
     committed(appends) {
-      // In a microtask, so that a throwing observer cannot keep the callers from their answers.
+      // In a microtask: an observer that throws does not affect the callers' results.
       if (onCommit !== undefined) queueMicrotask(() => onCommit(appends));
       watch.announce();
     },

@@ -1,11 +1,11 @@
-// The file of the embedded log: how it is created and opened, which files are refused, and how its locks are waited for.
+// The file of the embedded log: creation, opening, refusal of other files, and retries while it is locked.
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sleep } from '#src/lib/time.ts';
 
 const SCHEMA_VERSION = 1;
-/** "RLOG": tells our file from any other SQLite database. */
+/** "RLOG": distinguishes our file from any other SQLite database. */
 const APPLICATION_ID = 0x524c4f47;
 
 // Positions are rowids assigned under the one write lock, so they follow the order of commits and, as nothing is ever
@@ -37,20 +37,20 @@ const SCHEMA = `
 `;
 
 /**
- * Opens the log's file; makes it, and its directory, readable by the owner alone. Never waits for a lock: throws
- * SQLITE_BUSY while another process opens, recovers or closes it, and the caller tries again.
+ * Opens the log's file; creates it, and its directory, readable by the owner only. Never waits for a lock: throws
+ * SQLITE_BUSY while another process opens, recovers or closes the file, and the caller tries again.
  */
 export function openLogFile(file: string): DatabaseSync {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  makePrivate(file);
+  createPrivate(file);
   const db = new DatabaseSync(file, { timeout: 0 });
   try {
     refuseForeign(db, file);
     const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
     if (mode !== 'wal') throw new Error(`event log ${file}: no write-ahead log here (journal mode ${mode})`);
-    // FULL: the write-ahead log is synced before COMMIT answers. The limit gives space back after a burst.
+    // FULL: the write-ahead log is synced before COMMIT returns. The size limit frees disk space after a burst.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384');
-    if (versionOf(db) === 0) makeSchema(db);
+    if (versionOf(db) === 0) createSchema(db);
     return db;
   } catch (error) {
     db.close();
@@ -59,10 +59,10 @@ export function openLogFile(file: string): DatabaseSync {
 }
 
 /**
- * SQLite gives its side files the mode of the main one. Only a file that is not there yet is opened here: closing
- * any descriptor of a database drops every POSIX lock that this process holds on it (sqlite.org/howtocorrupt §2.2).
+ * SQLite's side files get the mode of the main file. An existing file is not opened here: closing any descriptor of a
+ * database drops every POSIX lock of this process on it (sqlite.org/howtocorrupt §2.2).
  */
-function makePrivate(file: string): void {
+function createPrivate(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
@@ -77,15 +77,15 @@ function refuseForeign(db: DatabaseSync, file: string): void {
   if (!known && !empty) throw new Error(`${file} is a database, but not an event log`);
   if (version > SCHEMA_VERSION) {
     throw new Error(
-      `event log ${file} has schema version ${version}; this program knows up to ${SCHEMA_VERSION}`,
+      `event log ${file} has schema version ${version}; this program supports up to ${SCHEMA_VERSION}`,
     );
   }
 }
 
-function makeSchema(db: DatabaseSync): void {
+function createSchema(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    // Another process may have been first.
+    // Another process may have created it already.
     if (versionOf(db) === 0) db.exec(SCHEMA);
     db.exec('COMMIT');
   } catch (error) {
@@ -101,7 +101,7 @@ function number(db: DatabaseSync, sql: string): number {
   return Number(Object.values(row)[0]);
 }
 
-/** Another connection holds the lock that this call needs; nothing was done. */
+/** Whether another connection holds the lock that the call needs; then the call had no effect. */
 export function isBusy(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'errcode' in error ? error.errcode : undefined;
@@ -111,7 +111,7 @@ export function isBusy(error: unknown): boolean {
   return /database is locked|locking protocol/.test(error.message);
 }
 
-/** Repeats `run` while it meets a lock, without blocking the event loop; throws the lock's error after `limitMs`. */
+/** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
 export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {
   const end = performance.now() + limitMs;
   for (let tries = 0; ; tries++) {
@@ -120,12 +120,12 @@ export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<
     } catch (error) {
       if (!isBusy(error) || performance.now() >= end) throw error;
     }
-    await stepAside(tries);
+    await pauseBetweenTries(tries);
   }
 }
 
-/** 1 to 2 ms at first, up to 1 to 12 ms later: another process's group takes about one. */
-export function stepAside(tries: number): Promise<void> {
+/** 1 to 2 ms at first, 1 to 12 ms later: a group of another process takes about 1 ms. */
+export function pauseBetweenTries(tries: number): Promise<void> {
   return sleep(1 + Math.random() * Math.min(1 + tries, 11));
 }
 

@@ -1,45 +1,45 @@
-// A lock beside the log's file, held as long as the process runs. Alone it proves that no other service process runs;
-// shared it admits others that share theirs. The kernel releases it, however a process ends.
+// A lock file beside the log's file, locked while the process runs: exclusively, so that no other process serves this log,
+// or shared with other processes. The kernel releases it however the process ends.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isBusy, retryWhileBusy } from './file.ts';
 
-export type Tenancy = { release(): void };
+export type ProcessLock = { release(): void };
 
-/** `alone`: no other process may serve this log. `shared`: others may that also share it. */
-export type TenancyKind = 'alone' | 'shared';
+/** `alone`: no other process may serve this log. `shared`: other processes may, with a shared lock too. */
+export type ProcessLockMode = 'alone' | 'shared';
 
-/** Another process serves this log, and one of the two needs it alone. */
+/** Another process serves this log, and one of the two requires it `alone`. */
 export class LogInUse extends Error {
-  constructor(wanted: TenancyKind) {
+  constructor(wanted: ProcessLockMode) {
     super(
       wanted === 'alone'
         ? 'other processes serve this event log: embedded read models are for a single process, set DATABASE_URL'
-        : 'a process with embedded read models serves this event log for itself: set DATABASE_URL for that one too',
+        : 'a process with embedded read models serves this event log alone: set DATABASE_URL for that process too',
     );
     this.name = 'LogInUse';
   }
 }
 
-/** Long enough for a predecessor that is shutting down. */
-const PATIENCE_MS = 1000;
+/** Long enough for a previous process to shut down. */
+const WAIT_MS = 1000;
 
-/** `file`: of the lock, not of the log. SQLite's own locks: a reader's is shared, an exclusive transaction's is alone. */
-export async function takeTenancy(file: string, kind: TenancyKind): Promise<Tenancy> {
+/** `file`: the lock file. Uses SQLite's locks: shared for a reader, exclusive for an exclusive transaction. */
+export async function acquireProcessLock(file: string, mode: ProcessLockMode): Promise<ProcessLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
-    await retryWhileBusy(() => take(lock, kind), PATIENCE_MS);
+    await retryWhileBusy(() => lockFile(lock, mode), WAIT_MS);
     return { release: () => lock.close() };
   } catch (error) {
     lock.close();
-    throw isBusy(error) ? new LogInUse(kind) : error;
+    throw isBusy(error) ? new LogInUse(mode) : error;
   }
 }
 
-function take(lock: DatabaseSync, kind: TenancyKind): void {
-  if (kind === 'alone') {
+function lockFile(lock: DatabaseSync, mode: ProcessLockMode): void {
+  if (mode === 'alone') {
     lock.exec('BEGIN EXCLUSIVE');
     return;
   }

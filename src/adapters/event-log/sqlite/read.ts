@@ -1,9 +1,9 @@
-// Reading the embedded log: pages by position or revision, filters in SQL, rows into recorded events.
+// Reads the embedded log: pages by position or revision, filters in SQL, rows as recorded events.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { type EventFilter, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
 
-/** Rows of one page: about a millisecond of the event loop. */
+/** Rows of one page, which blocks the event loop for about a millisecond. */
 export const PAGE_ROWS = 512;
 /** Positions that one page examines if a filter excludes most of them. */
 const PAGE_SCAN = 8192;
@@ -11,7 +11,7 @@ const PAGE_SCAN = 8192;
 const COLUMNS = 'stream, revision, position, id, type, data, metadata, created';
 
 export type LogReader = {
-  /** Up to `max` events after `after`, among the next positions. `cursor`: where the next page begins; `end`: nothing is left. */
+  /** Up to `max` events after `after`. `cursor`: `after` of the next page; `end`: there are no further events. */
   page(after: number, max: number, filter?: EventFilter): Page;
   streamPage(stream: string, from: bigint, direction: Direction, max: number): RecordedEvent[];
   /** Position of the last event, 0 if there is none. */
@@ -82,7 +82,7 @@ export function positionNumber(position: string | null): number {
   return Number(position);
 }
 
-/** Its row contains no JSON object: no read passes it. An operator's command reports the position. */
+/** The row contains no JSON object. Every read stops there; operator commands report the position. */
 class UnreadableEvent extends EventLogUnavailable {
   constructor(position: string, cause: unknown) {
     super({ cause });

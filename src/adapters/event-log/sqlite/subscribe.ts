@@ -1,5 +1,5 @@
 // A subscription to the embedded log: pages from the position last delivered, then a page for each commit noticed.
-// No event can be missed: positions are assigned under the one write lock, so none appears below a visible one.
+// No event is missed: positions are assigned under the one write lock, so none appears before a visible one.
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers';
 import { growingPause, sleep } from '#src/lib/time.ts';
@@ -8,16 +8,16 @@ import { nextTurn } from './file.ts';
 import { type LogReader, PAGE_ROWS, type Page, positionNumber } from './read.ts';
 
 export type CommitWatch = {
-  /** Grows with every commit noticed. Read before a page, it lets `changed` detect what the page may have missed. */
+  /** Number of commits noticed. Read it before a page, so that `changed` detects a commit that the page may have missed. */
   count(): number;
-  /** This connection committed. */
+  /** Reports a commit of this connection. */
   announce(): void;
   /** Resolves when the count is no longer `seen`, when `signal` aborts, and when the watch stops. */
   changed(seen: number, signal: AbortSignalLike): Promise<void>;
   stop(): void;
 };
 
-/** Polls of each ms after another process's last commit, before they become rarer. */
+/** Polls at 1 ms after another process's last commit; later ones are less frequent. */
 const BUSY_POLLS = 100;
 /** Between two polls when idle; `exclusive`: only operator commands write beside this process. */
 const IDLE_MS = { shared: 25, exclusive: 250 };
@@ -54,7 +54,7 @@ export function commitWatch(db: DatabaseSync, writers: keyof typeof IDLE_MS): Co
     try {
       count();
     } catch {
-      // A lock or a fault: the next poll sees what this one could not.
+      // A lock or a fault: the next poll tries again.
     }
     quietPolls++;
     if (commits !== before) wake();
@@ -114,7 +114,7 @@ export async function* sqliteSubscription(
   let caughtUp = false;
   for (let failures = 0; !signal.aborted; ) {
     assertOpen();
-    const found = look(cursor);
+    const found = readPage(cursor);
     if (found === null) {
       await sleep(growingPause(failures++, 1), signal);
       continue;
@@ -137,8 +137,8 @@ export async function* sqliteSubscription(
     await watch.changed(found.seen, signal);
   }
 
-  /** null: a lock or a fault. Either may pass, and the cursor does not move. */
-  function look(from: number): { seen: number; page: Page } | null {
+  /** null on a lock or a fault: the caller tries again from the same cursor. */
+  function readPage(from: number): { seen: number; page: Page } | null {
     try {
       const seen = watch.count();
       return { seen, page: reader.page(from, PAGE_ROWS, filter) };

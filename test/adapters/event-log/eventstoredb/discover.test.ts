@@ -1,4 +1,4 @@
-// A cluster that freezes: the channel that hangs is replaced while the next leader is still being looked for.
+// A cluster that freezes: the hanging channel is replaced while the next leader is being discovered.
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import { freshStream, newEvents } from '#test/support/event-log-fixtures.ts';
 
-test('eventstoredb: calls that end on a frozen cluster while its leader is looked for leave no unhandled rejection', {
+test('eventstoredb: calls that time out during the discovery of a frozen cluster leave no unhandled rejection', {
   timeout: 60_000,
 }, async () => {
   const unhandled: unknown[] = [];
@@ -20,7 +20,7 @@ test('eventstoredb: calls that end on a frozen cluster while its leader is looke
       server.faults.freeze();
       const first = [log.head(), log.append(freshStream(), 'no_stream', newEvents(1))];
       for (const call of first) await assert.rejects(call, EventLogUnavailable);
-      // These look for the leader, in vain.
+      // These try to discover the leader, without success.
       const second = [log.head(), log.readStream(freshStream())];
       for (const call of second) await assert.rejects(call, EventLogUnavailable);
       await nextTurn();

@@ -1,4 +1,4 @@
-// What the contract cannot ask of every log: a server that freezes, loses answers, goes away and comes back.
+// Faults that the contract cannot test for every log: a server that freezes, loses answers, stops and starts.
 import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
@@ -20,11 +20,11 @@ import { startProgram } from '#test/support/event-log-process.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const OPTIONS = { timeout: 60_000 };
-/** For calls that are to run into their limit; others get the usual one, which only a hanging server meets. */
+/** For calls that must time out; others have the default limit, which only a hanging server reaches. */
 const HASTY = { timeLimitMs: 150 };
 const CLOSER = new URL('../../../support/event-log-eventstoredb-close.ts', import.meta.url).href;
 
-/** Writers that repeat each call until they know, and how many events were acknowledged. */
+/** Writers that repeat each call until its result is known, and the number of acknowledged events. */
 async function write(log: EventLog, prefix: string, appends: number): Promise<number> {
   const counts = Array.from({ length: 16 }, async (_, w) => {
     let next: bigint | 'no_stream' = 'no_stream';
@@ -37,7 +37,7 @@ async function write(log: EventLog, prefix: string, appends: number): Promise<nu
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
-test('eventstoredb: every call on a frozen server is over within its limit', OPTIONS, () =>
+test('eventstoredb: every call on a frozen server ends within its time limit', OPTIONS, () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -60,7 +60,7 @@ test('eventstoredb: every call on a frozen server is over within its limit', OPT
   }),
 );
 
-test('eventstoredb: an append of a frozen server is stored once, however late it lands', OPTIONS, () =>
+test('eventstoredb: an append on a frozen server is stored once, however late it is processed', OPTIONS, () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -78,13 +78,13 @@ test('eventstoredb: an append of a frozen server is stored once, however late it
 );
 
 for (const expected of ['no_stream', 'any'] as const) {
-  test(`eventstoredb: an answer that was lost: the repeat with ${expected} gets it`, OPTIONS, () =>
+  test(`eventstoredb: after a lost answer the repeat with ${expected} returns the result`, OPTIONS, () =>
     withEventStore(async ({ server, log, handle }) => {
       const stream = freshStream();
       const mine = newEvents(2);
       server.faults.loseAnswers(1);
       await assert.rejects(log.append(stream, expected, mine), EventLogUnavailable);
-      // With a revision or no_stream the server compares the stream; otherwise it remembers the ids until it restarts.
+      // With a revision or no_stream the server compares the stream; otherwise it caches the ids until it restarts.
       if (expected === 'no_stream') {
         await server.stop();
         await server.start();
@@ -99,7 +99,7 @@ for (const expected of ['no_stream', 'any'] as const) {
 }
 
 test(
-  'eventstoredb: an append that the server gave up is unavailable, and its repeat is stored',
+  'eventstoredb: an append on which the server timed out is unavailable, and its repeat is stored',
   OPTIONS,
   () =>
     withEventStore(async ({ server, log }) => {
@@ -111,7 +111,7 @@ test(
     }),
 );
 
-test('eventstoredb: a server that was away is used again without anybody’s help', OPTIONS, () =>
+test('eventstoredb: a restarted server is used again without a restart of this process', OPTIONS, () =>
   withEventStore(async ({ server, log }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -136,7 +136,7 @@ test('eventstoredb: a server that was away is used again without anybody’s hel
 );
 
 test(
-  'eventstoredb: 16 writers and a tail lose, double and disorder nothing while connections and subscriptions break',
+  'eventstoredb: 16 writers and a subscriber lose, repeat and reorder nothing while connections and subscriptions break',
   OPTIONS,
   () =>
     withEventStore(
@@ -170,7 +170,7 @@ test(
     ),
 );
 
-test('eventstoredb: a subscription on a server that freezes goes on when it thaws', OPTIONS, () =>
+test('eventstoredb: a subscription on a frozen server continues when the server thaws', OPTIONS, () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     const follower = follow(handle(HASTY), { after: null });
@@ -194,7 +194,7 @@ test('eventstoredb: an aborted subscription returns while the server is frozen',
       const follower = follow(log, { after: null });
       await follower.until(() => follower.messages.length > 0, 'caught_up');
       server.faults.freeze();
-      // The one waits for events, the other for its first page.
+      // One waits for events, the other for its first page.
       const late = follow(handle(), { after: null });
       await follower.stop();
       await late.stop();
@@ -204,24 +204,21 @@ test('eventstoredb: an aborted subscription returns while the server is frozen',
   ),
 );
 
-test(
-  'eventstoredb: close is over on a frozen server, and what was handed over is told its fate',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ server, log, handle }) => {
-      const stream = freshStream();
-      await log.append(stream, 'no_stream', newEvents(1));
-      const hasty = handle(HASTY);
-      await untilKnown(() => hasty.head());
-      server.faults.freeze();
-      const handedOver = assert.rejects(hasty.append(stream, 0n, newEvents(1)), EventLogUnavailable);
-      await within(hasty.close(), 'close');
-      await handedOver;
-      await server.faults.thaw();
-    }),
+test('eventstoredb: close ends on a frozen server, and pending calls are rejected', OPTIONS, () =>
+  withEventStore(async ({ server, log, handle }) => {
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    const hasty = handle(HASTY);
+    await untilKnown(() => hasty.head());
+    server.faults.freeze();
+    const handedOver = assert.rejects(hasty.append(stream, 0n, newEvents(1)), EventLogUnavailable);
+    await within(hasty.close(), 'close');
+    await handedOver;
+    await server.faults.thaw();
+  }),
 );
 
-test('eventstoredb: a closed log leaves no connection', OPTIONS, () =>
+test('eventstoredb: a closed log has no open connection', OPTIONS, () =>
   withEventStore(async ({ server, log }) => {
     const follower = follow(log, { after: null });
     await follower.until(() => follower.messages.length > 0, 'caught_up');
@@ -239,9 +236,9 @@ test('eventstoredb: a process that closed its log ends', OPTIONS, () =>
   }),
 );
 
-test('eventstoredb: an outage is told once, and its end too', OPTIONS, async () => {
-  const told: string[] = [];
-  const tell = (message: string) => told.push(message);
+test('eventstoredb: an outage is logged once, and so is its end', OPTIONS, async () => {
+  const logged: string[] = [];
+  const record = (message: string) => logged.push(message);
   await withEventStore(
     async ({ server, log }) => {
       await log.head();
@@ -250,9 +247,9 @@ test('eventstoredb: an outage is told once, and its end too', OPTIONS, async () 
       await server.start();
       await untilKnown(() => log.head());
       await assert.rejects(log.append(freshStream(), 3n, newEvents(1)));
-      assert.deepEqual(told, ['the event log does not answer', 'the event log answers again']);
+      assert.deepEqual(logged, ['the event log does not answer', 'the event log answers again']);
     },
-    { logger: { info: tell, warn: tell, error: tell } },
+    { logger: { info: record, warn: record, error: record } },
   );
 });
 
@@ -283,7 +280,7 @@ test(
   },
 );
 
-test('eventstoredb: a live subscription leaves the server’s own events out on the server', OPTIONS, () =>
+test('eventstoredb: the server excludes its own events from a live subscription', OPTIONS, () =>
   withEventStore(async ({ server, log }) => {
     const follower = follow(log, { after: null });
     await follower.until(() => follower.messages.length > 0, 'caught_up');
@@ -297,25 +294,28 @@ test('eventstoredb: a live subscription leaves the server’s own events out on 
   }),
 );
 
-test('eventstoredb: 20 racers on 4 handles at no_stream while answers are lost: one winner', OPTIONS, () =>
-  withEventStore(async ({ server, handle }) => {
-    const stream = freshStream('claim');
-    const logs = [handle(), handle(), handle(), handle()];
-    server.faults.loseAnswers(2);
-    const results = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, n) => {
-        const mine = newEvents(1);
-        return untilKnown(async () => logs[n % 4]?.append(stream, 'no_stream', mine));
-      }),
-    );
-    const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-    assert.equal(lost.length, 19);
-    for (const error of lost) wrongVersion(stream, 'no_stream', 0n)(error);
-    assert.equal((await logs[0]?.readStream(stream))?.length, 1);
-  }),
+test(
+  'eventstoredb: 20 concurrent appends on 4 handles at no_stream while answers are lost: one succeeds',
+  OPTIONS,
+  () =>
+    withEventStore(async ({ server, handle }) => {
+      const stream = freshStream('claim');
+      const logs = [handle(), handle(), handle(), handle()];
+      server.faults.loseAnswers(2);
+      const results = await Promise.allSettled(
+        Array.from({ length: 20 }, (_, n) => {
+          const mine = newEvents(1);
+          return untilKnown(async () => logs[n % 4]?.append(stream, 'no_stream', mine));
+        }),
+      );
+      const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+      assert.equal(lost.length, 19);
+      for (const error of lost) wrongVersion(stream, 'no_stream', 0n)(error);
+      assert.equal((await logs[0]?.readStream(stream))?.length, 1);
+    }),
 );
 
-test('eventstoredb: channels that went dumb are given back', OPTIONS, () =>
+test('eventstoredb: channels of hanging connections are closed', OPTIONS, () =>
   withEventStore(async ({ server, handle }) => {
     const log = handle(HASTY);
     await untilKnown(() => log.head());
@@ -327,10 +327,10 @@ test('eventstoredb: channels that went dumb are given back', OPTIONS, () =>
   }),
 );
 
-test('eventstoredb: a connection that went dumb, and stays open, is left for another one', OPTIONS, () =>
+test('eventstoredb: an open connection that hangs is replaced', OPTIONS, () =>
   withEventStore(async ({ server, log }) => {
     const relay = await startRelay(server.port);
-    // Without the pings of the transport, which would end it after a while.
+    // Without the transport's pings, which would end the connection.
     const url = `esdb://127.0.0.1:${relay.port}?tls=false&keepAliveInterval=-1`;
     const behind = eventStoreDbEventLog({ url, ...HASTY });
     const follower = follow(behind, { after: null });
@@ -354,7 +354,7 @@ test('eventstoredb: a connection that went dumb, and stays open, is left for ano
   }),
 );
 
-/** Hands bytes on, until `muteAll`: from then on the connections of that moment say nothing more, and stay open. */
+/** Forwards bytes until `muteAll`: from then on the existing connections stay open and forward nothing. */
 async function startRelay(port: number) {
   const sockets: Socket[] = [];
   const relay = createServer((client) => {

@@ -1,4 +1,4 @@
-// What else a server holds: events of its own and of other applications, deleted streams; and who may ask it, and how.
+// Other content of a server (its own events, those of other applications, deleted streams), access, and clusters.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { binaryEvent, EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
@@ -12,7 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
-import { headSearch, type Placed } from '#src/adapters/event-log/eventstoredb/events.ts';
+import { headSearch, type ServerEvent } from '#src/adapters/event-log/eventstoredb/events.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { type ServerBench, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
@@ -40,7 +40,7 @@ async function withForeigner(
   }
 }
 
-test('eventstoredb: a log with nothing but the server’s own events is empty', OPTIONS, () =>
+test('eventstoredb: a log with only the server’s own events is empty', OPTIONS, () =>
   withEventStore(async ({ server, log }) => {
     server.writeSystemEvents(50);
     assert.equal(await log.head(), null);
@@ -52,31 +52,34 @@ test('eventstoredb: a log with nothing but the server’s own events is empty', 
   }),
 );
 
-test('eventstoredb: the head is what a subscriber sees last, past many of the server’s own', OPTIONS, () =>
-  withEventStore(async ({ server, log, handle }) => {
-    const stream = freshStream();
-    server.writeSystemEvents(3);
-    await log.append(stream, 'no_stream', newEvents(3));
-    server.writeSystemEvents(700);
-    const { position } = await log.append(stream, 2n, newEvents(1));
-    for (const more of [0, 2, 600, 0]) {
-      server.writeSystemEvents(more);
-      const heads = await Promise.all([log.head(), log.head(), handle().head()]);
-      assert.deepEqual(heads, [position, position, position]);
-    }
-    const follower = follow(log, { after: null });
-    await follower.until(() => follower.messages.at(-1)?.kind === 'caught_up', 'caught_up');
-    await follower.stop();
-    assert.equal(follower.events().at(-1)?.position, position);
-    assert.deepEqual(await log.readAll({ after: null, max: 9 }), follower.events());
-    assert.deepEqual(ids(await log.readAll({ after: null, max: 2 })), ids(follower.events().slice(0, 2)));
-    const next = await log.append(stream, 3n, newEvents(1));
-    assert.equal(await log.head(), next.position);
-  }),
+test(
+  'eventstoredb: the head is the last event of a subscriber, before many of the server’s own',
+  OPTIONS,
+  () =>
+    withEventStore(async ({ server, log, handle }) => {
+      const stream = freshStream();
+      server.writeSystemEvents(3);
+      await log.append(stream, 'no_stream', newEvents(3));
+      server.writeSystemEvents(700);
+      const { position } = await log.append(stream, 2n, newEvents(1));
+      for (const more of [0, 2, 600, 0]) {
+        server.writeSystemEvents(more);
+        const heads = await Promise.all([log.head(), log.head(), handle().head()]);
+        assert.deepEqual(heads, [position, position, position]);
+      }
+      const follower = follow(log, { after: null });
+      await follower.until(() => follower.messages.at(-1)?.kind === 'caught_up', 'caught_up');
+      await follower.stop();
+      assert.equal(follower.events().at(-1)?.position, position);
+      assert.deepEqual(await log.readAll({ after: null, max: 9 }), follower.events());
+      assert.deepEqual(ids(await log.readAll({ after: null, max: 2 })), ids(follower.events().slice(0, 2)));
+      const next = await log.append(stream, 3n, newEvents(1));
+      assert.equal(await log.head(), next.position);
+    }),
 );
 
-test('eventstoredb: what was searched for a head is not searched again', async () => {
-  const log: Placed[] = [];
+test('eventstoredb: a part of the log that was searched for the head is not searched again', async () => {
+  const log: ServerEvent[] = [];
   const put = (count: number, shown: boolean) => {
     for (let n = 0; n < count; n++) {
       const position = String(log.length).padStart(6, '0');
@@ -104,7 +107,7 @@ test('eventstoredb: what was searched for a head is not searched again', async (
   assert.equal(await head(), '006001');
   put(1000, false);
   assert.equal(await head(), '006001');
-  // Restored from a copy, or begun anew: what was searched is no more.
+  // After a restore or with a new database the searched part is invalid.
   log.length = 600;
   assert.equal(await head(), '000000');
   log.length = 0;
@@ -114,37 +117,40 @@ test('eventstoredb: what was searched for a head is not searched again', async (
   assert.equal(await head(), '000000');
 });
 
-test('eventstoredb: what is no JSON object, and streams of the system, are shown to nobody', OPTIONS, () =>
-  withEventStore(async (bench) => {
-    const { log } = bench;
-    const stream = freshStream();
-    const mine = newEvent();
-    await log.append(stream, 'no_stream', [mine]);
-    await withForeigner(bench, async (client) => {
-      await client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') }));
-      await client.appendToStream(stream, jsonEvent({ type: 'Text', data: 'text' }));
-      await client.appendToStream('$settings', jsonEvent({ type: 'NotOurs', data: {} }));
-    });
-    const after = newEvent();
-    const { position } = await log.append(stream, 2n, [after]);
-    assert.deepEqual(ids(await log.readStream(stream)), ids([mine, after]));
-    assert.deepEqual(ids(await log.readStream(stream, { direction: 'backwards' })), ids([after, mine]));
-    assert.deepEqual(ids(await log.readAll({ after: null, max: 10 })), ids([mine, after]));
-    await withForeigner(bench, (client) =>
-      client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from([1]) })),
-    );
-    assert.equal(await log.head(), position);
-    const foreign = freshStream();
-    await withForeigner(bench, (client) =>
-      client.appendToStream(foreign, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') })),
-    );
-    await log.append(foreign, 0n, [newEvent()]);
-    assert.equal((await log.readStream(foreign, { direction: 'backwards', max: 2 })).length, 1);
-  }),
+test(
+  'eventstoredb: events that are not JSON objects, and system streams, are not part of the log',
+  OPTIONS,
+  () =>
+    withEventStore(async (bench) => {
+      const { log } = bench;
+      const stream = freshStream();
+      const mine = newEvent();
+      await log.append(stream, 'no_stream', [mine]);
+      await withForeigner(bench, async (client) => {
+        await client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') }));
+        await client.appendToStream(stream, jsonEvent({ type: 'Text', data: 'text' }));
+        await client.appendToStream('$settings', jsonEvent({ type: 'NotOurs', data: {} }));
+      });
+      const after = newEvent();
+      const { position } = await log.append(stream, 2n, [after]);
+      assert.deepEqual(ids(await log.readStream(stream)), ids([mine, after]));
+      assert.deepEqual(ids(await log.readStream(stream, { direction: 'backwards' })), ids([after, mine]));
+      assert.deepEqual(ids(await log.readAll({ after: null, max: 10 })), ids([mine, after]));
+      await withForeigner(bench, (client) =>
+        client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from([1]) })),
+      );
+      assert.equal(await log.head(), position);
+      const foreign = freshStream();
+      await withForeigner(bench, (client) =>
+        client.appendToStream(foreign, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') })),
+      );
+      await log.append(foreign, 0n, [newEvent()]);
+      assert.equal((await log.readStream(foreign, { direction: 'backwards', max: 2 })).length, 1);
+    }),
 );
 
 for (const expected of ['any', 'stream_exists'] as const) {
-  test(`eventstoredb: an append with ${expected} follows what is shown to nobody`, OPTIONS, () =>
+  test(`eventstoredb: an append with ${expected} counts events that are not part of the log`, OPTIONS, () =>
     withEventStore(async (bench) => {
       const { log } = bench;
       const stream = freshStream();
@@ -160,7 +166,7 @@ for (const expected of ['any', 'stream_exists'] as const) {
   );
 }
 
-test('eventstoredb: a deleted stream is empty and can begin again', OPTIONS, () =>
+test('eventstoredb: a deleted stream is empty and accepts new events', OPTIONS, () =>
   withEventStore(async (bench) => {
     const { log } = bench;
     const stream = freshStream();
@@ -174,7 +180,7 @@ test('eventstoredb: a deleted stream is empty and can begin again', OPTIONS, () 
   }),
 );
 
-test('eventstoredb: a stream deleted for ever is empty, and takes nothing', OPTIONS, () =>
+test('eventstoredb: a tombstoned stream is empty and accepts no events', OPTIONS, () =>
   withEventStore(async (bench) => {
     const { log } = bench;
     const stream = freshStream();
@@ -190,7 +196,7 @@ test('eventstoredb: a stream deleted for ever is empty, and takes nothing', OPTI
   }),
 );
 
-test('eventstoredb: events that are too large for the server are the caller’s fault', OPTIONS, () =>
+test('eventstoredb: events that are too large for the server throw RangeError', OPTIONS, () =>
   withEventStore(async ({ log }) => {
     const stream = freshStream();
     const large = newEvent('Large', { text: 'x'.repeat(2 ** 20) });
@@ -199,7 +205,7 @@ test('eventstoredb: events that are too large for the server are the caller’s 
   }),
 );
 
-test('eventstoredb: a revision that no stream reaches is a wrong one', OPTIONS, () =>
+test('eventstoredb: a revision above the largest one is a wrong expected version', OPTIONS, () =>
   withEventStore(async ({ log }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -211,14 +217,14 @@ test('eventstoredb: a revision that no stream reaches is a wrong one', OPTIONS, 
   }),
 );
 
-test('eventstoredb: what is no position of this log is refused', OPTIONS, () =>
+test('eventstoredb: text that is not a position of this log is refused', OPTIONS, () =>
   withEventStore(async ({ log }) => {
     await assert.rejects(log.readAll({ after: '7', max: 1 }), RangeError);
     assert.throws(() => log.subscribeAll({ after: '7', signal: new AbortController().signal }), RangeError);
   }),
 );
 
-test('eventstoredb: over TLS the one with the password is let in, and nobody else', OPTIONS, () => {
+test('eventstoredb: over TLS only the client with the right password is admitted', OPTIONS, () => {
   const credentials = { username: 'admin', password: 'p@ss:w/rd' };
   return withEventStore(
     async ({ server, log }) => {
@@ -262,7 +268,7 @@ test('eventstoredb: a cluster’s leader is found through any of its hosts', OPT
 );
 
 test(
-  'eventstoredb: a node that names another leader is left for it, and for its own host when that is gone',
+  'eventstoredb: the leader that a node names is used, and the configured host again once that leader is stopped',
   OPTIONS,
   () =>
     withEventStore(async ({ server }) => {
@@ -283,7 +289,7 @@ test(
     }),
 );
 
-/** A node that refuses every append and read, and says where the leader is. */
+/** A node that refuses every append and read, and names the leader. */
 async function startFollowerOf(port: number) {
   let calls = 0;
   const metadata = new Metadata();

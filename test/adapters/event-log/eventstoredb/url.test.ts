@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventStoreSettings, UnreadableConnectionString } from '#src/adapters/event-log/eventstoredb/url.ts';
 
-test('a connection string says where, how and as whom', () => {
+test('a connection string contains hosts, options and credentials', () => {
   const plain = eventStoreSettings('esdb://localhost?tls=false');
   assert.deepEqual(plain.hosts, [{ address: 'localhost', port: 2113 }]);
   assert.deepEqual([plain.discover, plain.tls, plain.credentials], [false, null, null]);
@@ -30,14 +30,14 @@ test('several hosts are a cluster, and one with +discover is too', () => {
   );
 });
 
-test('options are found whatever their case, and those of other clients have no effect', () => {
+test('options are matched without case, and those of other clients have no effect', () => {
   const { keepAliveMs, keepAliveTimeoutMs } = eventStoreSettings(
     'esdb://a?keep-alive-interval=-1&KEEPALIVETIMEOUT=2500&nodePreference=follower&throwOnAppendFailure=false',
   );
   assert.deepEqual([keepAliveMs, keepAliveTimeoutMs], [2 ** 31 - 1, 2500]);
 });
 
-test('certificates are read from the files named', () => {
+test('certificates are read from the named files', () => {
   const folder = mkdtempSync(join(tmpdir(), 'eventstoredb-url-'));
   try {
     const file = join(folder, 'a&b@c.crt');
@@ -50,25 +50,25 @@ test('certificates are read from the files named', () => {
   }
 });
 
-test('what cannot be read is refused, and no message repeats a part of it', () => {
+test('an invalid connection string is refused, and no message repeats a part of it', () => {
   const refusals: [RegExp, string][] = [
-    [/has to look like/, ''],
-    [/has to look like/, 'https://canary:canary@canary'],
-    [/has to look like/, 'esdb://canary:can@ary@canary'],
-    [/has to look like/, 'esdb://canary:can/ary@canary'],
+    [/must look like/, ''],
+    [/must look like/, 'https://canary:canary@canary'],
+    [/must look like/, 'esdb://canary:can@ary@canary'],
+    [/must look like/, 'esdb://canary:can/ary@canary'],
     [/host or host:port/, 'esdb://canary:1:2'],
     [/host or host:port/, 'esdb://canary:70000'],
     [/host or host:port/, 'esdb://a,,canary'],
     [/percent-encoded/, 'esdb://canary:%@canary'],
-    [/option that is not known/, 'esdb://a?canary=1'],
-    [/tls neither true nor false/, 'esdb://a?tls=canary'],
-    [/name the CA in tlsCAFile/, 'esdb://a?tlsVerifyCert=false'],
-    [/tlsCAFile that cannot be read/, 'esdb://a?tlsCAFile=/canary/ca.crt'],
+    [/unknown option/, 'esdb://a?canary=1'],
+    [/tls with a value other than true or false/, 'esdb://a?tls=canary'],
+    [/set tlsCAFile to the CA/, 'esdb://a?tlsVerifyCert=false'],
+    [/file in tlsCAFile that cannot be read/, 'esdb://a?tlsCAFile=/canary/ca.crt'],
     [/userCertFile and userKeyFile together/, `esdb://a?userCertFile=${import.meta.filename}`],
-    [/IP address where TLS needs the name/, 'esdb://127.0.0.1'],
-    [/IP address where TLS needs the name/, 'esdb://a,[::1]:2113'],
-    [/keepAliveInterval that is neither/, 'esdb://a?keepAliveInterval=canary'],
-    [/keepAliveTimeout that is neither/, 'esdb://a?keepAliveTimeout=0'],
+    [/IP address: TLS needs the host name/, 'esdb://127.0.0.1'],
+    [/IP address: TLS needs the host name/, 'esdb://a,[::1]:2113'],
+    [/keepAliveInterval with a value that is neither/, 'esdb://a?keepAliveInterval=canary'],
+    [/keepAliveTimeout with a value that is neither/, 'esdb://a?keepAliveTimeout=0'],
   ];
   for (const [message, url] of refusals) {
     assert.throws(

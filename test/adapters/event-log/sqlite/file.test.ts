@@ -21,7 +21,7 @@ async function inDirectory(body: (file: string) => Promise<void>): Promise<void>
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-test('sqlite: the directory, the file and its side files are the owner’s alone', OPTIONS, () =>
+test('sqlite: the directory, the file and its side files are readable by the owner only', OPTIONS, () =>
   inDirectory(async (file) => {
     const log = await sqliteEventLog({ file });
     await log.append(freshStream(), 'no_stream', newEvents(1));
@@ -43,36 +43,33 @@ test('sqlite: an empty log has no head; `created` is the clock’s time', OPTION
   }),
 );
 
-test(
-  'sqlite: an event whose row holds no JSON object stops every reader, who says at which position',
-  OPTIONS,
-  () =>
-    inDirectory(async (file) => {
-      const log = await sqliteEventLog({ file });
-      await log.append(freshStream(), 'no_stream', newEvents(1));
-      const foreign = new DatabaseSync(file);
-      const columns = '(position, stream, revision, id, type, created, data, metadata)';
-      for (const [position, data, metadata] of [
-        [2, '{"half":', '{}'],
-        [3, '{}', 'null'],
-        [4, '[]', '{}'],
-      ]) {
-        const stream = `other-${position}`;
-        foreign.exec(
-          `INSERT INTO events ${columns} VALUES (${position}, '${stream}', 0, '${stream}', 't', 0, '${data}', '${metadata}')`,
-        );
-        const stopped = (error: unknown) =>
-          error instanceof EventLogUnavailable && error.message.includes(` 0000000000000000000${position} `);
-        await assert.rejects(log.readStream(stream), stopped);
-        await assert.rejects(
-          log.readAll({ after: `0000000000000000000${Number(position) - 1}`, max: 9 }),
-          stopped,
-        );
-      }
-      foreign.close();
-      assert.equal((await log.readAll({ after: null, max: 1 })).length, 1);
-      await log.close();
-    }),
+test('sqlite: an event whose row is not a JSON object stops every reader with its position', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file });
+    await log.append(freshStream(), 'no_stream', newEvents(1));
+    const foreign = new DatabaseSync(file);
+    const columns = '(position, stream, revision, id, type, created, data, metadata)';
+    for (const [position, data, metadata] of [
+      [2, '{"half":', '{}'],
+      [3, '{}', 'null'],
+      [4, '[]', '{}'],
+    ]) {
+      const stream = `other-${position}`;
+      foreign.exec(
+        `INSERT INTO events ${columns} VALUES (${position}, '${stream}', 0, '${stream}', 't', 0, '${data}', '${metadata}')`,
+      );
+      const stopped = (error: unknown) =>
+        error instanceof EventLogUnavailable && error.message.includes(` 0000000000000000000${position} `);
+      await assert.rejects(log.readStream(stream), stopped);
+      await assert.rejects(
+        log.readAll({ after: `0000000000000000000${Number(position) - 1}`, max: 9 }),
+        stopped,
+      );
+    }
+    foreign.close();
+    assert.equal((await log.readAll({ after: null, max: 1 })).length, 1);
+    await log.close();
+  }),
 );
 
 test('sqlite: no statement changes, deletes or replaces a stored event', OPTIONS, () =>
@@ -101,12 +98,12 @@ test('sqlite: no statement changes, deletes or replaces a stored event', OPTIONS
   }),
 );
 
-test('sqlite: a file of a newer schema is refused, and says so', OPTIONS, () =>
+test('sqlite: a file with a newer schema is refused with that reason', OPTIONS, () =>
   inDirectory(async (file) => {
     await (await sqliteEventLog({ file })).close();
     const foreign = new DatabaseSync(file);
     foreign.exec('PRAGMA user_version = 2');
-    await assert.rejects(sqliteEventLog({ file }), /schema version 2; this program knows up to 1/);
+    await assert.rejects(sqliteEventLog({ file }), /schema version 2; this program supports up to 1/);
     foreign.exec('PRAGMA user_version = 1');
     foreign.close();
     await (await sqliteEventLog({ file })).close();
@@ -114,7 +111,7 @@ test('sqlite: a file of a newer schema is refused, and says so', OPTIONS, () =>
 );
 
 test(
-  'sqlite: another application’s database, and what is no database, are refused and left alone',
+  'sqlite: another application’s database, and a file that is no database, are refused and unchanged',
   OPTIONS,
   () =>
     inDirectory(async (file) => {
@@ -134,7 +131,7 @@ test(
     }),
 );
 
-test('sqlite: a file that stays locked at the start is unavailable, not a fault of the file', OPTIONS, () =>
+test('sqlite: a file that is locked at the start is unavailable, not invalid', OPTIONS, () =>
   inDirectory(async (file) => {
     mkdirSync(dirname(file));
     const foreign = new DatabaseSync(file);
@@ -149,7 +146,7 @@ test('sqlite: a file that stays locked at the start is unavailable, not a fault 
   }),
 );
 
-test('sqlite: ten handles open a new file at once, and each can write', OPTIONS, () =>
+test('sqlite: ten handles open a new file at the same time, and each can write', OPTIONS, () =>
   inDirectory(async (file) => {
     const logs = await Promise.all(Array.from({ length: 10 }, () => sqliteEventLog({ file })));
     await Promise.all(logs.map((log, n) => log.append(`note-${n}x`, 'no_stream', newEvents(1))));
@@ -158,7 +155,7 @@ test('sqlite: ten handles open a new file at once, and each can write', OPTIONS,
   }),
 );
 
-test('sqlite: a position of another log is the caller’s fault', OPTIONS, () =>
+test('sqlite: a position of another log throws RangeError', OPTIONS, () =>
   inDirectory(async (file) => {
     const log = await sqliteEventLog({ file });
     await assert.rejects(log.readAll({ after: 'C:12/P:12', max: 1 }), RangeError);

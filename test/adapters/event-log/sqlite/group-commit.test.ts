@@ -20,7 +20,7 @@ type Bench = {
   readonly log: EventLog;
   /** Sizes of the durable commits so far. */
   readonly commits: number[];
-  /** A connection of somebody else to the same file. */
+  /** Another connection to the same file. */
   readonly foreign: DatabaseSync;
 };
 
@@ -48,7 +48,7 @@ const unavailable = (cause: RegExp) => (error: unknown) => {
   return true;
 };
 
-/** Appends of one turn: each to a stream of its own, one event each, of these types. */
+/** Appends of one turn: each to its own stream, one event each, of these types. */
 const turn = (log: EventLog, types: readonly string[]) =>
   Promise.allSettled(types.map((type) => log.append(freshStream(), 'no_stream', [newEvent(type)])));
 
@@ -66,14 +66,14 @@ test(
     }),
 );
 
-test('sqlite: a group holds at most 256 appends', OPTIONS, () =>
+test('sqlite: a group has at most 256 appends', OPTIONS, () =>
   withBench(async ({ log, commits }) => {
     await turn(log, Array(600).fill('Noted'));
     assert.deepEqual(commits, [256, 256, 88]);
   }),
 );
 
-test('sqlite: repeats and refusals cost no commit, and are not counted', OPTIONS, () =>
+test('sqlite: repeats and refusals cause no commit, and are not counted', OPTIONS, () =>
   withBench(async ({ log, commits }) => {
     const stream = freshStream();
     const mine = newEvents(2);
@@ -89,22 +89,25 @@ test('sqlite: repeats and refusals cost no commit, and are not counted', OPTIONS
   }),
 );
 
-test('sqlite: a repeat in the same group as its first call is answered alike and stored once', OPTIONS, () =>
-  withBench(async ({ log, commits }) => {
-    const stream = freshStream();
-    const mine = newEvents(2);
-    const [first, second] = await Promise.all([
-      log.append(stream, 'no_stream', mine),
-      log.append(stream, 'no_stream', mine),
-    ]);
-    assert.deepEqual(first, second);
-    assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
-    assert.deepEqual(commits, [1]);
-  }),
+test(
+  'sqlite: a repeat in the same group as its first call returns the same result and is stored once',
+  OPTIONS,
+  () =>
+    withBench(async ({ log, commits }) => {
+      const stream = freshStream();
+      const mine = newEvents(2);
+      const [first, second] = await Promise.all([
+        log.append(stream, 'no_stream', mine),
+        log.append(stream, 'no_stream', mine),
+      ]);
+      assert.deepEqual(first, second);
+      assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
+      assert.deepEqual(commits, [1]);
+    }),
 );
 
 test(
-  'sqlite: with any, an id that the stream holds already fails the append wherever it stands',
+  'sqlite: with any, an id that is already in the stream fails the append wherever it is in it',
   OPTIONS,
   () =>
     withBench(async ({ log }) => {
@@ -125,45 +128,42 @@ test(
     }),
 );
 
-test(
-  'sqlite: a statement that fails takes its own append back, whole, and no other of its group',
-  OPTIONS,
-  () =>
-    withBench(async ({ log, commits, foreign }) => {
-      foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
+test('sqlite: a statement that fails rolls back its whole append, and no other of its group', OPTIONS, () =>
+  withBench(async ({ log, commits, foreign }) => {
+    foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
       BEGIN SELECT RAISE(ABORT, 'induced'); END`);
-      const [before, poisoned, after] = [freshStream(), freshStream(), freshStream()];
-      const results = await Promise.allSettled([
-        log.append(before, 'no_stream', newEvents(2)),
-        log.append(poisoned, 'no_stream', [newEvent(), newEvent(), newEvent('Poison')]),
-        log.append(after, 'no_stream', newEvents(2)),
-      ]);
-      assert.deepEqual(
-        results.map((result) => result.status),
-        ['fulfilled', 'rejected', 'fulfilled'],
-      );
-      unavailable(/induced/)(results[1]?.status === 'rejected' && results[1].reason);
-      assert.deepEqual(commits, [2]);
-      assert.deepEqual(await log.readStream(poisoned), []);
-      const all = await log.readAll({ after: null, max: 10 });
-      assert.deepEqual(
-        all.map((event) => [event.stream, Number(event.position)]),
-        [
-          [before, 1],
-          [before, 2],
-          [after, 3],
-          [after, 4],
-        ],
-      );
-    }),
+    const [before, poisoned, after] = [freshStream(), freshStream(), freshStream()];
+    const results = await Promise.allSettled([
+      log.append(before, 'no_stream', newEvents(2)),
+      log.append(poisoned, 'no_stream', [newEvent(), newEvent(), newEvent('Poison')]),
+      log.append(after, 'no_stream', newEvents(2)),
+    ]);
+    assert.deepEqual(
+      results.map((result) => result.status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    );
+    unavailable(/induced/)(results[1]?.status === 'rejected' && results[1].reason);
+    assert.deepEqual(commits, [2]);
+    assert.deepEqual(await log.readStream(poisoned), []);
+    const all = await log.readAll({ after: null, max: 10 });
+    assert.deepEqual(
+      all.map((event) => [event.stream, Number(event.position)]),
+      [
+        [before, 1],
+        [before, 2],
+        [after, 3],
+        [after, 4],
+      ],
+    );
+  }),
 );
 
 test(
-  'sqlite: a fault that takes the transaction along fails the whole group, and the next one succeeds',
+  'sqlite: a fault that ends the transaction fails the whole group, and the next one succeeds',
   OPTIONS,
   () =>
     withBench(async ({ log, commits, foreign }) => {
-      // What SQLite does by itself when the disk is full or fails.
+      // As SQLite does when the disk is full or fails.
       foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
       BEGIN SELECT RAISE(ROLLBACK, 'induced'); END`);
       const results = await turn(log, ['Noted', 'Poison', 'Noted']);
@@ -182,7 +182,7 @@ test(
 );
 
 test(
-  'sqlite: a COMMIT that fails is acknowledged to nobody, also not as a refusal; the next one succeeds',
+  'sqlite: a COMMIT that fails makes every call of the group unavailable, refusals included; the next one succeeds',
   OPTIONS,
   () =>
     withBench(async ({ log, commits, foreign }) => {
@@ -193,7 +193,7 @@ test(
       const stream = freshStream();
       const results = await Promise.allSettled([
         log.append(stream, 'no_stream', newEvents(1)),
-        // Loses to the first, whose commit fails: the truth is that nobody knows.
+        // Conflicts with the first, whose commit fails: the result is unknown.
         log.append(stream, 'no_stream', newEvents(1)),
         log.append(freshStream(), 'no_stream', [newEvent('Poison')]),
       ]);
@@ -209,7 +209,7 @@ test(
 );
 
 test(
-  'sqlite: a lock held by another: unavailable with its cause, reads go on, and it recovers by itself',
+  'sqlite: while another process has the lock, appends are unavailable with a cause and reads continue; later appends succeed',
   OPTIONS,
   () =>
     withBench(async ({ log, foreign }) => {
@@ -234,7 +234,7 @@ test(
     }),
 );
 
-test('sqlite: appends that wait for the lock share one commit when it comes', OPTIONS, () =>
+test('sqlite: appends that wait for the lock share one commit', OPTIONS, () =>
   withBench(async ({ log, commits, foreign }) => {
     foreign.exec('BEGIN IMMEDIATE');
     const waiting = [];
@@ -259,7 +259,7 @@ test('sqlite: close waits for appends that wait for the lock', OPTIONS, () =>
   }),
 );
 
-test('sqlite: a revision that no stream reaches is just a wrong one', OPTIONS, () =>
+test('sqlite: a revision above the largest one is a wrong expected version', OPTIONS, () =>
   withBench(async ({ log }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -269,7 +269,7 @@ test('sqlite: a revision that no stream reaches is just a wrong one', OPTIONS, (
   }),
 );
 
-test('sqlite: an append given up for the lock is not stored later', OPTIONS, () =>
+test('sqlite: an append that timed out on the lock is not stored later', OPTIONS, () =>
   withBench(async ({ log, commits, foreign }) => {
     const stream = freshStream();
     foreign.exec('BEGIN IMMEDIATE');

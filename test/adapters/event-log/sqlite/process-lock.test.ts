@@ -3,26 +3,26 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { LogInUse, takeTenancy } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { acquireProcessLock, LogInUse } from '#src/adapters/event-log/sqlite/process-lock.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-tenancy-'));
+const folder = mkdtempSync(join(tmpdir(), 'relay-process-lock-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test('tenancy: many share, and none of them lets anyone be alone', async () => {
+test('process lock: shared locks exclude a lock `alone`', async () => {
   const file = join(folder, 'shared', 'lock');
-  const [one, two] = [await takeTenancy(file, 'shared'), await takeTenancy(file, 'shared')];
+  const [one, two] = [await acquireProcessLock(file, 'shared'), await acquireProcessLock(file, 'shared')];
   one.release();
-  await assert.rejects(takeTenancy(file, 'alone'), LogInUse);
+  await assert.rejects(acquireProcessLock(file, 'alone'), LogInUse);
   two.release();
-  (await takeTenancy(file, 'alone')).release();
+  (await acquireProcessLock(file, 'alone')).release();
 });
 
-test('tenancy: who is alone lets nobody in until it goes', async () => {
+test('process lock: a lock `alone` excludes all others until it is released', async () => {
   const file = join(folder, 'alone');
-  const alone = await takeTenancy(file, 'alone');
-  await assert.rejects(takeTenancy(file, 'shared'), LogInUse);
-  await assert.rejects(takeTenancy(file, 'alone'), LogInUse);
-  const waiting = takeTenancy(file, 'shared');
+  const alone = await acquireProcessLock(file, 'alone');
+  await assert.rejects(acquireProcessLock(file, 'shared'), LogInUse);
+  await assert.rejects(acquireProcessLock(file, 'alone'), LogInUse);
+  const waiting = acquireProcessLock(file, 'shared');
   alone.release();
   (await waiting).release();
 });

@@ -29,7 +29,7 @@ async function withFile(body: (log: EventLog, file: string) => Promise<void>): P
 }
 
 test(
-  'sqlite: three writer processes and this one: a live tail sees every event once, in order, without gaps',
+  'sqlite: three writer processes and this one: a subscriber receives every event once, in order, without gaps',
   OPTIONS,
   () =>
     withFile(async (log, file) => {
@@ -50,7 +50,7 @@ test(
       assert.equal(events.length, total);
       assertGlobalOrder(events);
       assertWholeStreams(events);
-      // Positions are the commits' own numbering: a gap would be an event that may still appear behind the tail.
+      // Positions number the commits: an event could still appear in a gap, before the subscriber's position.
       assert.deepEqual(
         events.map((event) => Number(event.position)),
         Array.from({ length: total }, (_, i) => i + 1),
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  'sqlite: kill -9 of a writer process, five times: no acknowledged event is lost, no append is stored by half',
+  'sqlite: kill -9 of a writer process, five times: no acknowledged event is lost, no append is stored partly',
   OPTIONS,
   () =>
     withFile(async (log, file) => {
@@ -75,7 +75,7 @@ test(
         const { stderr } = await within(ended, 'the killed writer');
         assert.ok(lines.length >= goal, stderr);
         acknowledged.push(...lines);
-        // This process's handle goes on at once.
+        // This process's handle can append at once.
         await log.append(`between-${round}x`, 'no_stream', newEvents(2));
       }
       const stored = await log.readAll({ after: null, max: 1_000_000 });
@@ -95,8 +95,8 @@ test(
 );
 
 test(
-  'sqlite: a disk that refuses to grow: unavailable, nothing half stored; it recovers without a restart',
-  // prlimit (util-linux) sets and lifts the limit of file sizes, which meets SQLite as a failing write.
+  'sqlite: a full disk: unavailable, nothing stored partly; appends succeed later without a restart',
+  // prlimit (util-linux) sets and removes the limit of file sizes: SQLite's writes fail.
   { ...OPTIONS, skip: spawnSync('prlimit', ['--version']).status !== 0 },
   () =>
     withFile(async (log, file) => {

@@ -9,9 +9,9 @@ import { logDirectory } from '#test/support/event-log-sqlite.ts';
 
 type Bench = {
   readonly reader: LogReader;
-  /** Another connection stores the next event of one stream. */
+  /** Stores the next event of one stream by another connection. */
   store(): void;
-  /** Subscribes by way of `reader` until that many events came: what came. */
+  /** Subscribes through `reader` until that many events arrived, and returns them. */
   take(count: number, reader: LogReader): Promise<string[]>;
 };
 
@@ -49,7 +49,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
 }
 
 test(
-  'sqlite: a commit of another connection just after a page was read is not slept over',
+  'sqlite: a commit of another connection just after a page was read is noticed',
   { timeout: 60_000 },
   () =>
     withBench(async ({ reader, store, take }) => {
@@ -67,7 +67,7 @@ test(
     }),
 );
 
-test('sqlite: a subscription goes on from its position after reads that fail', { timeout: 60_000 }, () =>
+test('sqlite: a subscription continues from its position after failed reads', { timeout: 60_000 }, () =>
   withBench(async ({ reader, store, take }) => {
     store();
     let pages = 0;
@@ -94,7 +94,7 @@ test('sqlite: an abort ends a subscription that waits for a failing log at once'
       },
     };
     const listening = new Set<() => void>();
-    // Aborts as soon as somebody listens, which is in the pause after the failed read.
+    // Aborts as soon as a listener is added, which is in the pause after the failed read.
     const signal = {
       aborted: false,
       addEventListener(_type: 'abort', listener: () => void) {

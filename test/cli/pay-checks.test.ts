@@ -1,4 +1,4 @@
-// relay pay: what it judges before it signs and after it has paid, and where it cannot run.
+// relay pay: checks before it signs and after it has paid, and the cases in which it cannot run.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
@@ -16,7 +16,7 @@ type Bill = {
   accepts: { [name: string]: unknown; extra: Record<string, unknown> }[];
   extensions: Record<string, { info: { offers: { signature: string }[] } }>;
 };
-/** The first and only way to pay, changed. */
+/** Changes the only payment requirement. */
 const term =
   (changes: Record<string, unknown>) =>
   (bill: Bill): Bill => ({ ...bill, accepts: bill.accepts.map((accept) => ({ ...accept, ...changes })) });
@@ -29,10 +29,10 @@ const offers = (change: (signature: string) => string) => (bill: Bill) => {
 };
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-describe('relay pay: the offer is judged before anything is signed', () => {
+describe('relay pay: the offer is checked before anything is signed', () => {
   const bad: readonly (readonly [what: string, change: (bill: Bill) => unknown, ...findings: string[]])[] = [
     ['a higher price', term({ amount: '3001' }), 'price', 'signed_offer'],
-    ['a price that is none', term({ amount: '-1' }), 'price', 'signed_offer'],
+    ['an invalid price', term({ amount: '-1' }), 'price', 'signed_offer'],
     ['another payee', term({ payTo: STRANGER }), 'pay_to', 'signed_offer'],
     ['another asset', term({ asset: STRANGER }), 'asset', 'signed_offer'],
     ['another name of the asset', extra({ name: 'Other Coin' }), 'asset'],
@@ -61,7 +61,7 @@ describe('relay pay: the offer is judged before anything is signed', () => {
       'signed_offer',
     ],
     [
-      'offers that are none',
+      'invalid offers',
       (bill) => ({ ...bill, extensions: { 'offer-receipt': { info: { offers: [1] } } } }),
       'signed_offer',
     ],
@@ -93,12 +93,15 @@ describe('relay pay: the offer is judged before anything is signed', () => {
     );
   });
 
-  test('without --pay-to nobody is paid, and the payee that was offered is told', async () => {
+  test('without --pay-to no one is paid, and the offered payee is printed', async () => {
     const book = books();
     const args = ['pay', it.world.target.url('/whom'), '--relay', it.front.url];
     const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`No one is paid without --pay-to. To pay ${PAY_TO}, name it there`));
+    assert.match(
+      stdout,
+      new RegExp(`No one is paid without --pay-to. To pay ${PAY_TO}, name it with --pay-to`),
+    );
     assert.equal(book.payments().length, 0);
   });
 
@@ -113,13 +116,13 @@ describe('relay pay: the offer is judged before anything is signed', () => {
   });
 });
 
-describe('relay pay: what came is judged', () => {
+describe('relay pay: the answer is checked', () => {
   const executionOf = ({ body }: FrontAnswer) => JSON.parse(body);
-  const told = (answer: FrontAnswer, execution: object): FrontAnswer => ({
+  const withBody = (answer: FrontAnswer, execution: object): FrontAnswer => ({
     ...answer,
     body: JSON.stringify(execution),
   });
-  /** Of an earlier purchase: good in itself, and another one's. */
+  /** The answer of an earlier purchase: valid, but of another purchase. */
   let earlier: FrontAnswer | undefined;
   const tamperings: readonly (readonly [
     string,
@@ -131,7 +134,7 @@ describe('relay pay: what came is judged', () => {
       (answer) => {
         const { receipt, ...rest } = executionOf(answer);
         const jws = receipt.jws.replace(/.{8}$/, 'AAAAAAAA');
-        return told(answer, { ...rest, receipt: { ...receipt, jws } });
+        return withBody(answer, { ...rest, receipt: { ...receipt, jws } });
       },
       'receipt_verified_offline',
     ],
@@ -140,14 +143,14 @@ describe('relay pay: what came is judged', () => {
       (answer) => {
         const { job, receipt, ...rest } = executionOf(answer);
         const other = executionOf(earlier ?? answer);
-        return told(answer, { ...rest, job: other.job, receipt: other.receipt });
+        return withBody(answer, { ...rest, job: other.job, receipt: other.receipt });
       },
       'receipt_names_payment',
       'receipt_binds_request',
     ],
     [
       'no disclosures',
-      (answer) => told(answer, { ...executionOf(answer), disclosures: [] }),
+      (answer) => withBody(answer, { ...executionOf(answer), disclosures: [] }),
       'receipt_binds_request',
     ],
     [
@@ -179,7 +182,7 @@ describe('relay pay: what came is judged', () => {
     ],
   ];
   for (const [what, change, ...failing] of tamperings) {
-    test(`${what}: exit 1, and told`, async () => {
+    test(`${what}: exit 1, and the failing facts are named`, async () => {
       it.front.rule(async ({ headers }, forward) => {
         const answer = await forward();
         if (!isPaid(headers)) return answer;
@@ -187,7 +190,7 @@ describe('relay pay: what came is judged', () => {
         earlier = answer;
         return changed;
       });
-      const result = await run(scene(`/judged-${failing.length}-${what.length}`));
+      const result = await run(scene(`/checked-${failing.length}-${what.length}`));
       it.front.rule(null);
       assert.deepEqual([result.code, JSON.parse(result.stdout).outcome], [1, 'delivered'], result.stderr);
       const expected = Object.fromEntries(Object.keys(ALL_GOOD).map((name) => [name, true]));
@@ -197,8 +200,8 @@ describe('relay pay: what came is judged', () => {
   }
 });
 
-describe('relay pay: keys that are gone after the payment', () => {
-  test('what came is shown all the same, unverified: exit 1', async () => {
+describe('relay pay: keys that cannot be fetched after the payment', () => {
+  test('the answer is shown, unverified: exit 1', async () => {
     const bought = scene('/keyless');
     const book = books();
     let paid = false;
@@ -216,7 +219,7 @@ describe('relay pay: keys that are gone after the payment', () => {
 });
 
 describe('relay pay: cannot run', () => {
-  test('a relay that asks for no payment executes nothing for the asking', async () => {
+  test('a relay that requires no payment executes nothing when it is asked for its offer', async () => {
     const free = await makeWorld();
     const service = await free.start();
     const args = ['pay', free.target.url('/free'), '--relay', service.url, '--pay-to', PAY_TO];
@@ -253,7 +256,7 @@ describe('relay pay: cannot run', () => {
     });
   }
 
-  test('no key, or one that is none: told by the variable, never by its value', async () => {
+  test('a missing or invalid key: the error names the variable, never its value', async () => {
     const args = ['pay', TARGET, '--relay', RELAY, '--pay-to', PAY_TO];
     const secret = '0xnot-a-key-but-secret';
     for (const env of [{}, { RELAY_BUYER_PRIVATE_KEY: secret }] as const) {
