@@ -20,7 +20,7 @@ import {
   transparencyTree,
 } from './transparency/table.ts';
 import { projectTrust } from './trust/project.ts';
-import { trustMinutes, trustTotals } from './trust/table.ts';
+import { trustMinutes, trustOpenPayments, trustTotals } from './trust/table.ts';
 
 /** A row under its columns' TypeScript names, without the position that the runner keeps beside it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -54,7 +54,7 @@ export type ReadModel = {
 };
 
 export const READ_MODELS: readonly ReadModel[] = [
-  { name: 'job', version: 1, tables: [jobs], project: projectJob },
+  { name: 'job', version: 2, tables: [jobs], project: projectJob },
   { name: 'receipt', version: 1, tables: [receipts], project: projectReceipt },
   { name: 'proof', version: 1, tables: [proofs], project: projectProof },
   {
@@ -63,7 +63,12 @@ export const READ_MODELS: readonly ReadModel[] = [
     tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
     project: projectMonitoring,
   },
-  { name: 'trust', version: 1, tables: [trustTotals, trustMinutes], project: projectTrust },
+  {
+    name: 'trust',
+    version: 2,
+    tables: [trustTotals, trustMinutes, trustOpenPayments],
+    project: projectTrust,
+  },
   {
     name: 'transparency',
     version: 1,

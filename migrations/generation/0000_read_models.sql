@@ -35,6 +35,7 @@ CREATE TABLE "jobs" (
 	"decision_id" text,
 	"receipt_id" text,
 	"payment" jsonb,
+	"refund" jsonb,
 	"created_at" text NOT NULL,
 	"updated_at" text NOT NULL,
 	"position" text NOT NULL
@@ -135,11 +136,18 @@ CREATE TABLE "trust_minutes" (
 	"position" text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "trust_open_payments" (
+	"job_id" text PRIMARY KEY NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "trust_totals" (
 	"id" text PRIMARY KEY NOT NULL,
 	"receipts" bigint NOT NULL,
 	"verified" bigint NOT NULL,
 	"latest_verified_at" text,
+	"charged" bigint NOT NULL,
+	"refunded" bigint NOT NULL,
 	"position" text NOT NULL
 );
 --> statement-breakpoint

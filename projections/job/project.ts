@@ -36,6 +36,11 @@ export function projectJob(event: DomainEvent): readonly JobChange[] {
       const { receiptId, signedAt } = event.data;
       return changeJob(event.data.jobId, (row) => ({ ...row, receiptId, updatedAt: signedAt }));
     }
+    case 'PaymentRefunded': {
+      const { jobId, transaction, evidence, refundedAt } = event.data;
+      const refund = { transaction, verified: evidence === 'chain', refundedAt };
+      return changeJob(jobId, (row) => ({ ...row, refund }));
+    }
     default:
       return [];
   }
@@ -61,6 +66,7 @@ function startedJob(started: JobStarted): JobRow {
     decisionId: started.decisionId,
     receiptId: null,
     payment: started.payment,
+    refund: null,
     createdAt: started.startedAt,
     updatedAt: started.startedAt,
   };

@@ -67,6 +67,7 @@ function shown(row: JobRow): JobRecord {
     errorCategory: row.errorCategory,
     decisionId: row.decisionId,
     receiptId: row.receiptId,
+    refund: row.refund,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
   };

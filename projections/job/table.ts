@@ -4,11 +4,15 @@ import { sql } from 'drizzle-orm';
 import { index, integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 import type { ErrorCategory, Method, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import type { AttemptMade } from '#src/domain/job/events.ts';
+import type { PaymentRefunded } from '#src/domain/payment/events.ts';
 
 export type AttemptLogEntry = Pick<
   AttemptMade,
   'number' | 'startedAt' | 'phase' | 'sent' | 'status' | 'errorCategory' | 'timings'
 > & { readonly completedAt: string };
+
+/** The return of the charge. `verified`: the transfer was found on the chain; else only the operator states it. */
+export type JobRefund = Pick<PaymentRefunded, 'transaction' | 'refundedAt'> & { readonly verified: boolean };
 
 /** Never an origin, a path, a header name or a key: ids of jobs are public. */
 export const jobs = pgTable(
@@ -29,6 +33,7 @@ export const jobs = pgTable(
     receiptId: text('receipt_id'),
     /** For verification only; never shown: it names the payer. */
     payment: jsonb().$type<PaymentFacts>(),
+    refund: jsonb().$type<JobRefund>(),
     createdAt: text('created_at').notNull(),
     updatedAt: text('updated_at').notNull(),
     /** Position of the last event applied: an event that comes again changes nothing. */

@@ -1,11 +1,17 @@
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { TrustMinuteRow, TrustTotalsRow } from './table.ts';
+import { boughtNothing } from '#src/domain/payment/ledger.ts';
+import type { TrustMinuteRow, TrustOpenPaymentRow, TrustTotalsRow } from './table.ts';
 
 export type TrustChange =
   | {
       readonly table: 'trust_totals';
       readonly key: string;
       apply(row: TrustTotalsRow | null): TrustTotalsRow | null;
+    }
+  | {
+      readonly table: 'trust_open_payments';
+      readonly key: string;
+      apply(row: TrustOpenPaymentRow | null): TrustOpenPaymentRow | null;
     }
   | {
       readonly table: 'trust_minutes';
@@ -18,25 +24,42 @@ export function projectTrust(
   event: DomainEvent,
   facts: { readonly receiptVerified: boolean },
 ): readonly TrustChange[] {
-  if (event.type !== 'ReceiptSigned') return [];
-  const { signedAt } = event.data;
+  switch (event.type) {
+    case 'PaymentSettled': {
+      const { jobId } = event.data;
+      return [
+        changeTotals((row) => ({ ...row, charged: row.charged + 1 })),
+        openPayment(jobId, () => ({ jobId })),
+      ];
+    }
+    case 'PaymentRefunded':
+      return [
+        changeTotals((row) => ({ ...row, refunded: row.refunded + 1 })),
+        openPayment(event.data.jobId, () => null),
+      ];
+    case 'JobCompleted': {
+      const { jobId, errorCategory } = event.data;
+      return boughtNothing(errorCategory) ? [] : [openPayment(jobId, () => null)];
+    }
+    case 'ReceiptSigned':
+      return receiptSigned(event.data.signedAt, facts.receiptVerified ? 1 : 0);
+    default:
+      return [];
+  }
+}
+
+function receiptSigned(signedAt: string, verified: 0 | 1): readonly TrustChange[] {
   const minute = signedAt.slice(0, 16);
-  const verified = facts.receiptVerified ? 1 : 0;
   return [
-    {
-      table: 'trust_totals',
-      key: 'all',
-      apply: (row) => {
-        const before = row ?? { id: 'all', receipts: 0, verified: 0, latestVerifiedAt: null };
-        const latest = before.latestVerifiedAt;
-        return {
-          id: 'all',
-          receipts: before.receipts + 1,
-          verified: before.verified + verified,
-          latestVerifiedAt: verified === 1 && (latest === null || signedAt > latest) ? signedAt : latest,
-        };
-      },
-    },
+    changeTotals((row) => {
+      const latest = row.latestVerifiedAt;
+      return {
+        ...row,
+        receipts: row.receipts + 1,
+        verified: row.verified + verified,
+        latestVerifiedAt: verified === 1 && (latest === null || signedAt > latest) ? signedAt : latest,
+      };
+    }),
     {
       table: 'trust_minutes',
       key: minute,
@@ -48,3 +71,24 @@ export function projectTrust(
     },
   ];
 }
+
+const NO_TOTALS: TrustTotalsRow = {
+  id: 'all',
+  receipts: 0,
+  verified: 0,
+  latestVerifiedAt: null,
+  charged: 0,
+  refunded: 0,
+};
+
+const changeTotals = (change: (row: TrustTotalsRow) => TrustTotalsRow): TrustChange => ({
+  table: 'trust_totals',
+  key: 'all',
+  apply: (row) => change(row ?? NO_TOTALS),
+});
+
+const openPayment = (key: string, apply: () => TrustOpenPaymentRow | null): TrustChange => ({
+  table: 'trust_open_payments',
+  key,
+  apply,
+});

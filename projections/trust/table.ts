@@ -1,4 +1,5 @@
-// The trust model: how many receipts there are, how many verified, and when the last one did.
+// The trust model: how many receipts there are, how many verified, and when the last one did; and how many payments were
+// charged, refunded and are open.
 // It leaves the score to src/domain/trust.ts, and rates of jobs to monitoring.
 import { bigint, integer, pgTable, text } from 'drizzle-orm/pg-core';
 
@@ -8,6 +9,9 @@ export const trustTotals = pgTable('trust_totals', {
   receipts: bigint({ mode: 'number' }).notNull(),
   verified: bigint({ mode: 'number' }).notNull(),
   latestVerifiedAt: text('latest_verified_at'),
+  /** Payments ever settled, and those of them ever refunded. */
+  charged: bigint({ mode: 'number' }).notNull(),
+  refunded: bigint({ mode: 'number' }).notNull(),
   position: text().notNull(),
 });
 
@@ -19,5 +23,12 @@ export const trustMinutes = pgTable('trust_minutes', {
   position: text().notNull(),
 });
 
+/** Payments that were charged, and neither served nor refunded. */
+export const trustOpenPayments = pgTable('trust_open_payments', {
+  jobId: text('job_id').primaryKey(),
+  position: text().notNull(),
+});
+
+export type TrustOpenPaymentRow = Omit<typeof trustOpenPayments.$inferSelect, 'position'>;
 export type TrustTotalsRow = Omit<typeof trustTotals.$inferSelect, 'position'>;
 export type TrustMinuteRow = Omit<typeof trustMinutes.$inferSelect, 'position'>;

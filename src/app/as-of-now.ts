@@ -44,6 +44,7 @@ export function asOfNow({ models, undone, clock }: AsOfNowDeps): AsOfNow {
       recent: async (limit) => decisions(await decision.recent(limit)),
     },
     trust: {
+      payments: () => trust.payments(),
       async receipts(since) {
         const [found, less] = await Promise.all([trust.receipts(since), undone.counts(since)]);
         if (less === null) return found;

@@ -22,7 +22,7 @@ export type Reads = {
   };
   readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;
   readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'series'>;
-  readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts'>;
+  readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts' | 'payments'>;
   readonly decision: Pick<ReturnType<typeof decisionQueries>, 'find' | 'recent'>;
   /** Rows that are retained now. */
   readonly store: { counts(): Promise<{ readonly jobs: number; readonly receipts: number }> };

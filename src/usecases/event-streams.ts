@@ -96,6 +96,18 @@ export async function loadPayment(log: EventLog, stream: string): Promise<View<P
   return fold(stream, await log.readStream(stream), isPaymentEvent, absentPayment, evolvePayment);
 }
 
+/** For facts that cannot wait for the caller: repeats the read while the event log is unavailable. */
+export async function loadPaymentSurely(deps: JournalDeps, stream: string): Promise<View<Payment>> {
+  for (;;) {
+    try {
+      return await loadPayment(deps.log, stream);
+    } catch (error) {
+      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
+      await deps.clock.sleep(500, deps.ending);
+    }
+  }
+}
+
 export async function loadClaim(log: EventLog, stream: string): Promise<View<Claim>> {
   return fold(stream, await log.readStream(stream), isClaimEvent, freeClaim, evolveClaim);
 }

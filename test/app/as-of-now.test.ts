@@ -25,7 +25,10 @@ function setting(counts: UndoneCounts | null) {
       recent: async () => DECISIONS,
       find: async (id: string) => DECISIONS.find(({ outcome }) => outcome.receiptId === id) ?? null,
     },
-    trust: { receipts: async () => TRUST },
+    trust: {
+      receipts: async () => TRUST,
+      payments: async () => ({ charged: 0, served: 0, refunded: 0, open: 0 }),
+    },
     receipt: { countUnverified: async () => 1 },
   };
   const undone = {

@@ -4,6 +4,8 @@ import { Buffer } from 'node:buffer';
 import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
+import { balancePayments } from '#src/usecases/payments/list-payments.ts';
+import { paymentRefunded, paymentReserved, paymentSettled } from '#test/support/given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -66,6 +68,7 @@ test('job: a job that succeeded at its second attempt', async () => {
     responseStatus: 201,
     errorCategory: null,
     receiptId: receiptIdOf(7),
+    refund: null,
     createdAt: T(0),
     updatedAt: T(500),
   });
@@ -74,6 +77,18 @@ test('job: a job that succeeded at its second attempt', async () => {
   const commitments = [targetCommitment, requestHash, responseHash];
   assert.equal(new Set(commitments).size, 3);
   for (const commitment of commitments) assert.match(String(commitment), /^[A-Za-z0-9_-]{43}$/);
+});
+
+test('job: a refund, without its payer; a refund of a job that never started makes no row', async () => {
+  const log = memoryLog();
+  await appendAll(log, jobAppends({ ...PLAN, seed: 7, paid: true }));
+  const refund = (seed: number) => paymentRefunded({ jobId: jobIdOf(seed) });
+  for (const seed of [7, 8]) await appendAll(log, [{ stream: `payment-${seed}`, events: [refund(seed)] }]);
+  const rows = await rowsAfter(recorded(log));
+  const { transaction, refundedAt } = refund(7).data;
+  const found = row(rows, 'jobs', jobIdOf(7)) as Record<string, unknown>;
+  assert.deepEqual(found.refund, { transaction, verified: true, refundedAt });
+  assert.equal(row(rows, 'jobs', jobIdOf(8)), null);
 });
 
 test('job: running while its last attempt is under way, failed without an answer, interrupted', async () => {
@@ -339,6 +354,8 @@ test('trust: receipts, those that verify, and the newest of these', async () => 
     receipts: 3,
     verified: 2,
     latestVerifiedAt: T(70_000),
+    charged: 0,
+    refunded: 0,
   });
   const minute = T(70_000).slice(0, 16);
   assert.deepEqual(row(rows, 'trust_minutes', minute), { minute, receipts: 2, verified: 1 });
@@ -443,4 +460,38 @@ test('decision: a job that names a decision that is not there makes no row, nor 
     ...jobAppends(PLAN),
   );
   assert.deepEqual(outcomeOf(other), PENDING);
+});
+
+test('trust: payments charged, refunded and open, as the balance of the log has them', async () => {
+  const log = memoryLog();
+  const settled = (seed: number) => ({
+    stream: `payment-${seed}`,
+    events: [paymentReserved({ jobId: jobIdOf(seed) }), paymentSettled({ jobId: jobIdOf(seed) })],
+  });
+  const refund = (seed: number) => ({
+    stream: `payment-${seed}`,
+    events: [paymentRefunded({ jobId: jobIdOf(seed) })],
+  });
+  const counted = async () => {
+    const rows = await rowsAfter(recorded(log));
+    const { charged, refunded } = row(rows, 'trust_totals', 'all') ?? {};
+    const open = keys(rows, 'trust_open_payments').length;
+    const [books] = await balancePayments(log);
+    const paid = (amount: string | undefined) => Number(amount ?? 0) / 3000;
+    assert.deepEqual(
+      [charged, refunded, open],
+      [paid(books?.charged), paid(books?.refunded), paid(books?.open)],
+    );
+    return [charged, refunded, open];
+  };
+  for (const seed of [1, 2, 3, 4, 5]) await appendAll(log, [settled(seed)]);
+  assert.deepEqual(await counted(), [5, 0, 5]);
+  // Served, interrupted, running, unserved, and served.
+  await appendAll(log, jobAppends({ ...PLAN, seed: 1, paid: true }));
+  await appendAll(log, jobAppends({ ...PLAN, seed: 2, paid: true, end: 'interrupted_unknown' }));
+  await appendAll(log, jobAppends({ ...PLAN, seed: 3, paid: true, end: 'running' }));
+  await appendAll(log, jobAppends({ ...PLAN, seed: 5, paid: true, answers: [500] }));
+  assert.deepEqual(await counted(), [5, 0, 3]);
+  for (const seed of [2, 4, 5]) await appendAll(log, [refund(seed)]);
+  assert.deepEqual(await counted(), [5, 3, 1]);
 });

@@ -110,6 +110,7 @@ export const job = (changes: Partial<JobRecord> = {}): JobRecord => ({
   errorCategory: null,
   decisionId: null,
   receiptId: RECEIPT,
+  refund: null,
   createdAt: at(0),
   updatedAt: at(20),
   ...changes,
@@ -361,6 +362,7 @@ const reads: AppDeps['reads'] = {
   monitoring: { summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }), series: noDurations },
   trust: {
     receipts: async () => ({ receipts: 8, verified: 8, recentVerified: 4, latestVerifiedAt: at(20) }),
+    payments: async () => ({ charged: 9, served: 6, refunded: 2, open: 1 }),
   },
   decision: {
     find: async (id) => (id === DECISION ? decisionRecord() : null),

@@ -8,7 +8,14 @@ import { retention } from '#projections/table.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
-import { checkpointSigned, keyActivated, keyRetired } from './given-events.ts';
+import {
+  checkpointSigned,
+  keyActivated,
+  keyRetired,
+  paymentRefunded,
+  paymentReserved,
+  paymentSettled,
+} from './given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -198,6 +205,7 @@ function queryContract(harness: ReadStoreHarness): void {
       'method',
       'mode',
       'receiptId',
+      'refund',
       'requestHash',
       'responseHash',
       'responseOk',
@@ -427,6 +435,33 @@ function queryContract(harness: ReadStoreHarness): void {
         buckets: expected.buckets.map((bucket) => ({ ...bucket, durationMs: null })),
         durationMs: null,
       });
+    },
+  );
+
+  test(
+    `${name}: payments charged, served, refunded and open; a job shows its refund`,
+    options(harness),
+    async () => {
+      const settled = (seed: number) => ({
+        stream: `payment-${seed}`,
+        events: [paymentReserved({ jobId: jobIdOf(seed) }), paymentSettled({ jobId: jobIdOf(seed) })],
+      });
+      const refunded = paymentRefunded({ jobId: jobIdOf(1), evidence: 'operator' });
+      const { models } = await givenAppends([
+        ...[0, 1, 2, 3].map(settled),
+        ...jobAppends({ ...PLAN, seed: 0, paid: true }),
+        ...jobAppends({ ...PLAN, seed: 1, paid: true, end: 'interrupted_unknown' }),
+        ...jobAppends({ ...PLAN, seed: 2, paid: true, end: 'running' }),
+        { stream: 'payment-1', events: [refunded] },
+      ]);
+      assert.deepEqual(await models.trust.payments(), { charged: 4, served: 1, refunded: 1, open: 2 });
+      const { transaction, refundedAt } = refunded.data;
+      assert.deepEqual((await models.job.find(jobIdOf(1)))?.refund, {
+        transaction,
+        verified: false,
+        refundedAt,
+      });
+      assert.equal((await models.job.find(jobIdOf(0)))?.refund, null);
     },
   );
 

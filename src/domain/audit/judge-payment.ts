@@ -2,10 +2,11 @@
 // that a job's decision approved it.
 import type { DecisionRecorded } from '../decision/events.ts';
 import type { ClaimEvent, EventOf, PaymentEvent } from '../events.ts';
-import type { JobStarted } from '../job/events.ts';
+import type { JobCompleted, JobStarted } from '../job/events.ts';
 import { type Claim, evolveClaim } from '../payment/claim.ts';
 import type { IdempotencyKeyClaimed } from '../payment/events.ts';
-import { absentPayment, evolvePayment, isBound, type Payment } from '../payment/state.ts';
+import { boughtNothing } from '../payment/ledger.ts';
+import { absentPayment, evolvePayment, type Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
 /** A payment's stream as read so far. */
@@ -13,7 +14,7 @@ export type PaymentHistory = {
   readonly payment: Payment;
   /** All jobs that it was reserved for. */
   readonly reservedFor: readonly string[];
-  /** Those of them whose reservation ended without a settlement. */
+  /** Those of them whose reservation ended without a settlement, or with its refund. */
   readonly endedFor: readonly string[];
   /** The job that started with it. */
   readonly servedBy: string | null;
@@ -45,7 +46,8 @@ export function judgePayment(
   return { history: next, faults: fault === null ? [] : [fault] };
 }
 
-const isEnd = ({ type }: PaymentEvent) => type === 'PaymentRejected' || type === 'PaymentReleased';
+const isEnd = ({ type }: PaymentEvent) =>
+  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -86,7 +88,8 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
     const message = `the payment has bought ${history.servedBy} already`;
     faults.push({ kind: 'payment_used_twice', message });
   }
-  if (!isBound(history.payment) || history.payment.status !== 'settled') {
+  // A refund can be recorded while the job is being started; `refundedFault` requires that it is never sent.
+  if (history.payment.status !== 'settled' && history.payment.status !== 'refunded') {
     mismatch('the payment is not settled when the job starts');
     return faults;
   }
@@ -97,6 +100,12 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   if (fields.length > 0) mismatch(`job and payment differ in ${fields.join(', ')}`);
   return faults;
 }
+
+/** The fault of a job that was executed although its payment was refunded before its start. */
+export const refundedFault = ({ errorCategory }: JobCompleted): Fault | null =>
+  boughtNothing(errorCategory)
+    ? null
+    : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;

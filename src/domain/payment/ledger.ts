@@ -1,5 +1,6 @@
 // What an operator has to resolve: payments that bought nothing yet, or whose settlement is unconfirmed.
 import { claimedTime, type EventOf, type PaymentEvent } from '../events.ts';
+import type { JobCompleted } from '../job/events.ts';
 import { absentPayment, type BoundPayment, evolvePayment, isBound } from './state.ts';
 
 /** One payment that is not over, and how far its job has come. */
@@ -24,8 +25,7 @@ export function evolveEntry(entry: LedgerEntry | null, event: LedgerEvent): Ledg
     case 'JobCompleted': {
       if (!isJobOf(entry, event)) return entry;
       const { errorCategory, completedAt } = event.data;
-      const refundable = errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed';
-      return refundable ? { ...entry, job: 'interrupted', since: completedAt } : null;
+      return boughtNothing(errorCategory) ? { ...entry, job: 'interrupted', since: completedAt } : null;
     }
     default: {
       const payment = evolvePayment(entry?.payment ?? absentPayment, event);
@@ -34,6 +34,10 @@ export function evolveEntry(entry: LedgerEntry | null, event: LedgerEvent): Ledg
     }
   }
 }
+
+/** The job was interrupted, or closed without sending its request: its payment is refundable. */
+export const boughtNothing = (errorCategory: JobCompleted['errorCategory']): boolean =>
+  errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed';
 
 /**
  * A settlement that came to light after its payment had ended: `history` is the payment's stream up to it. null: it

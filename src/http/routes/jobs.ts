@@ -49,6 +49,13 @@ export const JobResponse = Closed({
   errorCategory: Nullable(ErrorCategory),
   decisionId: Nullable(Type.String()),
   receiptId: Nullable(Type.String()),
+  refund: Nullable(
+    Closed({
+      transaction: Type.String({ pattern: '^0x[0-9a-f]{64}$' }),
+      verified: Type.Boolean({ description: 'The transfer was found on the chain.' }),
+      refundedAt: Instant,
+    }),
+  ),
   createdAt: Instant,
   updatedAt: Instant,
   links: JobLinks,
@@ -129,6 +136,7 @@ function jobView(job: JobRecord, links: Links): typeof JobResponse.static {
     errorCategory,
     decisionId,
     receiptId,
+    refund: refundView(job.refund),
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
     links: jobLinks(links, id, receiptId, decisionId),
@@ -142,6 +150,13 @@ function attemptView(entry: JobRecord['attemptLog'][number]) {
   const timings = { dnsMs, connectMs, tlsMs, ttfbMs, totalMs };
   return { number, startedAt, completedAt, phase, sent, status, errorCategory, timings };
 }
+
+const refundView = (refund: JobRecord['refund']) =>
+  refund && {
+    transaction: refund.transaction,
+    verified: refund.verified,
+    refundedAt: refund.refundedAt,
+  };
 
 function receiptView(receipt: ReceiptFound, links: Links): typeof ReceiptResponse.static {
   const { id, jobId, keyId, payload, jws, signature, verified, decisionId, checkpoint } = receipt;

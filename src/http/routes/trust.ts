@@ -33,6 +33,7 @@ export const TrustResponse = Closed({
     recentFailureRate: Type.Number({ minimum: 0, maximum: 1 }),
     stats: JobStats,
   }),
+  payments: Closed({ charged: Count, served: Count, refunded: Count, open: Count }),
   proofExamples: Closed({ recentVerifiedProofs: Count, latestVerifiedProofAt: Nullable(Instant) }),
   trustScore: Type.Integer({ minimum: 0, maximum: 100, description: 'Of measured facts only.' }),
   trustComponents: Type.Array(
@@ -66,9 +67,10 @@ export function trustRoutes(deps: TrustDeps) {
 async function summaryOf(deps: TrustDeps): Promise<typeof TrustResponse.static> {
   const { reads, settings } = deps;
   const { scheme, network, price } = settings.offer;
-  const [{ status, stats, failureRate }, receipts, counts] = await Promise.all([
+  const [{ status, stats, failureRate }, receipts, payments, counts] = await Promise.all([
     measure(deps, TRUST_WINDOW_MS),
     reads.trust.receipts(windowStart(deps.clock.now(), TRUST_WINDOW_MS)),
+    reads.trust.payments(),
     reads.store.counts(),
   ]);
   const facts = trustFacts(settings, stats, receipts, deps.checkpointStanding());
@@ -79,6 +81,7 @@ async function summaryOf(deps: TrustDeps): Promise<typeof TrustResponse.static> 
     x402: { enabled: facts.paymentEnforced, scheme, network, price },
     storage: { ...settings.storage, jobs: counts.jobs, receipts: counts.receipts },
     execution: { windowMs: TRUST_WINDOW_MS, recentFailureRate: failureRate, stats },
+    payments: { ...payments, served: Math.max(0, payments.served) },
     proofExamples: {
       recentVerifiedProofs: receipts.recentVerified,
       latestVerifiedProofAt: receipts.latestVerifiedAt,

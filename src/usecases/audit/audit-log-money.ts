@@ -11,12 +11,13 @@ import {
   NO_HISTORY,
   type PaymentHistory,
   paidFaults,
+  refundedFault,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
-import type { JobStarted } from '#src/domain/job/events.ts';
+import type { JobCompleted, JobStarted } from '#src/domain/job/events.ts';
 import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
@@ -28,6 +29,8 @@ export type MoneyAudit = {
   decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): readonly Fault[];
   /** Contradictions between a job's start and the streams that it names. */
   started(started: JobStarted): readonly Fault[];
+  /** Contradictions between a job's end and its payment. */
+  completed(completed: JobCompleted): readonly Fault[];
   /** Open payments: settled without a job, and of unknown outcome. */
   readonly open: Readonly<Record<Open, number>>;
 };
@@ -42,6 +45,8 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
   const transactions = scratch.table<string>('transaction');
   /** Asset and payer of a refund's transfer. */
   const refunds = scratch.table<string>('refund');
+  /** Jobs that started with a payment that was refunded before. */
+  const startedRefunded = scratch.table<true>('startedRefunded');
   const claims = scratch.table<Claim>('claim');
   /** Jobs that ever held a key. */
   const claimants = scratch.table<string>('claimant');
@@ -149,6 +154,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
       const history = paymentStream === null ? null : payments.get(paymentStream);
       const claim = claimStream === null ? null : claims.get(claimStream);
       const decision = decisionId === null ? null : decisions.get(decisionId);
+      if (history?.payment.status === 'refunded') startedRefunded.put(jobId, true);
       if (paymentStream !== null && history !== null)
         putPayment(paymentStream, history, { ...history, servedBy: history.servedBy ?? jobId });
       return [
@@ -157,6 +163,10 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
         ...claimedFaults(started, claim),
         ...decisionFaults(started, decision),
       ];
+    },
+    completed(completed) {
+      const fault = startedRefunded.get(completed.jobId) === null ? null : refundedFault(completed);
+      return fault === null ? [] : [fault];
     },
   };
 }

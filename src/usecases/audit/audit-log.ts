@@ -99,6 +99,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = jobs.take(recorded, event);
     reportAll(faults, location);
+    if (event.type === 'JobCompleted') reportAll(money.completed(event.data), location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
     reportAll(tree.leaf(location, event, payload), location);
     if (event.type !== 'ReceiptSigned' || payload === null) return;

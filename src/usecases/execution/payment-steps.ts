@@ -15,7 +15,7 @@ import {
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
 import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
@@ -24,6 +24,7 @@ import {
   type JournalDeps,
   loadClaim,
   loadPayment,
+  loadPaymentSurely,
   type View,
 } from '#src/usecases/event-streams.ts';
 import {
@@ -254,7 +255,7 @@ async function record(
   factOf: (onlyCall: boolean) => SettleFact,
 ): Promise<Settled | Refused> {
   const { jobId, paymentStream } = it;
-  for (let view = inHand; ; view = await loadSurely(deps, paymentStream)) {
+  for (let view = inHand; ; view = await loadPaymentSurely(deps, paymentStream)) {
     const payment = view.state;
     const ours = isOf(payment, jobId);
     if (payment.status === 'settled') {
@@ -271,18 +272,6 @@ async function record(
       throw error;
     }
     return conclude(deps, it, ours ? payment : null, fact);
-  }
-}
-
-/** The log may be unavailable just when the money has moved: the fact in hand waits for it. */
-async function loadSurely(deps: PaymentDeps, stream: string): Promise<View<Payment>> {
-  for (;;) {
-    try {
-      return await loadPayment(deps.log, stream);
-    } catch (error) {
-      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
-      await deps.clock.sleep(500, deps.ending);
-    }
   }
 }
 

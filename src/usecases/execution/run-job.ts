@@ -16,7 +16,7 @@ import type { Disclosure } from '#src/domain/receipt/commitments.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { appendUntilKnown, envelope, loadJob } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope, loadJob, loadPaymentSurely } from '#src/usecases/event-streams.ts';
 import {
   asChained,
   type CloseDeps,
@@ -41,7 +41,8 @@ export type Ran = Closed & { readonly kind: 'closed'; readonly disclosures: read
 
 /**
  * Appends JobStarted. If it is acknowledged after the lease, a recovering process may have closed the job, so nothing is
- * sent and the job is closed as `not_executed`. Throws `WrongExpectedVersion` if another process started the job.
+ * sent and the job is closed as `not_executed`. The same applies if the payment was refunded by then: the refund is on
+ * another stream, so the payment is read after the start is stored. Throws `WrongExpectedVersion` if another process started the job.
  */
 export async function announceJob(
   deps: RunDeps,
@@ -54,8 +55,9 @@ export async function announceJob(
   const events = envelope(deps, starting, facts.jobId);
   await appendUntilKnown(deps, stream, 'no_stream', events);
   const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
+  const paid = facts.paymentStream === null ? null : await loadPaymentSurely(deps, facts.paymentStream);
   const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;
-  return late ? closeNotExecuted(deps, facts.jobId) : running;
+  return late || paid?.state.status === 'refunded' ? closeNotExecuted(deps, facts.jobId) : running;
 }
 
 /**

@@ -166,7 +166,7 @@ test('read models that are away are 503 read_models_unavailable everywhere', asy
       receipt: { find: away, countUnverified: away },
       proof: { recent: away, recentFailures: away },
       monitoring: { summary: away, series: away },
-      trust: { receipts: away },
+      trust: { receipts: away, payments: away },
       store: { counts: away },
     },
     verifyJob: away,
@@ -340,6 +340,7 @@ test('trust: measured facts, the score made of them, always ok', async () => {
     x402: { enabled: false, scheme: 'exact', network: 'eip155:8453', price: '$0.003' },
     storage: { driver: 'sqlite+pglite', durable: true, jobs: 9, receipts: 8 },
     execution: { windowMs: 86_400_000, recentFailureRate: 0.25, stats },
+    payments: { charged: 9, served: 6, refunded: 2, open: 1 },
     proofExamples: { recentVerifiedProofs: 4, latestVerifiedProofAt: proofRecord().updatedAt },
   });
   assert.equal(trustScore, 76);

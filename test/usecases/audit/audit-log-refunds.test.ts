@@ -12,7 +12,10 @@ import {
   renumbered,
   without,
 } from '#test/support/audited-record.ts';
+import { afterOthers, dies } from '#test/support/fakes-log.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given } from '#test/support/fakes-world.ts';
+import { execute } from '#test/support/given-call.ts';
 import { hex, paymentRefunded } from '#test/support/given-events.ts';
 
 const TX = `0x${hex('e')}`;
@@ -73,4 +76,38 @@ test('a transfer that refunds two payers is found', async () => {
     `payment_mismatch ${other} 2`,
     `payment_shared ${other} 2`,
   ]);
+});
+
+test('the key of a refunded, unserved payment is released: clean', async () => {
+  const it = await givenRecord({ log: false });
+  const dying = it.process();
+  it.log.onNext('JobStarted', dies('before'));
+  await assert.rejects(execute(dying, { presented: otherPayment('1'), key: 'k' }));
+  const { stream } = eventIn(it, 'PaymentReserved');
+  await refundPayments(it.deps, { ids: [stream], transaction: TX, findTransfer: null });
+  await execute(it.it, { presented: otherPayment('2'), key: 'k' });
+  assert.equal(eventIn(it, 'IdempotencyKeyReleased').data.reason, 'payment_released');
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
+});
+
+test('a job whose payment was refunded before its start is clean only if its request was not sent', async () => {
+  const refundFirst = async (it: Record) => {
+    it.log.onNext(
+      'JobStarted',
+      afterOthers(() =>
+        refundPayments(it.deps, {
+          ids: [eventIn(it, 'PaymentReserved').stream],
+          transaction: TX,
+          findTransfer: null,
+        }),
+      ),
+    );
+    await it.paid();
+    return it;
+  };
+  const it = await refundFirst(await givenRecord({ log: false }));
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
+  const completed = eventIn(it, 'JobCompleted');
+  const findings = findingTexts(await audit(edited(it.log.events, completed, { errorCategory: 'timeout' })));
+  assert.ok(findings.includes(`payment_mismatch ${completed.stream} ${completed.revision}`), findings.join());
 });

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { balancePayments } from '#src/usecases/payments/list-payments.ts';
+import { refundPayments } from '#src/usecases/payments/refund-payments.ts';
 import { quiet } from '#test/support/fakes.ts';
-import { dies, gate } from '#test/support/fakes-log.ts';
+import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { audited, shared, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
@@ -248,4 +250,58 @@ test('of calls that race for one key with payments of their own, one is verified
   assert.deepEqual([count('payment_required'), count('ran')], [1, 1]);
   assert.equal(count('idempotency_in_progress') + count('replayed'), 2);
   assert.deepEqual([it.payments.calls.verify, it.payments.ledger.size], [2, 1]);
+});
+
+// ── refunded before its job started ─────────────────────────────────────────────────────────────────────
+
+const REFUND_TX = `0x${hex('e')}`;
+const refund = (it: World) =>
+  refundPayments(it.deps, { ids: [PAYMENT_STREAM], transaction: REFUND_TX, findTransfer: null });
+
+/** Charged, and the process ended before the job started. */
+async function unserved() {
+  const dying = world();
+  dying.log.onNext('JobStarted', dies('before'));
+  await assert.rejects(execute(dying));
+  return world(dying.common);
+}
+
+test('refunded: a new payment takes the idempotency key; the refunded one executes nothing', async () => {
+  const it = await unserved();
+  assert.equal((await refund(it)).outcome, 'refunded');
+  assert.equal(outcomeOf(await execute(it)), 'payment_reused');
+  assert.equal(outcomeOf(await execute(it, again())), 'ran');
+  assert.deepEqual(await typesIn(it, KEY_STREAM), [
+    'IdempotencyKeyClaimed',
+    'IdempotencyKeyReleased',
+    'IdempotencyKeyClaimed',
+  ]);
+  assert.equal(it.outbound.sent.length, 1);
+});
+
+test('a refund that is recorded before JobStarted: the job is closed without sending its request', async () => {
+  const it = await unserved();
+  it.log.onNext(
+    'JobStarted',
+    afterOthers(() => refund(it)),
+  );
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.errorCategory, 'not_executed');
+  assert.equal(it.outbound.sent.length, 0);
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled', 'PaymentRefunded']);
+  const [books] = await balancePayments(it.log);
+  assert.deepEqual([books?.charged, books?.refunded, books?.balanced], ['3000', '3000', true]);
+});
+
+test('a refund that is recorded after JobStarted is refused while the job runs', async () => {
+  const it = await unserved();
+  it.log.onNext(
+    'JobCompleted',
+    afterOthers(async () =>
+      assert.deepEqual(await refund(it), { outcome: 'refused', reason: 'job_running', id: PAYMENT_STREAM }),
+    ),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(it.outbound.sent.length, 1);
 });
