@@ -233,7 +233,7 @@ for (const [variable, texts] of Object.entries(WRONG)) {
   });
 }
 
-test('config: all faults are told at once, and no value of any of them', () => {
+test('config: all faults are reported at once, without any value', () => {
   const canary = 'cAnArY';
   const names = Object.keys(WRONG).filter((name) => name !== 'EGRESS_CA_FILE');
   const env = Object.fromEntries(names.map((name) => [name, `${canary} ${canary}`]));

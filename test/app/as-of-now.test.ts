@@ -1,4 +1,4 @@
-// What is told of receipts after a compromise of their key: nothing else changes, and nothing at all without one.
+// Lists and counts of receipts after a compromise of their key: nothing else changes, and nothing without a compromise.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { asOfNow } from '#src/app/as-of-now.ts';
@@ -16,7 +16,7 @@ const DECISIONS = RAN.map((changes) =>
   decisionRecord({ outcome: { ...decisionRecord().outcome, ...changes } }),
 );
 
-/** Receipt b is undone where `counts` tells of any. */
+/** Receipt b is revoked if `counts` is not null. */
 function setting(counts: UndoneCounts | null) {
   const asked: unknown[] = [];
   const models = {
@@ -43,7 +43,7 @@ function setting(counts: UndoneCounts | null) {
 
 const SOME: UndoneCounts = { receipts: 5, recent: 3, latestVerifiedAt: '2026-01-01T00:00:00.000Z' };
 
-test('while nothing is undone all is told as it is stored', async () => {
+test('while no receipt is revoked, results are returned as stored', async () => {
   const { proof, decision, trust, receipt } = setting(null);
   assert.deepEqual(await proof.recent(10), PROOFS);
   assert.deepEqual(await proof.recentFailures(SINCE, 10), PROOFS);

@@ -54,7 +54,7 @@ test('market: the score and the failures of the last 24 hours, of finished jobs 
   assert.equal(
     (await decisionFacts(deps({ mode: 'demo' }))()).trustScore,
     76,
-    'nobody pays: no points for it',
+    'demo mode: no points for payments',
   );
   const overdue = deps({ checkpointStanding: () => ({ ageMs: 60_001, consistent: true }) });
   // (15 + 25 + 25 × 6/8 + 25) of 100.

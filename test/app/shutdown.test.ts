@@ -17,7 +17,7 @@ function bench() {
   return { clock, ending, taken, step };
 }
 
-test('steps are taken once, the last told first, and a failing one keeps no other from its turn', async () => {
+test('steps run once, the last added first, and a failing step does not prevent the others', async () => {
   const { ending, taken, step, clock } = bench();
   step('log');
   step('rows', async () => {

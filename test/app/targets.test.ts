@@ -80,7 +80,7 @@ test('the canary may be called at our own public address, and nothing else there
       assert.equal(await relay.verdict(BASE + path), UNSAFE, path);
     for (const path of ['/', '/api/canary/echo'])
       assert.equal(await relay.verdict(`https://alias.test${path}`), NO_ADDRESS, path);
-    assert.equal(await relay.verdict('https://nobody.test/'), NO_ADDRESS);
+    assert.equal(await relay.verdict('https://unknown.test/'), NO_ADDRESS);
     assert.equal(await relay.verdict(`https://${OURS}/api/canary/echo`), UNSAFE);
     assert.equal(await relay.verdict('https://other.test/'), ALLOWED);
   }));

@@ -64,7 +64,7 @@ test('counted: what was not stored counts for nothing', async () => {
   assert.deepEqual(await read(), { jobs: 1, appends: [1, 1, 0, 1] });
 });
 
-test('looked at: parts that are away, that throw and that hang are down, and the scrape goes on', async () => {
+test('scrape: parts that are unavailable, throw or hang are down, and the scrape completes', async () => {
   const clock = manualClock();
   const look = (eventLog: () => Promise<{ ok: boolean }>, readModels = eventLog) =>
     letPass(clock, stateReader({ clock, eventLog, readModels, rest })());

@@ -18,7 +18,7 @@ import {
 const STREAM = `job-${JOB_ID}`;
 const started = (it: World) => envelope(it.deps, [jobStarted()], JOB_ID);
 
-test('an envelope draws fresh random ids at each call, and tells correlation and causation', () => {
+test('an envelope draws fresh random ids at each call, and states correlation and causation', () => {
   const deps = { entropy: seededEntropy() };
   const events = [jobStarted(), attemptRetried()];
   const [first, second] = envelope(deps, events, JOB_ID, 'cause');

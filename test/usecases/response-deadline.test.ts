@@ -46,7 +46,7 @@ test('an append that is known in time answers and conflicts as the log does', as
   await quiet();
   deadline.end();
   await quiet();
-  assert.equal(it.clock.advanceToNext(), false, 'nobody sleeps any more');
+  assert.equal(it.clock.advanceToNext(), false, 'no sleep is pending');
 });
 
 test('whatever a call waits for, its caller is answered within 110 s', async () => {

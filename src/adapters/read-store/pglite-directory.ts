@@ -21,15 +21,15 @@ export type PgliteDirectory = {
   readonly files: string;
   /** true: closed in order, by this schema; the files are whole and on the disk. */
   intact(): boolean;
-  /** Durably says that the files are being written: who finds it so throws them away. */
+  /** Durably marks the files as being written: a process that finds this mark discards them. */
   markOpen(): void;
-  /** Syncs every file, then durably says that they are whole. Call it after PGlite has closed. */
+  /** Syncs every file, then durably marks them as intact. Call it after PGlite has closed. */
   markIntact(): void;
   /**
    * Fresh files without any row, copied from a pristine directory that is kept beside them; `make` makes that one where
-   * there is none yet. `anew`: makes it again, because the one there is does not do.
+   * there is none yet. `remake`: makes it again, because the present one cannot be used.
    */
-  renew(make: (files: string) => Promise<void>, anew: boolean): Promise<void>;
+  renew(make: (files: string) => Promise<void>, remake: boolean): Promise<void>;
   /** Frees the directory for another process. */
   release(): void;
 };
@@ -60,8 +60,8 @@ export function takePgliteDirectory(directory: string, schema: string): PgliteDi
       syncTree(files);
       mark.run('files', schema);
     },
-    async renew(make, anew) {
-      if (anew || found.get('pristine')?.schema !== PRISTINE) {
+    async renew(make, remake) {
+      if (remake || found.get('pristine')?.schema !== PRISTINE) {
         unmark.run('pristine');
         rmSync(pristine, { recursive: true, force: true });
         await make(pristine);

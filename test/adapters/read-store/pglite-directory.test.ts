@@ -41,7 +41,7 @@ async function assertReplayed(log: EventLog, store: ReadStore<Db>): Promise<void
 }
 
 test(
-  'pglite: a second process is refused and told the pid of the first; a dead one blocks nobody',
+  'pglite: a second process is refused with the pid of the first; a dead process blocks no one',
   slow,
   async () => {
     const directory = await fresh();
@@ -121,10 +121,10 @@ test(
     // The pristine files are damaged too: they are made again.
     writeFileSync(control, 'not a control file');
     writeFileSync(join(directory, 'pristine', 'global', 'pg_control'), 'not a control file');
-    const anew = pgliteReadStore({ directory, logger });
-    assert.deepEqual((await allRows(await rowsFor(log, anew))).jobs, []);
+    const reopened = pgliteReadStore({ directory, logger });
+    assert.deepEqual((await allRows(await rowsFor(log, reopened))).jobs, []);
     assert.equal(warnings.length, 3);
-    await anew.close();
+    await reopened.close();
 
     writeFileSync(
       join(directory, 'lock.sqlite'),

@@ -15,7 +15,7 @@ test('a recommended action is approved until the decision expires, not a millise
   assert.equal(codeOf(decision, { ...asked, nowMs: END }), 'decision_expired');
 });
 
-test('decision_expired: where nobody can read until when it holds', () => {
+test('decision_expired: if its expiry cannot be parsed', () => {
   const { data } = decisionRecorded({ expiresAt: '2026-99-99T00:00:00.000Z' });
   assert.equal(codeOf(data, asked), 'decision_expired');
 });

@@ -67,7 +67,7 @@ for (const [field, changes] of [
   });
 }
 
-test('the hash of the released decision is the same for ever', () => {
+test('the hash of the released decision never changes', () => {
   const { events } = JSON.parse(readFileSync(`${rootPath}/test/fixtures/events-v1.json`, 'utf8'));
   const [released] = events.filter(({ type }: { type: string }) => type === 'DecisionRecorded');
   // By another implementation: Python's json.dumps with sort_keys and no white space.

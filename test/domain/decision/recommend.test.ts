@@ -1,4 +1,4 @@
-// The recommendation: each issue and warning for its own reason, at its exact border, and the same for ever.
+// The recommendation: each issue and warning for its own reason, at its exact border, and permanently the same.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -159,7 +159,7 @@ test('a receipt is promised where one is required', () => {
   assert.deepEqual([promised(true), promised(false)], [true, false]);
 });
 
-// ── for ever ────────────────────────────────────────────────────────────────────────────────────────────
+// ── permanence ──────────────────────────────────────────────────────────────────────────────────────────
 
 const usd = fc
   .tuple(fc.nat(20), fc.nat(999_999))

@@ -240,7 +240,7 @@ for (const status of ['reserved', 'unknown', 'retried'] as const) {
       paymentRejected({ reason: 'authorization_spent_elsewhere', evidence: 'chain' }),
     );
   });
-  test(`${status}, and nobody can be asked or answers: nothing is final`, () => {
+  test(`${status}, and no facilitator can be queried or answers: nothing is final`, () => {
     assert.equal(says({ outcome: 'unavailable' }), null);
     assert.equal(says({ outcome: 'no_chain' }), null);
   });

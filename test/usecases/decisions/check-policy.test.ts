@@ -44,7 +44,7 @@ for (const [why, verdict, spoil, request, changes] of [
     {},
   ],
   [
-    'a name that nobody answers for',
+    'a name without an address',
     'target_unresolvable',
     (it) => it.resolver.answer({ outcome: 'failed', timedOut: true }),
     {},
@@ -152,7 +152,7 @@ const neverFull = async () => ({ allowed: true, limit: 20, remaining: 1, resetMs
 
 // ── what would be sent ──────────────────────────────────────────────────────────────────────────────────
 
-test('a check tells the target and the request as an execution would read them, without any value', async () => {
+test('a check reports the target and the request as an execution would read them, without any value', async () => {
   const it = world();
   const full = await check(it, {
     url: 'https://TARGET.example:8443/secret-path?secret',

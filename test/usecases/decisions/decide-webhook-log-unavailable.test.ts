@@ -1,4 +1,4 @@
-// The log is away while a decision is recorded: the caller knows soon, and nothing gathers behind the answer.
+// The log is unavailable while a decision is recorded: the caller is answered soon, and no work accumulates behind it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
@@ -26,7 +26,7 @@ test('event_log_unavailable within seconds, with its cause for the operator; not
   assert.deepEqual(it.log.events, []);
 });
 
-test('a decision that nobody was told is not written later: no append and no timer goes on behind the answer', async () => {
+test('a decision that was not returned is not written later: no append and no timer continues behind the answer', async () => {
   const it = world();
   it.log.setAway(true);
   for (let i = 0; i < 20; i++) await faultOf(it);
@@ -40,7 +40,7 @@ test('a decision that nobody was told is not written later: no append and no tim
   assert.deepEqual(it.log.events, []);
 });
 
-test('a log that does not answer at all: the caller is told after the same time, and the append is not repeated', async () => {
+test('a log that does not answer at all: the caller is answered after the same time, and the append is not repeated', async () => {
   const it = world();
   const { frozen, open } = gate();
   let rejected = false;

@@ -1,4 +1,4 @@
-// A decision: judged as an execution would be, recorded before it is told, and replayable from its event alone.
+// A decision: judged as an execution would be, recorded before it is returned, and reproducible from its event alone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -109,7 +109,7 @@ for (const [verdict, why, spoil, action, rules] of [
   ],
   [
     'target_unresolvable',
-    'a name that nobody answers for',
+    'a name without an address',
     (it) => it.resolver.answer({ outcome: 'failed', timedOut: true }),
     {},
     targetRules,
@@ -122,7 +122,7 @@ for (const [verdict, why, spoil, action, rules] of [
     counting,
   ],
 ] as [string, string, (it: World) => void, Partial<WebhookRequest>, typeof targetRules][]) {
-  test(`${verdict}, ${why}, is a decision and no error, the same that a policy check tells`, async () => {
+  test(`${verdict}, ${why}, is a decision and no error, the same as in a policy check`, async () => {
     const it = world(shared(), { rules });
     spoil(it);
     const { decision } = await decided(it, { action: plainAction(action) });
@@ -149,7 +149,7 @@ test('requirePolicyPass false: the same refusal is a warning', async () => {
   );
 });
 
-test('the quota looked at is that of whoever pays, where that is known; none is taken', async () => {
+test('the quota is read for the payer, where it is known; none is used', async () => {
   for (const [payer, rules] of [
     [null, ['target']],
     ['demo', ['target-per-payer', 'target']],
@@ -249,7 +249,7 @@ const anyMarket = fc.record({
   recentFinishedJobs: fc.nat(40),
 });
 
-test('whoever has the event alone comes to the recommendation that it holds, word for word', async () => {
+test('the event alone is enough to derive its recommendation, word for word', async () => {
   const it = world();
   const seen = new Set<string>();
   await fc.assert(

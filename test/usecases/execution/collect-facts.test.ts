@@ -119,7 +119,7 @@ for (const [why, end] of [
   });
 }
 
-test('settled, and reserved anew for another job of the same request meanwhile: the fact is appended, that job goes on', async () => {
+test('settled, and reserved again for another job of the same request meanwhile: the fact is appended, that job continues', async () => {
   const it = world();
   whileSettling(it, { outcome: 'settled', transaction }, () =>
     given(
@@ -136,7 +136,7 @@ test('settled, and reserved anew for another job of the same request meanwhile: 
   assert.equal(it.payments.calls.settle, 1);
 });
 
-test('settled, and reserved anew for another request meanwhile: the fact is appended, and the money is that one’s', async () => {
+test('settled, and reserved again for another request meanwhile: the fact is appended, and the money is that one’s', async () => {
   const it = world();
   const other = lookupOf({ request: { body: 'other' } }).fingerprint;
   whileSettling(it, { outcome: 'settled', transaction }, () =>
@@ -200,7 +200,7 @@ test("PaymentSettled's answer is lost: repeated with its own ids, one fact", asy
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
 });
 
-// ── the log is away before anything moved ───────────────────────────────────────────────────────────────
+// ── the log is unavailable before anything moved ────────────────────────────────────────────────────────
 
 for (const [type, call] of [
   ['PaymentReserved', {}],
@@ -208,7 +208,7 @@ for (const [type, call] of [
   ['IdempotencyKeyClaimed', DEMO],
 ] as const) {
   const demo = call === DEMO;
-  test(`the log is away at ${type}${demo ? ' (demo)' : ''}: the caller knows within seconds, nothing is settled, the same call resumes`, async () => {
+  test(`the log is unavailable at ${type}${demo ? ' (demo)' : ''}: the caller is answered within seconds, nothing is settled, the same call resumes`, async () => {
     const it = world();
     it.log.onNext(type, async (store) => {
       it.log.setAway(true);
@@ -250,7 +250,7 @@ async function awayAt(it: World, type: string) {
   }
 }
 
-test('the log is away at SettlementRetried: the caller knows within seconds, and nothing is settled behind its back', async () => {
+test('the log is unavailable at SettlementRetried: the caller is answered within seconds, and nothing is settled behind its back', async () => {
   const it = await meets(settlementUnknown());
   await awayAt(it, 'SettlementRetried');
   assert.deepEqual([it.payments.calls.settle, it.slots.inFlight()], [0, 0]);
@@ -261,7 +261,7 @@ test('the log is away at SettlementRetried: the caller knows within seconds, and
   assert.equal(it.payments.ledger.size, 1);
 });
 
-test('the log is away at PaymentReleased: the caller knows within seconds, and the payment is free again', async () => {
+test('the log is unavailable at PaymentReleased: the caller is answered within seconds, and the payment is free again', async () => {
   const it = world();
   const stream = 'payment-of-another';
   await given(it, stream, paymentReserved({ jobId: OTHER_JOB_ID }));

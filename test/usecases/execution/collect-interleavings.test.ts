@@ -1,5 +1,5 @@
 // Any order in which callers, processes, the log, the facilitator and time may come: money moves at most once for a
-// payment, buys at most one job, and nobody is asked to pay anew for what has been paid.
+// payment, buys at most one job, and no caller has to pay again for what has been paid.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -162,7 +162,7 @@ async function play(s: fc.Scheduler, story: Story): Promise<Shared & { readonly 
   const calls = story.callers.map((caller) => call(common, them, caller));
   const [ends] = await s.waitFor(Promise.all([Promise.all(calls), ...time]));
   for (const { outcome } of ends) assert.ok(MAY_BE.has(outcome), outcome);
-  // What goes on behind the callers who were told to come again.
+  // Work that continues behind the callers who have to retry.
   while (s.count() > 0) {
     await s.waitAll();
     await quiet();
@@ -197,7 +197,7 @@ async function persist(s: fc.Scheduler, it: Awaited<ReturnType<typeof play>>, la
   return outcome;
 }
 
-test('one payment, many callers: one money movement, one job; whoever persists is served, or was never charged', async () => {
+test('one payment, many callers: one money movement, one job; a caller that persists is served, or was never charged', async () => {
   let served = 0;
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), storyOf(caller([0], ['k1'])), async (s, story) => {

@@ -105,7 +105,7 @@ test('a terminal no to the first call: PaymentRejected, IdempotencyKeyReleased, 
   ]);
 });
 
-test('after a rejection the same authorization may be reserved anew, and the key is free', async () => {
+test('after a rejection the same authorization may be reserved again, and the key is free', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
   await execute(it);
@@ -124,7 +124,7 @@ test('after a rejection the same authorization may be reserved anew, and the key
   ]);
 });
 
-test('a crash hid the IdempotencyKeyReleased of a rejected payment: whoever comes next releases and claims in one append', async () => {
+test('a crash hid the IdempotencyKeyReleased of a rejected payment: the next caller releases and claims in one append', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
   it.log.onNext('IdempotencyKeyReleased', unavailable);
@@ -202,7 +202,7 @@ test('a terminal no to a later call stays unknown: never a fresh 402 for a payme
   ]);
 });
 
-test('a settled payment whose job never started: collected at once, nobody is asked', async () => {
+test('a settled payment whose job never started: collected at once, without a facilitator call', async () => {
   const it = await meets(paymentSettled());
   const collected = await execute(it);
   assert.ok(collected.kind === 'ran');
@@ -249,7 +249,7 @@ test('unknown, and on chain unused but still valid: it is settled', async () => 
   assert.equal(it.payments.calls.settle, 1);
 });
 
-test('nonce used, to the first call, and nobody to ask: it went elsewhere, 402', async () => {
+test('nonce used, at the first call, and no settlement to look up: it went elsewhere, 402', async () => {
   const it = world();
   it.payments.scriptSettle({ outcome: 'nonce_used' });
   assert.equal(outcomeOf(await execute(it)), 'payment_required');

@@ -87,7 +87,7 @@ for (const [status, events] of [
   });
 }
 
-test('retried by this very process: waited for, also where no other process lives, whoever reserved it', async () => {
+test('retried by this very process: waited for, also without other processes and whichever process reserved it', async () => {
   const it = world(shared(), { exclusive: true });
   const retried = settlementRetried({ owner: it.owner });
   await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }), settlementUnknown(), retried);
@@ -135,7 +135,7 @@ test('a reserver that was frozen before its settle call, while another took over
   assert.equal((await takingOver).kind, 'ran');
 });
 
-test('a resumer claimed the key before the reserver did: the reserver goes on, its settle call is the first', async () => {
+test('a resumer claimed the key before the reserver did: the reserver continues, its settle call is the first', async () => {
   const it = world();
   it.log.onNext(
     'IdempotencyKeyClaimed',
@@ -222,7 +222,7 @@ test('the key went to another between look-up and claim: PaymentReleased names t
   assert.deepEqual(released.data, paymentReleased({ jobId, releasedAt: at(0) }).data);
 });
 
-test('a reservation that never held its key is released when it comes back, and may be reserved anew', async () => {
+test('a reservation that never held its key is released when it comes back, and may be reserved again', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }));
   await given(
@@ -242,7 +242,7 @@ test('a reservation that never held its key is released when it comes back, and 
   assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
 });
 
-test('a key lost in demo: read again, and the call goes on with the job of its holder', async () => {
+test('a key lost in demo: read again, and the call continues with the job of its holder', async () => {
   const it = world();
   it.log.onNext(
     'IdempotencyKeyClaimed',
@@ -273,7 +273,7 @@ for (const [why, payment] of [
   });
 }
 
-test('the payment was given up and reserved anew for another job meanwhile: that job goes on, once its reserver is surely gone', async () => {
+test('the payment was given up and reserved again for another job meanwhile: that job continues, once its reserver has surely ended', async () => {
   const it = world();
   it.log.onNext('IdempotencyKeyClaimed', async (store) => {
     const answer = await store();

@@ -1,4 +1,4 @@
-// A process that dies at any step of a paid call: the same payment goes on, is charged once and executes once.
+// A process that dies at any step of a paid call: the same payment continues, is charged once and executes once.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';

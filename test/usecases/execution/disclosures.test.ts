@@ -43,7 +43,7 @@ test('the commitments are the digests of the disclosures; without a key there is
   assert.equal(opened(disclosures[3] ?? { text: '' })[2], sha256('').digest('hex'));
 });
 
-test('each salt is 128 bits of the keyed hash of job and name: a replay opens the same, nobody can guess it', async () => {
+test('each salt is 128 bits of the keyed hash of job and name: a replay discloses the same, no one can guess it', async () => {
   const { disclosures } = discloseRequest(deps, JOB_ID, request, target, null);
   for (const disclosure of disclosures) {
     const [salt, name] = opened(disclosure);

@@ -41,7 +41,7 @@ for (const [kind, action] of [
     assert.deepEqual([it.outbound.sent.length, it.payments.ledger.size], [1, 1]);
   });
 
-  test(`while the first runs, another payment of the same payer is told to wait: ${kind}`, async () => {
+  test(`while the first runs, another payment of the same payer has to wait: ${kind}`, async () => {
     const it = world();
     const decisionId = await decisionOf(it, action);
     const { frozen, open, reached } = gate();

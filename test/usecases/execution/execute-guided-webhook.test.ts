@@ -19,7 +19,7 @@ type Asked = NonNullable<Parameters<typeof decided>[1]>;
 
 const decisionOf = async (it: World, asked: Asked = {}) => (await decided(it, asked)).decision.decisionId;
 
-/** Refused as `code`: nothing was asked of anybody but the log, and nothing was written, settled or sent. */
+/** Refused as `code`: only the log was read, and nothing was written, settled or sent. */
 async function assertRefused(
   it: World,
   code: string,
@@ -41,8 +41,8 @@ test('an approved action is executed once; answer, job and receipt name the deci
   const it = world();
   const { decision } = await decided(it);
   const { decisionId } = decision;
-  const { execution, decision: told } = await guidedAnswer(it, decisionId);
-  assert.deepEqual(told, { decisionId, recommendation: 'pay_and_execute', confidence: 'high' });
+  const { execution, decision: returned } = await guidedAnswer(it, decisionId);
+  assert.deepEqual(returned, { decisionId, recommendation: 'pay_and_execute', confidence: 'high' });
   assert.equal(execution.job.status, 'succeeded');
   const { state } = await loadJob(it.log, execution.job.id);
   assert.ok(state.status === 'completed');
@@ -62,7 +62,7 @@ test('a decision of one process approves on another: it is read from the log', a
 
 // ── not approved ────────────────────────────────────────────────────────────────────────────────────────
 
-test('decision_not_found: an id that nobody was given, or of another relay', async () => {
+test('decision_not_found: an unknown id, or one of another relay', async () => {
   const it = world();
   const elsewhere = await decisionOf(world());
   for (const decisionId of [elsewhere, decisionRecorded().data.decisionId]) {
@@ -193,7 +193,7 @@ test('invalid_request: a malformed action, before the decision is read', async (
     assert.equal(await guided(it, decisionRecorded().data.decisionId, { action }), 'invalid_request');
 });
 
-test('an approval is not a verdict: the target is judged anew, and refused where it has become unsafe', async () => {
+test('an approval is not a verdict: the target is judged again, and refused where it has become unsafe', async () => {
   const it = world();
   const decisionId = await decisionOf(it);
   const later = world(it.common, {
@@ -212,7 +212,7 @@ test('the order of a new call’s refusals: loop, the payment, decision, target'
   assert.equal(await guided(it, unknown), 'decision_not_found');
 });
 
-// ── the log is away ─────────────────────────────────────────────────────────────────────────────────────
+// ── the log is unavailable ──────────────────────────────────────────────────────────────────────────────
 
 for (const [why, spoil] of [
   ['away', (it: World) => it.log.setAway(true)],

@@ -27,7 +27,7 @@ async function afterOwn() {
 
 // ── its own payment ─────────────────────────────────────────────────────────────────────────────────────
 
-test('a known payment with the same signed payload replays, and nobody is asked', async () => {
+test('a known payment with the same signed payload replays without a facilitator call', async () => {
   const it = await afterOwn();
   it.payments.scriptVerify({ outcome: 'unavailable' });
   assert.equal(outcomeOf(await execute(it, own)), 'replayed');
@@ -42,7 +42,7 @@ test('an unconfirmed payment with the same signed payload resumes without a seco
   assert.equal(it.payments.calls.verify, 1);
 });
 
-test('payment_reused: a known payment with another signed payload, completed or not; no guess, it keeps nobody from the replay', async () => {
+test('payment_reused: a known payment with another signed payload, completed or not; no guess, and it does not block the replay', async () => {
   const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
   const it = world();
   it.payments.scriptSettle(unknown);
@@ -93,7 +93,7 @@ test('payment_required: a payment that only names the wallet gets nothing that i
   assert.equal(outcomeOf(await first), 'ran');
 });
 
-test('facilitator_unavailable: nor while nobody can verify it', async () => {
+test('facilitator_unavailable: nor while no facilitator can verify it', async () => {
   const it = await afterOwn();
   it.payments.scriptVerify({ outcome: 'unavailable' });
   await assert.rejects(execute(it, spoofed()), (error) => {
@@ -117,7 +117,7 @@ test('a verified payment of the wallet with a known key: the stored result, unch
   assert.deepEqual([it.payments.calls.settle, it.payments.ledger.size, it.outbound.sent.length], [1, 1, 0]);
 });
 
-test('verified once a call: where its key frees during the verify it goes on as a new one', async () => {
+test('verified once a call: if its key is released during the verify, it continues as a new call', async () => {
   const it = await afterOwn();
   it.payments.scriptVerify(() => {
     it.clock.skew(8 * 86_400_000);

@@ -237,7 +237,7 @@ for (const processes of [1, 2]) {
   });
 }
 
-test('of calls that race for one key with payments of their own, one is verified; the next goes on if that one is refused', async () => {
+test('of calls that race for one key with payments of their own, one is verified; the next continues if that one is refused', async () => {
   const it = world();
   it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
   const answers = await Promise.all(

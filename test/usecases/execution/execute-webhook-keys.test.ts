@@ -1,4 +1,4 @@
-// What tells a repeat from another request: payer, key or decision, and every field of the request.
+// What distinguishes a repeat from another request: payer, key or decision, and every field of the request.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tracedSlots } from '#test/support/fakes-admission.ts';

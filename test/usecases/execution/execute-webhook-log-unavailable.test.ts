@@ -1,4 +1,5 @@
-// The log goes away: before anything was sent the caller knows at once; after, its job goes on behind the answer.
+// The log becomes unavailable: before a call was sent the caller is answered at once; later its job continues behind the
+// answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
@@ -19,7 +20,7 @@ async function faultOf(it: World, answer: Promise<unknown>): Promise<Fault> {
   return fault;
 }
 
-/** Time goes on, a second at a time. */
+/** Time passes, a second at a time. */
 async function pass(it: World, seconds: number) {
   for (let i = 0; i < seconds; i++) {
     it.clock.advance(1000);
@@ -68,7 +69,7 @@ for (const [mode, changes] of [
   });
 }
 
-test('away at JobStarted: within seconds the caller is told the job that may still start, and to repeat; it runs once, charged once', async () => {
+test('unavailable at JobStarted: within seconds the caller gets the job that may still start, and has to repeat; it runs once, charged once', async () => {
   const it = world();
   it.log.onNext('JobStarted', async (store) => {
     it.log.setAway(true);
@@ -109,14 +110,14 @@ function startedByAnother(then: (it: World) => void) {
   return it;
 }
 
-test('another has started the job and the log is slow to tell: the call waits for the answer, it does not give up on a start that is known', async () => {
+test('another has started the job and the log is slow to answer: the call waits for the answer, it does not give up on a start that is known', async () => {
   const it = startedByAnother(() => {});
   const answer = await letPass(it.clock, execute(it, DEMO));
   assert.equal(outcomeOf(answer), 'idempotency_in_progress');
   assert.equal(it.outbound.sent.length, 0);
 });
 
-test('another has started the job and the log goes away: the caller is told that job, not that nothing was sent', async () => {
+test('another has started the job and the log becomes unavailable: the caller gets that job, not the answer that nothing was sent', async () => {
   const it = startedByAnother(({ clock, log }) => {
     void clock.sleep(1000).then(() => log.setAway(true));
   });

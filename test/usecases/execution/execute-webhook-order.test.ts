@@ -228,7 +228,7 @@ test('a decision that does not approve: after loop, terms and time window, befor
   assert.deepEqual(it.steps, ['payment']);
 });
 
-test('a decision that has expired since locks nobody out: its replay and its resume do not ask it', async () => {
+test('a decision that has expired since blocks no one: its replay and its resume do not check it', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);

@@ -11,7 +11,7 @@ import { assertOneRan, isUnconfirmed, outcomeOf, rejected, unknown } from '#test
 
 const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
 
-test('20 concurrent presentations of one payment: one call, one settlement, the rest are told to wait; then all replay', async () => {
+test('20 concurrent presentations of one payment: one call, one settlement, the rest have to wait; then all replay', async () => {
   const it = world();
   const answers = await Promise.all(Array.from({ length: 20 }, () => execute(it)));
   assertOneRan(answers);
@@ -70,7 +70,7 @@ test('a copy that fails its verify while the first still runs: idempotency_in_pr
   await Promise.all(first);
 });
 
-test('payment_required: an invalid payment that nobody knows, with its reason; nothing is written, taken or sent', async () => {
+test('payment_required: an invalid, unknown payment, with its reason; nothing is written, charged or sent', async () => {
   const it = world(shared(), { rules: counting });
   it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
   const answer = await execute(it);

@@ -6,7 +6,7 @@ import { world } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { PAYMENT_STREAM } from '#test/support/given-events.ts';
 
-test('the target gets the request as read, signed anew for each attempt, and the log nothing of it', async () => {
+test('the target gets the request as read, signed again for each attempt, and the log contains none of it', async () => {
   const it = world();
   it.outbound.script(failing());
   const request = {

@@ -98,7 +98,7 @@ for (const [why, spoil, end] of [
   ['the payer is too fast', (it) => it.quota.exhaust('payer', 1), 'rate_limited'],
   ['the quota store breaks', (it) => it.quota.breakNextTake(), /quota store broke/],
   [
-    'the facilitator is away',
+    'the facilitator is unavailable',
     (it) => it.payments.scriptVerify({ outcome: 'unavailable' }),
     /not be verified/,
   ],
@@ -118,7 +118,7 @@ for (const [why, spoil, end] of [
   });
 }
 
-test('a slot is kept until an append is known, also behind a caller that was told 503: what waits is bounded', async () => {
+test('a slot is kept until an append is known, also after the caller got a 503: what waits is bounded', async () => {
   const it = world();
   it.log.onNext('PaymentReserved', async (store) => {
     it.log.setAway(true);

@@ -17,7 +17,7 @@ const OTHERS = [
   { validBefore: String(Number(presentedPayment().validBefore) + 60) },
 ].map((changes) => paidWith(presentedPayment(changes)));
 
-test('payment_reused: another authorization with the nonce of an unconfirmed payment is neither settled nor looked up; the recorded one goes on', async () => {
+test('payment_reused: another authorization with the nonce of an unconfirmed payment is neither settled nor looked up; the recorded one continues', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);

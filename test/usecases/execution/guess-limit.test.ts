@@ -1,4 +1,4 @@
-// Whoever holds a payment header that others can rebuild from the chain must not find out, guess by guess, what it paid for.
+// A caller with a payment header that can be rebuilt from the chain must not find out, guess by guess, what it paid for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { guessLimit } from '#src/usecases/execution/admission.ts';
@@ -12,7 +12,7 @@ const HOUR = 3_600_000;
 
 // ── the counter ─────────────────────────────────────────────────────────────────────────────────────────
 
-test('the tenth closes for an hour on the monotonic clock; then it starts anew', () => {
+test('the tenth closes for an hour on the monotonic clock; then it starts again', () => {
   const clock = manualClock();
   const guard = guessLimit(clock);
   const guess = (times: number) => {
@@ -69,7 +69,7 @@ test('payment_reused: after 10 wrong requests a completed job’s payment answer
   assert.equal(outcomeOf(await execute(it)), 'replayed');
 });
 
-test('9 wrong requests keep nobody from the replay, and another payment’s guesses count for itself', async () => {
+test('9 wrong requests do not block the replay, and another payment’s guesses count separately', async () => {
   const it = world();
   await execute(it);
   await guess(it, 9);
@@ -79,7 +79,7 @@ test('9 wrong requests keep nobody from the replay, and another payment’s gues
   assert.equal(outcomeOf(await execute(it)), 'replayed');
 });
 
-test('a payment whose job is not completed is still owed to whoever has the right request, after any number of wrong ones', async () => {
+test('a payment whose job is not completed is still owed to the caller with the right request, after any number of wrong ones', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);

@@ -126,7 +126,7 @@ test("a payment's job that runs: idempotency_in_progress, naming the job", async
   await knows(it, whole, ['idempotency_in_progress', { jobId: JOB_ID }]);
 });
 
-test("a payment's job that is completed: replayed, for ever (a payment never frees)", async () => {
+test("a payment's job that is completed: replayed permanently (a payment is never released)", async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
   await job(it, [...completed]);
@@ -193,7 +193,7 @@ for (const [who, lookup, stream] of [
   });
 }
 
-test('claimed without a payment and never started: any repeat goes on under its job id', async () => {
+test('claimed without a payment and never started: any repeat continues under its job id', async () => {
   const it = world();
   await given(it, CLAIM_STREAM, keyClaimed({ paymentStream: null }));
   await knows(it, byKey, ['resume', JOB_ID]);
@@ -237,7 +237,7 @@ test('a key whose own payment was refunded before its job started may be taken; 
   await knows(it, whole, ['payment_reused', null]);
 });
 
-test("a key whose payment was reserved anew for another job: the claim's own reservation has ended", async () => {
+test("a key whose payment was reserved again for another job: the claim's own reservation has ended", async () => {
   const it = world();
   await given(it, CLAIM_STREAM, keyClaimed());
   await given(
@@ -271,7 +271,7 @@ test("a key whose job has started is not freed by its payment's end: that job st
   await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
 });
 
-test('a repeat is told when to come again', async () => {
+test('a repeat gets the time to retry after', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
   await job(it, [...running]);
@@ -337,7 +337,7 @@ for (const [status, events] of [
   });
 }
 
-test('reserved, and the key is another job’s: it goes on, to give itself up', async () => {
+test('reserved, and the key is another job’s: it continues, to be given up', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved());
   await given(it, CLAIM_STREAM, theirs);
@@ -349,7 +349,7 @@ test('reserved, and the key is another job’s: it goes on, to give itself up', 
 
 // ── what it was found by ────────────────────────────────────────────────────────────────────────────────
 
-test('what is found by its payment is told apart from what is found by its key', async () => {
+test('a job found by its payment is distinguished from one found by its key', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved());
   await given(it, CLAIM_STREAM, keyClaimed());

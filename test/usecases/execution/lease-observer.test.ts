@@ -37,7 +37,7 @@ test('reset forgets all, keepOnly all but the listed', () => {
   assert.deepEqual([watch.unchangedFor('a', '0'), watch.unchangedFor('b', '0')], [0, 0]);
 });
 
-test('beyond the limit the oldest is forgotten, which only makes its watch start anew', () => {
+test('beyond the limit the oldest observation is dropped, which only restarts it', () => {
   const { clock, watch } = watched(2);
   for (const stream of ['a', 'b', 'c']) watch.unchangedFor(stream, '0');
   clock.advance(5);

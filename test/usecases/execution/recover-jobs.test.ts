@@ -71,7 +71,7 @@ test('a wall clock that goes back closes a dead job no later', async () => {
   assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
 });
 
-test('the watch starts anew after each change of the stream', async () => {
+test('the watch starts again after each change of the stream', async () => {
   const common = await orphan();
   const it = recoverer(common);
   await it.recovery.sweep();
@@ -85,7 +85,7 @@ test('the watch starts anew after each change of the stream', async () => {
   assert.deepEqual(await typesIn(it, STREAM), ['JobStarted', 'AttemptMade', ...CLOSING]);
 });
 
-test('the watch starts anew after the log was away', async () => {
+test('the watch starts again after the log was unavailable', async () => {
   const it = recoverer(await orphan());
   await it.recovery.sweep();
   it.log.setAway(true);
@@ -99,7 +99,7 @@ test('the watch starts anew after the log was away', async () => {
   assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
 });
 
-test('the watch starts anew for a job that was no candidate meanwhile', async () => {
+test('the watch starts again for a job that was no candidate meanwhile', async () => {
   const common = await orphan();
   const candidates = [JOB_ID];
   const it = recoverer(common, candidates);
@@ -173,7 +173,7 @@ test('a late original loses: it answers the stored receipt and sends nothing mor
   assert.equal(ran?.job.receipt?.jws, other.log.events.at(-1)?.data.jws);
 });
 
-test('the owner writes just before the closing append: the recoverer closes nothing, and goes on with the next job', async () => {
+test('the owner writes just before the closing append: the recoverer closes nothing, and continues with the next job', async () => {
   const common = await orphan();
   await orphan(common, OTHER_JOB_ID);
   const it = recoverer(common, [JOB_ID, OTHER_JOB_ID]);

@@ -39,7 +39,7 @@ test('one attempt without a key: exactly two appends, and a receipt that verifie
   assert.equal(report.ok, true);
 });
 
-test('every disclosure of a run stands in the receipt, and the receipt holds no commitment that nobody can open', async () => {
+test('every disclosure of a run is in the receipt, and the receipt holds no commitment without a disclosure', async () => {
   const it = world();
   it.outbound.script(failing({ address: '203.0.113.8' }), succeeding());
   const ran = await letPass(it.clock, runJob(it.deps, jobPlan(it, { attemptsAllowed: 2 })));
@@ -90,7 +90,7 @@ test('the last allowed attempt failed: the job failed with it, and nothing more 
   );
 });
 
-test('each attempt has a request made anew', async () => {
+test('each attempt has a new request', async () => {
   const it = world();
   it.outbound.script(failing());
   let made = 0;
@@ -220,7 +220,7 @@ test('the announcement of a retry is known only after the lease: closed not_exec
   assert.equal((await audited(it)).ok, true);
 });
 
-for (const closer of ['nobody', 'a recoverer'] as const) {
+for (const closer of ['no one', 'a recoverer'] as const) {
   test(`the owner slept through its lease between two attempts, and ${closer} closed the job: nothing more is sent`, async () => {
     const it = world();
     it.outbound.script(failing({ retryAfterMs: 1000 }));
@@ -231,7 +231,7 @@ for (const closer of ['nobody', 'a recoverer'] as const) {
     const ran = await letPass(it.clock, running);
     assert.equal(it.outbound.sent.length, 1);
     assert.equal(receiptsIn(it).length, 1);
-    const expected = closer === 'nobody' ? ['not_executed', 'owner'] : ['interrupted_unknown', 'recovery'];
+    const expected = closer === 'no one' ? ['not_executed', 'owner'] : ['interrupted_unknown', 'recovery'];
     assert.deepEqual([ran?.job.completed.errorCategory, ran?.job.completed.closedBy], expected);
   });
 }
@@ -317,7 +317,7 @@ test('whatever failed before an answer came is recorded as it was, without a res
   assert.equal((await audited(it)).ok, true);
 });
 
-test('causes are told: each event names the one before it, and all name the job', async () => {
+test('causes are recorded: each event names the one before it, and all name the job', async () => {
   const it = world();
   it.outbound.script(failing());
   await letPass(it.clock, runJob(it.deps, jobPlan(it, { attemptsAllowed: 2 })));

@@ -1,4 +1,4 @@
-// Payments that nobody could confirm yet: counted as calls in flight of who made them, until their streams say more.
+// Payments that are not confirmed yet: counted as calls in flight of their payers, until their streams change.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { unconfirmedPayments } from '#src/usecases/execution/admission.ts';
@@ -74,7 +74,7 @@ test('too_many_in_flight: 4 open payments are 4 calls in flight; a fifth is not 
   assert.equal(outcomeOf(await execute(it, call(6, '0x3333'))), 'ran');
 });
 
-test('an open payment whose authorization is surely over counts no more: whoever gave it up is not shut out', async () => {
+test('an open payment whose authorization is surely over counts no more: its payer is not locked out', async () => {
   const it = world();
   await unconfirmed(it, 1, 2, 3, 4);
   it.clock.advance(180_000);
@@ -101,7 +101,7 @@ test('open payments and running calls share one limit', async () => {
   assert.equal(outcomeOf(await execute(it, call(5))), 'ran');
 });
 
-test('whoever repeats an open payment is not refused for the others’ sake, and makes room when it is confirmed', async () => {
+test('a repeat of an open payment is not refused because of the others, and makes room when it is confirmed', async () => {
   const it = world();
   await unconfirmed(it, 1, 2, 3, 4);
   assert.equal(outcomeOf(await execute(it, call(5))), 'too_many_in_flight');
@@ -115,7 +115,7 @@ test('whoever repeats an open payment is not refused for the others’ sake, and
   assert.equal(
     outcomeOf(await execute(elsewhere, call(1))),
     'ran',
-    'more open ones than slots lock nobody in',
+    'more open ones than slots lock no one in',
   );
 });
 

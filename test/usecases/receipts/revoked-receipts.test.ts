@@ -45,7 +45,7 @@ test('while no key is compromised the rows are not asked', async () => {
   assert.deepEqual(asked, []);
 });
 
-test('of a compromised key the rows tell which receipts, and how many; no receipts are no question', async () => {
+test('of a compromised key the rows return which receipts, and how many; an empty list is not queried', async () => {
   const { undone, asked } = setting([compromised]);
   assert.deepEqual([...(await undone.among([]))], []);
   assert.deepEqual([...(await undone.among(['a', 'b']))], ['b']);
@@ -61,7 +61,7 @@ test('a compromised key that undoes no receipt in store changes no count', async
   assert.equal(await undone.counts(SINCE), null);
 });
 
-test('a count is shared while it is made and for half a second; other keys or another minute are counted anew', async () => {
+test('a count is shared while it is made and for half a second; other keys or another minute are counted again', async () => {
   const { undone, asked, clock, state } = setting([compromised]);
   await Promise.all([undone.counts(SINCE), undone.counts(SINCE)]);
   clock.advance(499);

@@ -145,7 +145,7 @@ test('the chain covers a job’s events up to and with JobCompleted', async () =
   assert.deepEqual(upToCompletion(running), running);
 });
 
-test('the log is away: event_log_unavailable, it does not call a receipt bad; nothing else is taken for that', async () => {
+test('the log is unavailable: event_log_unavailable, it does not call a receipt bad; nothing else is taken for that', async () => {
   const { it, deps, job, receipt } = await stored();
   await deps.keys.list();
   it.log.setAway(true);
@@ -224,7 +224,7 @@ test('a checkpoint by a key that was announced only just now: the keys are read 
   assert.deepEqual([report.ok, logCheckOf(report)?.ok], [true, true]);
 });
 
-test('a checkpoint by a key that nobody announced: receipt_logged fails, and nothing else', async () => {
+test('a checkpoint by a key that was not announced: receipt_logged fails, and nothing else', async () => {
   const { deps, job, receipt, log } = await storedAndLogged();
   const report = await verifyStored({ ...deps, transparency: log.asked }, receipt, job);
   assert.deepEqual(failed(report), ['receipt_logged']);
@@ -358,7 +358,7 @@ test('what cannot change is verified once: the second report costs no signature 
   assert.deepEqual(counts, { signatures: 2, streams: 1 });
 });
 
-test('other bytes, another row, other keys and a newer checkpoint are verified anew', async () => {
+test('other bytes, another row, other keys and a newer checkpoint are verified again', async () => {
   const { it, receipt, job, deps: whole } = await stored();
   const { deps, counts } = counted(whole);
   let latest: string | null = null;
