@@ -154,7 +154,7 @@ export async function pruneGenerations(
   return deleted.map(({ schema }) => schema);
 }
 
-/** `<revision> <id> <stream>`: names an event so that it can be found again, and told from another at its position. */
+/** `<revision> <id> <stream>`: identifies an event, also against another event at the same position. */
 export const eventMark = ({
   revision,
   id,

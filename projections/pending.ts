@@ -109,7 +109,9 @@ export function pendingEvents(
         while (items.length >= limit && !signal.aborted) await room();
       }
     } catch (error) {
-      logger.warn('the read models lost their subscription to the event log', { cause: error });
+      logger.warn('the read models lost their subscription to the event log; subscribing again', {
+        cause: error,
+      });
     }
     if (!signal.aborted) await clock.sleep(RESUBSCRIBE_MS, signal);
     state.interrupted = true;

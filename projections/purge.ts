@@ -28,7 +28,7 @@ const FOLLOWER_EVERY_MS = 600_000;
 const REST = 4;
 /** No autovacuum runs in an embedded store: without one, the space of what is gone would never be used again. */
 const VACUUM_EVERY_MS = 3_600_000;
-/** What is old one purger says for all, by its own clock, and for good: the database's has to agree. */
+/** The largest accepted difference between the clocks of the purging process and of the database: a purge is final. */
 const CLOCKS_MS = 60_000;
 
 /** Between this process's clock and the database's, in s; positive: this one is ahead. */
@@ -62,7 +62,8 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
         state.warned = null;
       } catch (error) {
         const why = error instanceof ClocksDiffer ? 'clocks' : 'failed';
-        if (state.warned !== why) logger.warn('old rows could not be purged', { cause: error });
+        if (state.warned !== why)
+          logger.warn('old rows could not be purged; the purge repeats in a minute', { cause: error });
         state.warned = why;
         state.rest = EVERY_MS;
       }
@@ -101,7 +102,7 @@ function clocksAgree(clock: Pick<Clock, 'monotonic'>, now: number): (tx: Db) => 
   return async (tx) => {
     const select = sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as "now"`;
     const [row] = await rowsOf<{ readonly now: number }>(tx, select);
-    if (row === undefined) throw new Error('the database told no time');
+    if (row === undefined) throw new Error('the database returned no time');
     const ahead = now - row.now;
     const behind = -ahead - (clock.monotonic() - asked);
     if (ahead > CLOCKS_MS || behind > CLOCKS_MS) throw new ClocksDiffer(Math.round(ahead / 1000));
@@ -172,7 +173,10 @@ async function cutOf(tx: Db, horizon: Horizon, before: string, maxRows: number):
   return cuts.sort()[0] ?? null;
 }
 
-/** In one statement, rows and horizon. The horizon never goes back: rows told anew behind it only go again. */
+/**
+ * Deletes rows and moves the horizon in one statement. The horizon never moves back: rows projected again before it are
+ * deleted again.
+ */
 async function cut(tx: Db, at: Before): Promise<number> {
   const deletes = RETAINED.map(({ table, time, ended, horizon }) => {
     const name = sql.identifier(`gone_${table}`);

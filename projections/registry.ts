@@ -1,4 +1,4 @@
-// The list of read models: what the runner projects, a rebuild builds anew and a purge cuts.
+// The list of read models: what the runner projects, a rebuild builds again and a purge deletes from.
 // It leaves the order of events, batches and transactions to the runner.
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
@@ -35,7 +35,7 @@ export type Change = {
   apply(row: Row | null): Row | null;
 };
 
-/** What an event says only to who asks further: found before projecting, so that projecting stays pure. */
+/** Facts that need further lookups: collected before projecting, so that projecting stays pure. */
 export type Facts = {
   /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
   readonly receiptVerified: boolean;
@@ -44,9 +44,9 @@ export type Facts = {
 };
 
 export type ReadModel = {
-  /** Letters only. Another name is another model: its rows are told anew, from the log's first event. */
+  /** Letters only. Another name is another model: its rows are projected again from the log's first event. */
   readonly name: string;
-  /** Counted up whenever `project` or a table changes what its rows say: rows of an older one want a rebuild. */
+  /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */
   readonly version: number;
   readonly tables: readonly PgTable[];
   /** Never throws on an event that `decodeEvent` lets through. */

@@ -40,7 +40,7 @@ export type RunnerOptions = {
 export type ProjectionRunner = {
   /**
    * The handle that queries run on: of this release's generation, validated against the log. Waits until there is one;
-   * throws if the store is unavailable. It is another handle after lost connections, so ask for it each time.
+   * throws if the store is unavailable. The handle changes after lost connections, so request it each time.
    */
   open(): Promise<Db>;
   /** Position of the last event in the rows; null: none, or not known yet. */
@@ -123,14 +123,17 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         if (error instanceof LogInterrupted || error instanceof HistoryLost) invalidate();
         if (error instanceof RowsMoved || error instanceof LogInterrupted || error instanceof HistoryLost)
           continue;
-        if (state.failures++ === 0) logger.warn('the read models cannot be projected now', { cause: error });
+        if (state.failures++ === 0)
+          logger.warn('events cannot be projected into the read models; the runner retries', {
+            cause: error,
+          });
         const wait = Math.min(BACKOFF_MS.last, BACKOFF_MS.first * 2 ** (state.failures - 1));
         await clock.sleep(wait, ending.signal);
       }
     }
   }
 
-  /** Nobody reads the rows until a session has compared them with the log. */
+  /** No reader gets rows until a session has compared them with the log. */
   function invalidate(): void {
     state.validated = Promise.withResolvers();
     progress.set(null);
@@ -162,7 +165,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       const now = clock.monotonic();
       const kept = { usedAt: now, prunedAt: Number.NEGATIVE_INFINITY, comparedAt: now };
       state.session = { generation, schema, db, pending, projector, nearHead: false, role: 'projects', kept };
-      // Who waits gets it, and who asks later.
+      // For the callers that wait now, and for later ones.
       state.validated.resolve(schema);
       state.validated = Promise.withResolvers();
       state.validated.resolve(schema);

@@ -5,7 +5,7 @@ import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 /** One row, `all`. */
 export const projection = pgTable('projection', {
   id: text().primaryKey(),
-  /** Incremented by every write to the rows: whoever writes expects the version it has read. */
+  /** Incremented by every write to the rows: a writer expects the version that it has read. */
   version: bigint({ mode: 'number' }).notNull(),
   /** Position of the last event in the rows, whether it changed a row or not; null: none. */
   position: text(),

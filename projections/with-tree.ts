@@ -14,8 +14,8 @@ export type LoggedTree = {
 };
 
 /**
- * The result of `work`, in one snapshot of the rows. While `work` runs an embedded store answers nobody else: it must
- * neither query the read models nor wait for them. Throws what the store and `work` throw.
+ * Returns the result of `work`, in one snapshot of the rows. While `work` runs an embedded store answers no other query:
+ * `work` must neither query the read models nor wait for them. Throws what the store and `work` throw.
  */
 export async function withTree<T>(db: Db, work: (logged: LoggedTree) => Promise<T>): Promise<T> {
   return db.transaction(

@@ -49,8 +49,8 @@ export const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 
 /**
- * `https://relay.example`, without a slash at its end. A parser takes quotes and dollar signs for a host's letters;
- * here they are none, as people paste what stands on it into a shell.
+ * `https://relay.example`, without a slash at its end. URL parsers accept quotes and dollar signs in a
+ * host; here they are refused, because people paste commands with this origin into a shell.
  */
 export const origin: Parse<string> = (text) => {
   const url = httpUrl(text);
@@ -86,7 +86,7 @@ export const connectionString =
 const POSTGRES_EXAMPLE = 'postgres://user:password@host:5432/name';
 const postgresString = connectionString(['postgres', 'postgresql'], POSTGRES_EXAMPLE);
 
-/** What the driver could not read would be told by none of its errors. Several hosts stand between commas. */
+/** Refuses what the driver would misread without an error. Several hosts are separated by commas. */
 export const databaseUrl: Parse<string> = (text) => {
   const url = postgresString(text);
   const [authority = ''] = url.slice(url.indexOf('://') + '://'.length).split(/[/?#]/);
@@ -157,7 +157,7 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-/** CAIP-2, of the kind that the payment scheme knows. */
+/** CAIP-2, of the kind that the payment scheme supports. */
 export const evmNetwork: Parse<string> = (text) => {
   if (!/^eip155:[1-9]\d{0,14}$/.test(text)) throw new Problem('must be a CAIP-2 id, as in eip155:8453');
   return text;

@@ -12,7 +12,7 @@ export type Config = {
   readonly mode: Mode;
   /** `port` 0: any free one. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** An origin; null: `baseUrl` tells, once the port is known. */
+  /** An origin; null: `baseUrl` derives it, once the port is known. */
   readonly publicBaseUrl: string | null;
   /** Absolute. */
   readonly dataDir: string;
@@ -130,7 +130,7 @@ export function readConfig(env: Environment = process.env): Config {
 /** Where the event log is: all that a command on it alone needs. */
 export type LogConfig = Pick<Config, 'dataDir' | 'eventStoreUrl'>;
 
-/** For a command that asks no read model and signs nothing. Throws `ConfigError`. */
+/** For a command that reads no read model and signs nothing. Throws `ConfigError`. */
 export function readLogConfig(env: Environment = process.env): LogConfig {
   const faults: ConfigFault[] = [];
   const config = logConfig(reader(env, faults));
@@ -145,7 +145,7 @@ const logConfig = (read: Read): LogConfig => ({
 
 /**
  * The wallet key that `relay pay` signs with, from RELAY_BUYER_PRIVATE_KEY: `0x` and 64 hex digits; null where it is
- * unset. No part of `Config`: a service holds nobody's key. Throws `ConfigError`.
+ * unset. No part of `Config`: a service holds no buyer's key. Throws `ConfigError`.
  */
 export function readBuyerKey(env: Environment = process.env): `0x${string}` | null {
   const faults: ConfigFault[] = [];
@@ -182,7 +182,7 @@ const EVENTSTORE = values.connectionString(
 
 type Read = <T, F>(variable: string, unset: F, parse: values.Parse<T>) => T | F;
 
-/** An empty or blank variable counts as unset: a compose file has no other way to say so. */
+/** An empty or blank variable counts as unset: a compose file has no other way to unset it. */
 function reader(env: Environment, faults: ConfigFault[]): Read {
   return (variable, unset, parse) => {
     const text = env[variable]?.trim() ?? '';

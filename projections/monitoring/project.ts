@@ -31,7 +31,7 @@ export type MonitoringChange =
       apply(row: RunningRow | null): RunningRow | null;
     };
 
-/** What a minute and an hour say alike. */
+/** The fields that a minute and an hour share. */
 type Finished = Omit<MinuteRow, 'minute'>;
 
 const NONE: Finished = { succeeded: 0, failed: 0, durations: null };
@@ -70,7 +70,7 @@ function total(at: string, change: (row: TotalsRow) => TotalsRow): MonitoringCha
     key: 'all',
     apply: (row) => {
       const before = row ?? { id: 'all', started: 0, succeeded: 0, failed: 0, lastUpdatedAt: at };
-      // Clocks differ between machines: the newest time ever told stays.
+      // Clocks differ between machines: the newest time in any event is kept.
       return { ...change(before), lastUpdatedAt: at > before.lastUpdatedAt ? at : before.lastUpdatedAt };
     },
   };
@@ -101,8 +101,8 @@ function took(row: Finished, durationMs: number): Finished {
 
 /**
  * How long the execution took, ms: from its first attempt, which follows its start at once, to its receipt, which is
- * signed as it completes. No other event of its end knows of its beginning. Null: not known, or not of its own making,
- * because somebody else closed the job later.
+ * signed as it completes. No other closing event contains the start. Null: unknown, or the job was closed later by
+ * recovery.
  */
 function durationOf({ jws, signedAt }: ReceiptSigned): number | null {
   const payload = payloadOf(jws);

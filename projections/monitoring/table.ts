@@ -8,7 +8,7 @@ const count = (name: string) => bigint(name, { mode: 'number' }).notNull();
 /**
  * Upper ends, ms, of the classes that durations of executions are counted in: the R10 series (ISO 3), ten classes to a
  * factor of ten, from 25 ms to the longest that an execution may take. One more class holds what took longer. Rows are
- * told by these: who changes them counts up the model's version.
+ * projected with these bounds: a change to them requires a higher model version.
  */
 export const DURATION_BOUNDS_MS: readonly number[] = [
   ...[25, 32, 40, 50, 63, 80, 100, 125, 160, 200, 250, 315, 400, 500, 630, 800],
@@ -22,7 +22,7 @@ const finished = () => ({
   position: text().notNull(),
   /**
    * How many executions took how long, by class, up to the last class that has one. Null: none is known, as in all rows
-   * that version 1 of the model has told.
+   * that version 1 of the model has projected.
    */
   durations: integer().array(),
 });
@@ -33,7 +33,7 @@ export const monitoringMinutes = pgTable('monitoring_minutes', {
   ...finished(),
 });
 
-/** What the hour's minutes add up to, where version 2 or a later one has told them from the beginning. */
+/** The sums of the hour's minutes, if version 2 or later projected them from the first event. */
 export const monitoringHours = pgTable('monitoring_hours', {
   /** UTC: `YYYY-MM-DDTHH`. */
   hour: text().primaryKey(),

@@ -1,4 +1,4 @@
-// Receipts that verified when they were recorded, and do not by what was told of their keys since.
+// Receipts that verified when they were recorded, but no longer do, because a key was reported compromised since.
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import type { Revocation } from '#src/domain/signing-keys/compromised.ts';

@@ -11,7 +11,7 @@ export const transparencyTree = pgTable('transparency_tree', {
   position: text().notNull(),
 });
 
-/** Hashes in a row: the last row of a level is written anew with every leaf, and a short one is so in place. */
+/** Hashes in a row: the last row of a level is rewritten with every leaf; the row is short, so the update is in place. */
 export const PART_WIDTH = 16;
 /** Characters of one: base64 of 32 bytes. */
 export const HASH_TEXT = 44;
@@ -25,7 +25,7 @@ export const transparencyTiles = pgTable('transparency_tiles', {
   position: text().notNull(),
 });
 
-/** Where a receipt stands in the tree; for ever, as the tree itself. */
+/** The leaf index of a receipt. It never changes, because the tree only grows. */
 export const transparencyLeaves = pgTable('transparency_leaves', {
   /** The receipt's id. The first leaf of an id stays: another one is a finding for the audit. */
   id: text().primaryKey(),

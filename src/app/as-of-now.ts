@@ -1,5 +1,5 @@
-// What is told of receipts, by the published keys as they are now: lists and counts whose rows say what was found when
-// a receipt was recorded.
+// Corrects lists and counts of receipts by the published keys as they are now: the rows store what was verified when a
+// receipt was recorded.
 import type { DecisionSummary } from '#projections/decision/query.ts';
 import { windowStart } from '#projections/monitoring/query.ts';
 import type { ProofRecord } from '#projections/proof/query.ts';
@@ -60,7 +60,7 @@ export function asOfNow({ models, undone, clock }: AsOfNowDeps): AsOfNow {
     },
     receipt: {
       async countUnverified() {
-        // The minute that trust asks of, so that both share one count.
+        // The same minute as in the trust query, so that both share one count.
         const since = windowStart(clock.now(), TRUST_WINDOW_MS);
         const [recorded, less] = await Promise.all([receipt.countUnverified(), undone.counts(since)]);
         return recorded + (less?.receipts ?? 0);

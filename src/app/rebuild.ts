@@ -38,7 +38,7 @@ async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T
   try {
     const store = rebuildStoreOf(config, logger);
     try {
-      // After the store, which knows the pid of a service that has both.
+      // After the store, whose error contains the pid of a service that has both.
       const tenancy = await tenancyOf(config);
       try {
         return await work({ log, store, clock });
@@ -59,7 +59,7 @@ function rebuildStoreOf({ dataDir, databaseUrl }: Config, logger: Logger): Rebui
     : postgresRebuildStore({ url: databaseUrl });
 }
 
-/** Beside services that share the log, embedded read models would be made that nobody reads. */
+/** Embedded read models that are made beside services of a shared log would have no reader. */
 const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<ProcessLock | null> =>
   databaseUrl === null ? acquireProcessLock(join(dataDir, 'events.lock'), 'alone') : null;
 

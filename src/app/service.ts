@@ -188,7 +188,7 @@ function announce(
   at: { listen: string; baseUrl: string; storage: string },
 ): void {
   if (config.egress.allowCidrs.length > 0) {
-    logger.warn('EGRESS_ALLOW_CIDRS lets non-public targets through: for development only');
+    logger.warn('EGRESS_ALLOW_CIDRS allows non-public targets; use it for development only');
   }
   logger.info('listening', { service: SERVICE.name, version: SERVICE.version, mode: config.mode, ...at });
 }

@@ -5,7 +5,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { Slots } from '#src/usecases/execution/admission.ts';
 
 export type Undo = {
-  /** A step that frees what was opened. Told when all is over already, it is taken at once. */
+  /** Adds a step that frees what was opened. After the shutdown has ended, the step runs at once. */
   push(step: () => Promise<void>): void;
 };
 
@@ -15,7 +15,7 @@ export type Ending = Undo & {
   abort(): void;
   /** ms that are left for what is in flight. Before `end` all of them. */
   left(): number;
-  /** Takes all steps, the last told first; resolves after 120 s at the latest. Throws the first step's error, after all. */
+  /** Runs all steps, the last added first; resolves after 120 s at the latest. Throws the first step's error, after all. */
   end(): Promise<void>;
 };
 
@@ -78,8 +78,8 @@ const LOOK_MS = 100;
 const SILENCE_MS = 10_000;
 
 /**
- * Waits for the executions that go on behind their answers: at most `left` ms, and only while the log answers now and
- * then. What is cut is closed by whoever recovers it.
+ * Waits for the executions that continue behind their answers: at most `left` ms, and only while the log answers now and
+ * then. A job that is cut off is closed by recovery.
  */
 export async function untilIdle({ slots, log, clock, logger }: InFlight, left: number): Promise<void> {
   const begun = clock.monotonic();
@@ -87,7 +87,9 @@ export async function untilIdle({ slots, log, clock, logger }: InFlight, left: n
     if ((await log.health()).ok) heard = clock.monotonic();
     const now = clock.monotonic();
     if (now - begun < left && now - heard < SILENCE_MS) continue;
-    logger.warn('ending before all executions are known', { inFlight: slots.inFlight() });
+    logger.warn('the service stops before all executions have ended; recovery closes their jobs', {
+      inFlight: slots.inFlight(),
+    });
     return;
   }
 }

@@ -73,7 +73,7 @@ export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
 export class NoEventStore extends Error {
   constructor() {
     super(
-      'the event log of EVENTSTORE_URL does not answer, or lets nobody in with this user, password or CA (a line of the log says which): start again when it does',
+      'the event log of EVENTSTORE_URL does not answer, or refuses this user, password or CA (the log states which): correct it and start the service again',
     );
     this.name = 'NoEventStore';
   }

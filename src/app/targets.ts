@@ -34,7 +34,7 @@ export type Targets = {
 const FREE_LOOK_UPS_MAX = 256;
 const OWN_LOOK_UP_MS = 2000;
 
-/** `ending`: ends what goes on behind it. */
+/** `ending`: ends the background work. */
 export async function wireTargets(
   config: Config,
   baseUrl: string,
@@ -89,7 +89,7 @@ export async function wireTargets(
 const LOOK_AGAIN_MS = 60_000;
 const TRY_AGAIN_MS = 5_000;
 
-/** What PUBLIC_BASE_URL's host stands for: calls to it would come back to us. Names move, so it is looked up again. */
+/** The addresses of PUBLIC_BASE_URL's host: a call to them would reach this service. They change, so the lookup repeats. */
 function followOwnAddresses(base: UrlParts, resolver: Resolver, clock: Clock, ending: AbortSignal) {
   const { hostname, literal } = hostOf(base.hostname);
   let known: AddressFacts[] = literal ? read([hostname]) : [];

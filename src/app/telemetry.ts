@@ -55,8 +55,8 @@ function logOnChange(logger: Logger, figures: Figures): (spans: number, taken: b
     figures.spansExported(spans, taken);
     if (taken === working) return;
     working = taken;
-    if (taken) logger.info('the trace collector takes spans again');
-    else logger.warn('the trace collector takes no spans: they are dropped and counted');
+    if (taken) logger.info('the trace collector accepts spans again');
+    else logger.warn('the trace collector does not accept spans; they are dropped and counted');
   };
 }
 

@@ -69,7 +69,8 @@ export async function appendUntilKnown(
     } catch (error) {
       if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
       // Logged once per append, however long the event log stays unavailable.
-      if (pause === FIRST_PAUSE_MS) deps.logger.warn('append of unknown fate, repeating', typesOf(events));
+      if (pause === FIRST_PAUSE_MS)
+        deps.logger.warn('the event log did not confirm an append; it is repeated', typesOf(events));
       await deps.clock.sleep(pause, deps.ending);
     }
   }

@@ -1,4 +1,4 @@
-// What holds for every document, page and MCP text of a deployment at once, whichever tells it.
+// Rules that hold for every document, page and MCP text of a deployment.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DONE_WHEN } from '#src/discovery/guidance.ts';
@@ -8,7 +8,7 @@ import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 
 type Settings = NonNullable<Parameters<typeof fakeWorld>[0]>['settings'];
-type Told = { readonly from: string; readonly text: string };
+type SourcedText = { readonly from: string; readonly text: string };
 
 /** Every string of a JSON value, names left out. */
 function stringsIn(value: unknown): readonly string[] {
@@ -23,11 +23,11 @@ async function worldOf(mode: 'demo' | 'x402', settings: Settings = {}) {
   return clientOf(fakeWorld({ payments, settings: { mode, ...settings } }));
 }
 
-/** What is told, text by text; `whole`: the answers as they are. */
-async function everythingTold(mode: 'demo' | 'x402', settings: Settings = {}) {
+/** All texts of the deployment, one by one; `whole`: the complete answers. */
+async function allTexts(mode: 'demo' | 'x402', settings: Settings = {}) {
   const client = await worldOf(mode, settings);
-  const texts: Told[] = [];
-  const whole: Told[] = [];
+  const texts: SourcedText[] = [];
+  const whole: SourcedText[] = [];
   const take = (from: string, text: string, isJson: boolean) => {
     whole.push({ from, text });
     const found = isJson ? stringsIn(JSON.parse(text)) : text.split('\n');
@@ -60,25 +60,25 @@ const MODES = ['demo', 'x402'] as const;
 const longBase = `https://${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}:65535`;
 
 for (const mode of MODES) {
-  test(`${mode}: no document tells half of when an action is done`, async () => {
-    const { texts } = await everythingTold(mode);
-    const told = texts.filter(({ text }) =>
+  test(`${mode}: no document states only a part of when an action is done`, async () => {
+    const { texts } = await allTexts(mode);
+    const claims = texts.filter(({ text }) =>
       /\b(done|complete|proven|succeeded)\b[^.]{0,20}\b(when|where|once|by)\b/i.test(text),
     );
-    for (const { from, text } of told) assert.ok(text.includes(DONE_WHEN), `${from}: ${text}`);
+    for (const { from, text } of claims) assert.ok(text.includes(DONE_WHEN), `${from}: ${text}`);
     // Whatever judges a report judges the job as well, code too.
     const judging = texts.filter(({ text }) => /signatureVerified./.test(text));
     for (const { from, text } of judging) assert.match(text, /succeeded/, `${from}: ${text}`);
-    const tellers = new Set(told.map(({ from }) => from));
-    for (const teller of ['llms', 'openapi', 'quickstart', 'catalog', 'capabilities', 'snippets'])
-      assert.ok(tellers.has(teller), teller);
-    assert.ok(tellers.has('mcp initialize') && tellers.has('mcp tools/list'));
+    const sources = new Set(claims.map(({ from }) => from));
+    for (const source of ['llms', 'openapi', 'quickstart', 'catalog', 'capabilities', 'snippets'])
+      assert.ok(sources.has(source), source);
+    assert.ok(sources.has('mcp initialize') && sources.has('mcp tools/list'));
     assert.ok(judging.length >= 10, `${judging.length}`);
   });
 
   test(`${mode}: with another price and network the usual ones stand nowhere`, async () => {
     const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.017' };
-    const { whole } = await everythingTold(mode, { offer });
+    const { whole } = await allTexts(mode, { offer });
     for (const { from, text } of whole)
       assert.doesNotMatch(text, /0\.003|\b3000\b|8453\b|on Base(?! Sepolia)/, from);
     const priced = whole.filter(({ text }) => text.includes('0.017'));

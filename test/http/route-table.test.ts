@@ -1,4 +1,4 @@
-// One table of routes: what is served, what is told and what the table says are the same.
+// One table of routes: the served routes, the documented routes and the table are the same.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
@@ -7,12 +7,12 @@ import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 
 const table: readonly RouteFacts[] = Object.values(ROUTES);
-const told = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`;
+const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`;
 
 test('the routes that are served are exactly those of the table, each once', () => {
   const { routes } = createApp(fakeWorld());
-  assert.deepEqual(routes.map(told).sort(), table.map(told).sort());
-  assert.equal(new Set(table.map(told)).size, table.length);
+  assert.deepEqual(routes.map(nameOf).sort(), table.map(nameOf).sort());
+  assert.equal(new Set(table.map(nameOf)).size, table.length);
   assert.ok(table.length > 40, `${table.length}`);
 });
 

@@ -213,7 +213,7 @@ test('X-Forwarded-For is believed from trusted proxies only, up to the first hop
   }
 });
 
-test('an answer that nobody planned is 500 without internals, also outside a route', async () => {
+test('an unexpected error is 500 without internals, also outside a route', async () => {
   const world = fakeWorld({
     settings: {
       trustsProxy: () => {

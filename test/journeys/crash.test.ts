@@ -254,7 +254,7 @@ describe('kill -9 at chosen boundaries', () => {
       await assertStands(second, body);
     }
     assert.deepEqual(target.requests.map(({ path }) => path).sort(), ['/held', '/waiting']);
-    const warned = second.stdout().match(/interrupted job closed/g);
+    const warned = second.stdout().match(/an interrupted job was closed by recovery/g);
     assert.equal(warned?.length, 2);
   });
 });

@@ -34,7 +34,7 @@ const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** The repeated appends that were logged; those of the transparency log, which has its own schedule, are ignored. */
 const unknownFates = (stdout: string) =>
   logLines(stdout)
-    .filter(({ msg }) => msg === 'append of unknown fate, repeating')
+    .filter(({ msg }) => msg === 'the event log did not confirm an append; it is repeated')
     .map(({ types }) => types)
     .filter((types) => !String(types).includes('CheckpointSigned'));
 

@@ -150,7 +150,11 @@ describe('a collector that fails', () => {
         .filter(({ level }) => level !== 'info')
         .map(({ msg }) => String(msg))
         .filter((msg) => !msg.startsWith('EGRESS_ALLOW_CIDRS'));
-      assert.deepEqual(lines, ['the trace collector takes no spans: they are dropped and counted'], how);
+      assert.deepEqual(
+        lines,
+        ['the trace collector does not accept spans; they are dropped and counted'],
+        how,
+      );
     } finally {
       await own.end();
       await failing.close();

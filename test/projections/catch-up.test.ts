@@ -24,7 +24,7 @@ function given() {
 test('catch up: not before the first session, and not before the head that it found', async () => {
   const { catchUp, time } = given();
   assert.equal(await catchUp.ready(1000), false);
-  assert.equal(time.ms, 1000, 'it waited as long as it was told to');
+  assert.equal(time.ms, 1000, 'it waited for the given time');
   catchUp.begin('3', '5');
   assert.equal(await catchUp.ready(1), false);
   catchUp.moved('4', 1);
@@ -33,7 +33,7 @@ test('catch up: not before the first session, and not before the head that it fo
   assert.equal(await catchUp.ready(1), true);
 });
 
-test('catch up: who waits is told when it happens', async () => {
+test('catch up: a waiting caller gets the result at once', async () => {
   let answered: boolean | null = null;
   const clock = { now: () => 0, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
   const waiting = makeCatchUp({ clock, logger: { info() {}, warn() {}, error() {} } });
@@ -73,7 +73,7 @@ test('catch up: a later session that begins behind is lag, not incompleteness; r
   }
 });
 
-test('catch up: a long way is told at its beginning, every five seconds and at its end; a short one is not', () => {
+test('catch up: a long replay is logged at its beginning, every five seconds and at its end; a short one is not', () => {
   const { catchUp, lines, time } = given();
   catchUp.begin(null, '1999');
   catchUp.moved('1999', 1999);

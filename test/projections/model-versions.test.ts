@@ -1,5 +1,5 @@
-// A guard against forgetting: whoever changes what a model's rows say counts up the model's version, or a standing
-// deployment would mix rows of both kinds without a word.
+// A change to the content of a model's rows requires a higher model version; without it an existing deployment would
+// mix rows of both kinds without an error.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

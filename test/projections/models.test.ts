@@ -205,7 +205,7 @@ test('proof: the public summary, and nothing but it', async () => {
 /** `count` in the class of durations `at`, nothing in those before. */
 const durations = (at: number, count: number) => [...Array(at).fill(0), count];
 
-test('monitoring: jobs are counted by the minute and the hour of their completion, and for ever', async () => {
+test('monitoring: jobs are counted by the minute and the hour of their completion, permanently', async () => {
   const minute = 60_000;
   const rows = await given(
     { seed: 1, attemptMs: minute },
@@ -315,7 +315,7 @@ test('monitoring: odd times and receipts that cannot be read are counted without
   }
 });
 
-test('monitoring: rows that the first version told are gone on with', async () => {
+test('monitoring: rows of the first version are updated further', async () => {
   const log = memoryLog();
   await appendAll(log, jobAppends(PLAN));
   const minute = T(250).slice(0, 16);

@@ -44,7 +44,7 @@ async function brokenStore() {
   return { state, db };
 }
 
-test('purge: what is kept for ever is never looked at', () => {
+test('purge: permanent rows are never examined', () => {
   const purge = makePurge(
     { clock: manualClock(), logger: collectingLogger(), store: { disposable: true } },
     KEEP_ALL,
@@ -69,7 +69,7 @@ test('purge: once a minute for who projects, ten times as rare for who follows',
   assert.deepEqual(logger.lines, []);
 });
 
-test('purge: one that fails is told once, tried again after a minute, and stops nothing', slow, async () => {
+test('purge: a failure is logged once, repeated after a minute, and stops nothing', slow, async () => {
   const { state, db } = await brokenStore();
   const clock = manualClock();
   const logger = collectingLogger();
@@ -84,7 +84,7 @@ test('purge: one that fails is told once, tried again after a minute, and stops 
   state.broken = true;
   await purge.step(db);
   assert.equal(state.transactions, 5);
-  const line = 'old rows could not be purged';
+  const line = 'old rows could not be purged; the purge repeats in a minute';
   assert.deepEqual(
     logger.lines.map(({ message }) => message),
     [line, line],

@@ -61,20 +61,20 @@ async function until(met: () => boolean): Promise<void> {
   }
 }
 
-test('runner: batches that fail are tried again ever more slowly, and told once', slow, async () => {
+test('runner: batches that fail are repeated with growing pauses, and logged once', slow, async () => {
   const { state, log, runner } = await given();
   state.broken = true;
   await appendAll(log, jobAppends(PLAN));
   await until(() => state.pauses.length >= 7);
   assert.deepEqual(state.pauses.slice(0, 7), [100, 200, 400, 800, 1000, 1000, 1000]);
-  assert.deepEqual(state.lines, ['the read models cannot be projected now']);
+  assert.deepEqual(state.lines, ['events cannot be projected into the read models; the runner retries']);
   state.broken = false;
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
   assert.deepEqual(state.lines, [
-    'the read models cannot be projected now',
+    'events cannot be projected into the read models; the runner retries',
     'the read models are projected again',
   ]);
-  // What worked in between begins the pauses anew.
+  // A success in between resets the pauses.
   state.pauses = [];
   state.broken = true;
   await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
@@ -84,7 +84,7 @@ test('runner: batches that fail are tried again ever more slowly, and told once'
   await runner.stop();
 });
 
-test('runner: a store that goes and comes back without any event is told too', slow, async () => {
+test('runner: a store that fails and recovers without any event is logged too', slow, async () => {
   const { state, runner } = await given();
   await until(() => runner.lag().lagEvents === 0);
   state.away = true;
@@ -93,7 +93,7 @@ test('runner: a store that goes and comes back without any event is told too', s
   state.away = false;
   await until(() => state.lines.length >= 2);
   assert.deepEqual(state.lines, [
-    'the read models cannot be projected now',
+    'events cannot be projected into the read models; the runner retries',
     'the read models are projected again',
   ]);
   await runner.stop();

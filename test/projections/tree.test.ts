@@ -66,7 +66,7 @@ describe('a history against an older checkpoint', () => {
     return verifyConsistency({ from, to: tree.size, fromRoot, toRoot: await tree.root(), proof });
   }
 
-  test('the same one that went on is consistent', async () => {
+  test('the same tree after it has grown is consistent', async () => {
     const tree = await history(() => [{}]);
     assert.equal(tree.size, JOBS);
     assert.equal(await consistent(tree), true);
@@ -124,7 +124,7 @@ describe('leaves of a batch', () => {
     );
   });
 
-  test('what stands in the stored tree already is no leaf again', async () => {
+  test('a leaf of the stored tree is not added again', async () => {
     const { judged, load } = await given();
     const position = judged[11]?.position ?? '';
     const row = { id: 'all', size: 2 ** 40, edge: HASH };

@@ -17,7 +17,7 @@ const SECRET_NAMES = new Set(
 const isSecretName = (name: string): boolean => SECRET_NAMES.has(name.toLowerCase().replace(/[-_]/g, ''));
 
 /**
- * Masks URLs that say more than an origin (the service's own origin is worth a line; a webhook's path is its
+ * Masks URLs that contain more than an origin (the service's own origin may be logged; a webhook's path is its
  * secret), credentials, and secrets of connection strings.
  */
 export function maskedText(text: string): string {
@@ -37,7 +37,7 @@ function maskedUrl(url: string): string {
   return scheme.toLowerCase() === 'file' ? url : `${scheme}://${MASK}`;
 }
 
-/** Where a failed query's message begins to tell the values: drizzle's form. They may hold line breaks themselves. */
+/** Where the values begin in the message of a failed drizzle query. The values may contain line breaks. */
 const VALUES_FROM = '\nparams:';
 
 const withoutValues = (text: string): string => {
@@ -108,7 +108,7 @@ function maskedError(
   };
 }
 
-/** The frames come after the message, and must not go with the values that stand at its end. */
+/** The stack frames follow the message; masking the values at the end of the message must keep them. */
 function maskedStack(stack: string, message: string, maskText: (text: string) => string): string {
   const end = stack.indexOf(message) + message.length;
   if (message === '' || !stack.includes(message)) return maskText(stack);

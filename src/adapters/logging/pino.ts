@@ -1,5 +1,5 @@
 // Lines for the operator, one JSON object a line, written before the call returns, so that none is lost at exit.
-// What is logged the callers decide; here stands the second fence: what must never be in a log is masked once more.
+// The callers decide what is logged; as a second protection, this masks what must never be in a log.
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
 import type { DetailLogger, LogFields, Logger } from '../../ports/logger.ts';
 import { maskedCause, maskedFields, maskedText } from './mask.ts';
@@ -10,7 +10,7 @@ export type PinoLoggerOptions = {
   readonly level: LogLevel;
   /** Where lines go; a stream is for tests. */
   readonly to: 'stdout' | 'stderr' | DestinationStream;
-  /** Fields of every line, asked for at each: what it belongs to. */
+  /** Fields of every line, read again for each line. */
   readonly context?: () => LogFields;
 };
 
@@ -26,7 +26,7 @@ export function pinoLogger({ level, to, context }: PinoLoggerOptions): Logger & 
     typeof to === 'string' ? destination({ dest: to === 'stdout' ? 1 : 2, sync: true }) : to,
   );
   return {
-    // One a request: nothing is masked for a line that nobody asked for.
+    // One line a request: a line below the log level is not masked at all.
     debug(message, fields) {
       if (lines.isLevelEnabled('debug')) lines.debug(shown(fields), maskedText(message));
     },
@@ -36,7 +36,7 @@ export function pinoLogger({ level, to, context }: PinoLoggerOptions): Logger & 
   };
 }
 
-/** What was thrown may say anything: a stranger's text, not ours. */
+/** The text of a thrown error is untrusted: it may come from another system. */
 function shownWithCause({ cause, ...fields }: LogFields & { cause?: unknown } = {}): Record<string, unknown> {
   return { ...shown(fields), ...(cause === undefined ? {} : { cause: maskedCause(cause) }) };
 }

@@ -1,9 +1,9 @@
-// Whether open PGlite files can still be believed. A probe does not tell: with its files gone, PGlite answers `select 1`
-// and whatever it has in memory. So every failure of a real statement is looked at.
+// Detects damage of open PGlite files. A probe does not detect it: with its files gone, PGlite still answers `select 1`
+// and what it has in memory. So every failure of a real statement is examined.
 import type { PGlite } from '@electric-sql/pglite';
 
 export type DamageWatch = {
-  /** Nothing that was seen speaks against the files. */
+  /** True while no failure has indicated damage of the files. */
   isSound(): boolean;
   /** One odd failure is no proof; this many are. */
   isProven(): boolean;

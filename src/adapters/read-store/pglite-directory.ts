@@ -20,9 +20,9 @@ export type PgliteDirectory = {
   readonly files: string;
   /** true: closed in order, by this schema; the files are whole and on the disk. */
   intact(): boolean;
-  /** Durably says that the files are being written: who finds it so throws them away. */
+  /** Durably marks the files as being written: a process that finds this mark discards them. */
   markOpen(): void;
-  /** Syncs every file, then durably says that they are whole. Call it after PGlite has closed. */
+  /** Syncs every file, then durably marks them as intact. Call it after PGlite has closed. */
   markIntact(): void;
   /** Replaces the files with new ones without any row, which `make` writes. */
   renew(make: (files: string) => Promise<void>): Promise<void>;

@@ -15,7 +15,7 @@ export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
   readonly directory: string;
   readonly logger: Logger;
-  /** The least time between two times of making damaged files anew; doubled with each. */
+  /** The shortest pause between two replacements of damaged files; it doubles with each. */
   readonly renewalPauseMs?: number;
 };
 
@@ -68,7 +68,7 @@ export function pgliteReadStore({
     async open(schema) {
       const handle = await openHandle();
       if (handle.schema !== schema) {
-        // The default schema stays in the path, for the tables that belong to no generation: nobody else has any there.
+        // The default schema stays in the path, for the tables that belong to no generation: only those are in it.
         await handle.pg.exec(`set search_path to "${schema}", public`);
         handle.schema = schema;
       }
@@ -161,7 +161,9 @@ async function closeDirectory(
     await opened.pg.close();
     if (opened.damage.isSound()) taken.markIntact();
   } catch (error) {
-    logger.warn('the embedded read models did not close in order: they will be replayed', { cause: error });
+    logger.warn('the embedded read models did not close cleanly; the next start replays them from the log', {
+      cause: error,
+    });
   } finally {
     taken.release();
   }

@@ -43,7 +43,7 @@ const SETTINGS = {
   },
 } satisfies postgres.Options<Record<string, never>>;
 
-/** drizzle asks its client for options, which postgres.js gives to no transaction. */
+/** drizzle reads the options of its client; a transaction of postgres.js has none. */
 function withOptions(transaction: postgres.TransactionSql, client: postgres.Sql): postgres.Sql {
   return new Proxy(transaction, {
     get: (target, name, receiver) =>
@@ -52,8 +52,8 @@ function withOptions(transaction: postgres.TransactionSql, client: postgres.Sql)
 }
 
 /**
- * In the simple protocol: in the extended one a refused row leaves postgres.js 3.4.9 waiting for ever. A row refused after
- * the last byte is told by the next statement only, which the lost transaction refuses.
+ * Uses the simple protocol: in the extended one a refused row leaves postgres.js 3.4.9 waiting without end. A row refused
+ * after the last byte is reported only by the next statement, which fails in the aborted transaction.
  */
 async function copyIn(
   transaction: postgres.TransactionSql,

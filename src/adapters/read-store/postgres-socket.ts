@@ -1,17 +1,17 @@
-// Connections of postgres.js whose loss is an error of whoever waits for them, and of nobody else.
+// Connections of postgres.js whose loss is an error of the statement that waits for them, and of no other.
 import { Socket } from 'node:net';
 import type postgres from 'postgres';
 
-/** What postgres.js knows when it asks for a socket. */
+/** The arguments that postgres.js passes when it opens a socket. */
 type Place = Pick<postgres.ParsedOptions, 'host' | 'port'> & { readonly path: string | false };
 
 type LossOptions = { readonly fetch_types: false; readonly socket: (place: Place) => Socket };
 
 /**
- * postgres.js 3.4.9 waits for ever for a connection that is taken and ended before it was let in, and tries again
- * without a pause: a proxy or a balancer whose server is away does just that. An error it gives to whoever asked.
- * It also asks each connection for array types, and throws beside every promise when that is lost meanwhile; drizzle
- * reads arrays by itself.
+ * postgres.js 3.4.9 waits without end for a connection that is accepted and closed before authentication, and retries
+ * without a pause: a proxy or a balancer whose server is unavailable behaves like this. An error reaches the caller.
+ * The driver also queries each connection for array types, and throws outside of every promise if the connection is
+ * lost meanwhile; drizzle reads arrays without that query.
  *
  * @returns for the options of one client, whose types leave `socket` out; hosts take turns. A query cannot be cancelled
  *   then: the server's answer to that is to end the connection.

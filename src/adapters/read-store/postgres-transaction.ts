@@ -7,10 +7,10 @@ type Work<T> = (transaction: postgres.TransactionSql) => T | Promise<T>;
 type Abandon = (error: Error) => void;
 
 /**
- * postgres.js 3.4.9 writes to a connection that is gone, its own commit and rollback too, and that throws where nobody
- * can catch it: under Deno the process would end. So work that lost its connection does not end there; the transaction
- * fails here, by that error or, in `open`, by whoever knows that the connection is gone: now and then the driver tells
- * nobody.
+ * postgres.js 3.4.9 writes to a lost connection, its own commit and rollback too, and that throws where no caller can
+ * catch it: under Deno the process would end. So work that lost its connection does not end there; the transaction
+ * fails here, with that error or, in `open`, through the observer of the connection, because the driver does not always
+ * report the loss.
  */
 export function begin<T>(
   client: postgres.Sql,

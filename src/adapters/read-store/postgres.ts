@@ -134,7 +134,7 @@ function freshPools(url: string, connections: number, schema: string | null) {
 const SETTINGS = {
   onnotice: () => undefined,
   connect_timeout: 2,
-  // By itself it closes a connection every half hour or so; here a closed connection is a lost one.
+  // By default postgres.js closes a connection about every half hour; here a closed connection is a lost one.
   max_lifetime: null,
   // The default waits up to 20 s between two tries: the read models would be back that much later than Postgres.
   backoff: () => 0.2,
@@ -143,8 +143,9 @@ const SETTINGS = {
     statement_timeout: 10_000,
     // Frees the rows that a purge holds when its process is frozen: another projects again within 10 s.
     idle_in_transaction_session_timeout: 5000,
-    // A prepared plan outlives the table's growth: made while the table was empty it would read the whole of it, for
-    // ever. Every statement of ours has its index; without this a replay of 40,000 events spent a third in scans.
+    // A prepared plan outlives the table's growth: made while the table was empty it would always read
+    // the whole of it. Every statement of ours has its index; without this a replay of 40,000 events spends a third in
+    // scans.
     enable_seqscan: 'off',
     // Compiling costs more than any of these statements takes.
     jit: 'off',
@@ -152,7 +153,7 @@ const SETTINGS = {
 } satisfies postgres.Options<Record<string, never>>;
 
 /**
- * drizzle sends every statement by `unsafe`, which postgres.js parses and plans anew each time. Our statements are few
+ * drizzle sends every statement by `unsafe`, which postgres.js parses and plans again each time. Our statements are few
  * and fixed: prepared, a point read costs about half.
  */
 function prepared<S extends postgres.ISql>(client: S): S {

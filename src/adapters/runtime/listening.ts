@@ -13,10 +13,10 @@ export type Listening = {
 };
 
 const DRAIN_MS = 120_000;
-/** For the last bytes to leave, and for idle kept-alive connections, which nobody waits for. */
+/** For the last bytes to leave, and for idle kept-alive connections, which no one waits for. */
 const FLUSH_MS = 500;
 
-/** Counts answers that are not ready yet; while stopping, tells clients to close their connections. */
+/** Counts answers that are not ready yet; while stopping, adds `connection: close` to responses. */
 export function inFlight(handler: Handler, clock: Clock) {
   let count = 0;
   let stopping = false;
@@ -36,7 +36,7 @@ export function inFlight(handler: Handler, clock: Clock) {
         settle();
       }
     }) satisfies Handler,
-    /** `closed` resolves when the server has closed by itself; whatever is left after the waits is cut by `cut`. */
+    /** `closed` resolves when the server has closed normally; what is left after the waits is cut by `cut`. */
     async drain(
       closed: Promise<unknown>,
       cut: () => Promise<unknown>,

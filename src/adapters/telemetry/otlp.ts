@@ -56,7 +56,7 @@ export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions):
     }),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: telling(exporter, waiting, exported),
+        exporter: reporting(exporter, waiting, exported),
         maxQueueSize: WAITING_MAX,
         maxExportBatchSize: BATCH_MAX,
         scheduledDelayMillis: BATCH_MS,
@@ -91,7 +91,7 @@ async function run<T>(span: Span, work: (span: OpenSpan) => Promise<T>): Promise
   try {
     return await work(openSpan(span));
   } catch (error) {
-    // A message may say anything: it stays in the log, masked.
+    // A message may contain anything: it is only logged, masked.
     span.setStatus({ code: SpanStatusCode.ERROR });
     throw error;
   }
@@ -104,16 +104,16 @@ const openSpan = (span: Span): OpenSpan => ({
 });
 
 function attributesOf(facts: SpanFacts): Attributes {
-  const told: Attributes = {};
-  for (const [name, value] of Object.entries(facts)) if (value !== null) told[name] = value;
-  return told;
+  const attributes: Attributes = {};
+  for (const [name, value] of Object.entries(facts)) if (value !== null) attributes[name] = value;
+  return attributes;
 }
 
 function traceIdOf(context: Context): string | null {
   return context === ROOT_CONTEXT ? null : (trace.getSpanContext(context)?.traceId ?? null);
 }
 
-function telling(
+function reporting(
   exporter: SpanExporter,
   waiting: { spans: number },
   exported: OtlpOptions['exported'],
@@ -122,7 +122,7 @@ function telling(
     export(spans, done) {
       waiting.spans -= spans.length;
       exporter.export(spans, (result) => {
-        // 0: taken. The library's own enumeration of it stands in a package that is not ours to import.
+        // 0: exported. The library's enumeration is in a package that is not a dependency of ours.
         exported(spans.length, result.code === 0);
         done(result);
       });

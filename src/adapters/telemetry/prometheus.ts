@@ -19,7 +19,7 @@ const APPENDS: readonly AppendOutcome[] = ['stored', 'conflict', 'unknown', 'fai
 const REQUEST_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45];
 const APPEND_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 20];
 
-/** A registry of its own: what the library collects by itself leans on one runtime. */
+/** A separate registry: the default metrics of the library depend on one runtime. */
 export function prometheusFigures(build: BuildInfo): Figures {
   const registry = new Registry();
   const counts = countersOf(registry);

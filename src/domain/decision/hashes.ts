@@ -1,4 +1,4 @@
-// What names a decision's parts without telling them: the action by a keyed hash, the rest by plain ones.
+// Hashes that identify a decision's parts without disclosing them: the action by a keyed hash, the rest by plain ones.
 // Hashes are lower-case hex of 32 bytes.
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';

@@ -6,7 +6,7 @@ export type AttemptOutcome = {
   readonly errorCategory: ErrorCategory | null;
   readonly status: number | null;
   readonly retryAfterMs: number | null;
-  /** The target asked for no more. */
+  /** The target requested no further attempts. */
   readonly abort: boolean;
 };
 
@@ -46,14 +46,14 @@ export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan
 }
 
 /**
- * In ms: every attempt to its limit, every wait at its longest. A Retry-After may ask for the longest wait whatever
+ * In ms: every attempt to its limit, every wait at its longest. A Retry-After may require the longest wait, whatever
  * `backoffMs` is.
  */
 export function longestRunMs(attempts: number, timeoutMs: number): number {
   return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMs.max;
 }
 
-/** A failure that may pass by itself. A known status outweighs how its body ended. */
+/** A failure that may be temporary. A known status outweighs how its body ended. */
 function isPassing({ errorCategory, status }: AttemptOutcome): boolean {
   if (errorCategory === null) return false;
   if (status !== null && !isSuccess(status)) return RETRIED_STATUSES.includes(status);
@@ -64,7 +64,7 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** null: success. A final status outside 200 to 599 is no answer that HTTP knows. */
+/** null: success. A final status outside 200 to 599 is not a valid HTTP status. */
 export function categoryOfStatus(status: number): ErrorCategory | null {
   if (isSuccess(status)) return null;
   if (status === 429) return 'target_rate_limited';

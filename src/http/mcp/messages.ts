@@ -28,7 +28,7 @@ export type McpMessage = typeof McpMessage.static;
 
 const envelope = schemaCheck(McpMessage);
 
-/** Responses are refused with the rest: this server asks its clients nothing. */
+/** Responses are refused with the rest: this server sends no requests to its clients. */
 export const mcpMessage: SchemaCheck<typeof McpMessage> = {
   ...envelope,
   faults: (value) =>
@@ -119,7 +119,7 @@ const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
   invalid_request: INVALID_REQUEST,
 };
 
-/** Of a message that was not read: nobody knows its id. */
+/** The answer to a message that was not read: its id is unknown. */
 export function envelopeRefusal(refusal: EnvelopeRefused): Response {
   const { refused: code, message, details, retryAfterSeconds } = refusal;
   const data = {

@@ -23,7 +23,7 @@ type Forms = {
   readonly annotations: ToolAnnotations;
 };
 
-/** A target may be told to delete, and told so twice where the call has no key. */
+/** A call may delete something at the target, and does so twice if it is repeated without an idempotency key. */
 const ACTS: ToolAnnotations = {
   readOnlyHint: false,
   destructiveHint: true,

@@ -1,4 +1,4 @@
-// The badge: one word on how a job stands. Always 200, so that a page that shows it is never broken.
+// The badge: one word for the status of a job. Always 200, so that a page that shows it is never broken.
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
@@ -15,11 +15,13 @@ const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', un
 type BadgeDeps = StandingDeps & { readonly logger: Logger; readonly clock: Clock };
 
 export function badgeRoutes(deps: BadgeDeps) {
-  const tell = failureLog(deps, 'badge without records');
+  const logFailure = failureLog(deps, 'badge without records');
   return new Elysia().get(
     ROUTES.proofBadge.path,
     async ({ params, request }) => {
-      const state = await stateOf(deps, params.jobOrReceiptId, (cause) => tell(contextOf(request).id, cause));
+      const state = await stateOf(deps, params.jobOrReceiptId, (cause) =>
+        logFailure(contextOf(request).id, cause),
+      );
       return new Response(badge(state), {
         headers: {
           'content-type': 'image/svg+xml',
@@ -35,13 +37,13 @@ export function badgeRoutes(deps: BadgeDeps) {
 async function stateOf(
   deps: StandingDeps,
   id: string,
-  tell: (cause: unknown) => void,
+  logFailure: (cause: unknown) => void,
 ): Promise<Standing['state'] | 'unknown'> {
   try {
     const standing = await standingOf(deps, id);
     return isRefused(standing) ? 'unknown' : standing.state;
   } catch (cause) {
-    tell(cause);
+    logFailure(cause);
     return 'unknown';
   }
 }

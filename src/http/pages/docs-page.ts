@@ -39,7 +39,7 @@ function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Mark
 <p class="lead">Every operation, rendered from the OpenAPI ${openapi} description that machines read: <a href="${ROUTES.openapi.path}">${ROUTES.openapi.path}</a>.</p>
 <p>Bodies are JSON, closed unless they say otherwise: an unknown member is refused. An operation is free unless it has a price. ${
     isDemo
-      ? 'This deployment runs in demo mode and charges nobody; prices apply where payment is enforced.'
+      ? 'This deployment runs in demo mode and charges no one; prices apply where payment is enforced.'
       : markup`A paid operation answers 402 with its terms; <a href="${ROUTES.pricing.path}">pricing</a> says when it is charged.`
   } Every error has the same body, shown <a href="#errors">at the end</a>.</p>
 <div class="docs"><nav class="contents" aria-label="Operations">${[...byTag].map(contents)}</nav>

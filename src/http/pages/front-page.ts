@@ -65,7 +65,7 @@ const isDemo = ({ mode }: Facts) => mode === 'demo';
 
 function priceInShort(facts: Facts): string {
   return isDemo(facts)
-    ? 'this deployment runs in demo mode, and nobody is charged.'
+    ? 'this deployment runs in demo mode, and no one is charged.'
     : `a call costs ${facts.offer.price}.`;
 }
 
@@ -87,7 +87,7 @@ function cost(facts: Facts): Markup {
   const { offer } = facts;
   const network = networkName(offer.network);
   const asked = isDemo(facts)
-    ? markup`<p><strong>Nothing here: this deployment runs in demo mode and charges nobody.</strong> Where payment is enforced a call costs ${offer.price}, by x402 on ${network}.</p>`
+    ? markup`<p><strong>Nothing here: this deployment runs in demo mode and charges no one.</strong> Where payment is enforced a call costs ${offer.price}, by x402 on ${network}.</p>`
     : markup`<p><strong>${offer.price} a call</strong>, by x402 (scheme ${offer.scheme}) on ${network}, settled before the call.</p>`;
   return markup`<h2>What it costs</h2>${asked}
 <div class="cards"><div class="card"><h3>Charged once${isDemo(facts) ? ', where payment is enforced' : ''}</h3><ul>

@@ -137,7 +137,7 @@ export type BodyLimits = { readonly maxBytes: number; readonly arrivalMs: number
 type Unread = Refused<'body_too_large' | 'body_timeout' | 'invalid_json'>;
 
 /**
- * The body's bytes, counted while they arrive, whatever Content-Length says. What was not read stays on the connection:
+ * Returns the body's bytes, counted while they arrive, whatever Content-Length states. What was not read stays on the connection:
  * it cannot carry another request, so it is closed after the answer.
  */
 export async function readBody(
@@ -167,7 +167,7 @@ async function readWithin(request: Request, clock: Clock, limits: BodyLimits): P
       chunks.push(step.value);
     }
   } catch {
-    // The caller disconnected or broke the framing: its fault, and perhaps nobody reads this answer.
+    // The caller disconnected or broke the framing: its fault, and perhaps no one reads this answer.
     return refused('invalid_json', 'The body broke off.');
   } finally {
     done.abort();
@@ -200,7 +200,7 @@ const tooLate = ({ arrivalMs }: BodyLimits) =>
 
 export type BodyRefused = InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'>;
 
-/** From bytes to a value that fits its schema, or the refusal that says why not. Nothing is repaired. */
+/** Returns the value of the bytes if it fits the schema, else the refusal with the reason. Nothing is repaired. */
 export function readJson<S extends TSchema>(
   bytes: Uint8Array,
   headers: Headers,

@@ -1,5 +1,5 @@
-// What a paid route asks and says of payment: who pays, the challenge of a 402, the settlement of what was paid.
-// It leaves the wire to the payment protocol, and whether a payment is good for this call to the use case.
+// Payment on a paid route: the payer, the challenge of a 402, the settlement header of a paid answer. The payment
+// protocol encodes and decodes the headers; the use case decides whether a payment is accepted for this call.
 import type { Route } from '#src/domain/event-fields.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
@@ -17,7 +17,7 @@ export type Payer = {
   readonly payer: string;
 };
 
-/** `hints`: what the schema has against the body, told to whoever is asked to pay. */
+/** `hints`: what the schema refuses in the body, returned with a 402. */
 export type RouteRefused = Refused & { readonly hints?: readonly InputFault[] };
 
 export type PaymentGate = {
@@ -63,8 +63,11 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
           completedAt: job.completedAt,
         });
       } catch (cause) {
-        // The result stands, and the body names the payment too: whoever has paid must get it.
-        logger.error('an answer went out without its payment header', { jobId: job.id, cause });
+        // The result is valid, and the body names the payment too: a caller that has paid must get it.
+        logger.error('the payment header could not be encoded; the response is sent without it', {
+          jobId: job.id,
+          cause,
+        });
         return {};
       }
     },

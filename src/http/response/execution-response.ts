@@ -128,7 +128,7 @@ export function withJobLink<R extends Refused>(refusal: R, links: Links): R {
     : { ...refusal, details: linkedDetails(refusal.details, links) };
 }
 
-/** So with a fault; anything else that was thrown goes on as it is. */
+/** Adds the links to a fault; returns anything else that was thrown unchanged. */
 export function faultWithJobLink(thrown: unknown, links: Links): unknown {
   if (!(thrown instanceof Fault)) return thrown;
   return new Fault(thrown.code, thrown.message, {

@@ -1,4 +1,4 @@
-// The canary: a free target to test against, the one address of ours that the relay itself may call. It tells what
+// The canary: a free target to test against, the one address of ours that the relay itself may call. It returns what
 // arrived in numbers and names, gives nothing back that was sent to it as a body, and keeps and logs nothing.
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';

@@ -83,7 +83,10 @@ export const DecisionResponse = Closed({
   blockingIssues,
   warnings,
   reasons,
-  actionHash: Type.String({ ...actionHash, description: 'Keyed: tells nothing to who has no key.' }),
+  actionHash: Type.String({
+    ...actionHash,
+    description: 'A keyed hash: it discloses nothing without the key.',
+  }),
   policyHash: Type.String({ ...policyHash, description: 'SHA-256 of the buyer policy, in canonical JSON.' }),
 });
 
@@ -216,7 +219,7 @@ function summaryShown(
   };
 }
 
-/** Field by field, so that nothing that a record may come to hold gets out by itself. */
+/** Field by field, so that a field that is added to the record is not published automatically. */
 function sharedShown(decision: DecisionSummary, links: Links) {
   const { decisionId, recommendation, confidence, createdAt, expiresAt } = decision;
   const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = decision.facts;

@@ -17,7 +17,7 @@ const Part = Closed({ ok: Type.Boolean() });
 
 export const HealthResponse = Closed({
   ok: Type.Boolean({
-    description: 'Every part is ok. A part that is not does not make the status 503 by itself.',
+    description: 'Every part is ok. One part that is not ok does not alone make the status 503.',
   }),
   service: Type.String(),
   version: Type.String(),
@@ -130,7 +130,7 @@ function isFromThisMachine(request: Request): boolean {
   const { headers } = request;
   if (!isLoopback(contextOf(request).client)) return false;
   if ([...OF_PROXIES, ...OF_PAGES].some((name) => headers.has(name))) return false;
-  // A proxy that adds nothing, or a page whose own name was pointed here, still asks for another host.
+  // A proxy that adds no header, or a page whose name resolves to this address, still sends another Host.
   const host = headers.get('host');
   return host === null || isLoopbackHost(host);
 }

@@ -143,7 +143,7 @@ function jobView(job: JobRecord, links: Links): typeof JobResponse.static {
   };
 }
 
-/** Field by field, so that nothing that a record may come to hold gets out by itself. */
+/** Field by field, so that a field that is added to the record is not published automatically. */
 function attemptView(entry: JobRecord['attemptLog'][number]) {
   const { number, startedAt, completedAt, phase, sent, status, errorCategory } = entry;
   const { dnsMs, connectMs, tlsMs, ttfbMs, totalMs } = entry.timings;

@@ -36,7 +36,7 @@ function documentOf(did: string, keys: readonly Jwk[], nowMs: number) {
   };
 }
 
-/** The key's window and purpose as the key set tells them, and the window once more in the words of DID documents. */
+/** The key's window and purpose as in the key set, and the window again in the terms of DID documents. */
 function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt }: Jwk) {
   return {
     id: didKeyId(did, kid),
@@ -52,8 +52,8 @@ function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt 
 const instant = (seconds: number) => new Date(seconds * 1000).toISOString();
 
 /**
- * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint says
- * what stands in a log, and asserts nothing of what it tells.
+ * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint states
+ * what is in a log, and asserts nothing about its contents.
  */
 function isActive({ purpose = 'receipt', nbf = 0, exp, revokedAt }: Jwk, at: number): boolean {
   if (purpose !== 'receipt') return false;

@@ -67,7 +67,7 @@ function sure({ progress }: TransparencyDeps, ask: () => Promise<string | null>,
 const text = (request: Request, body: string, headers: Readonly<Record<string, string>> = {}) =>
   taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });
 
-/** The path as it was sent: what is kept for ever has one address. */
+/** The path as it was sent: what is cached permanently has one address. */
 async function tileAnswer(deps: TransparencyDeps, request: Request): Promise<Response> {
   const { pathname } = new URL(request.url);
   const name = parseTilePath(pathname.slice(ROUTES.logTile.path.length - '*'.length));

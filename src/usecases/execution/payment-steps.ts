@@ -308,7 +308,10 @@ async function freeKey(deps: PaymentDeps, { claimStream, jobId }: Settling): Pro
     const events = envelope(deps, [releaseKey(jobId, 'payment_rejected', now(deps))], jobId);
     await deps.log.append(claimStream, expected, events);
   } catch (cause) {
-    deps.logger.warn('an idempotency key of a rejected payment was not released yet', { jobId, cause });
+    deps.logger.warn(
+      'the idempotency key of a rejected payment was not released; the next call with it releases it',
+      { jobId, cause },
+    );
   }
 }
 

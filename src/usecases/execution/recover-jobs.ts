@@ -86,7 +86,7 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
     } catch (cause) {
       // One stream that cannot be read or closed does not keep the others from being closed.
       if (cause instanceof EventLogUnavailable) throw cause;
-      deps.logger.error('an interrupted job could not be closed', { jobId, cause });
+      deps.logger.error('an interrupted job could not be closed; recovery repeats', { jobId, cause });
     }
   }
   watch.keepOnly(running);
@@ -109,7 +109,7 @@ async function closeIfOrphaned(
   const orphaned = exclusive && owner !== deps.owner;
   if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return false;
   if ((await closeUnsent(deps, view, 'interrupted_unknown', appendOnce)) === null) return false;
-  deps.logger.warn('interrupted job closed', { jobId });
+  deps.logger.warn('an interrupted job was closed by recovery', { jobId });
   return true;
 }
 

@@ -13,7 +13,7 @@ export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position:
 
 export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceipt {
   let known: { readonly events: readonly RecordedEvent[]; readonly upTo: string } | null = null;
-  /** Every key event before `position`: read anew only where what is at hand may end before it. */
+  /** Every key event before `position`: read again only if the cached events may end before it. */
   async function keyEventsBefore(position: string): Promise<readonly RecordedEvent[]> {
     if (known === null || known.upTo < position) {
       const upTo = (await log.head()) ?? '';

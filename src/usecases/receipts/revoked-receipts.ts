@@ -1,5 +1,5 @@
 // Receipts that verified when they were recorded and do not any more, because a key of theirs was called compromised
-// since. Rows keep what was found; what is told of them is put right by this. No such key: no question to the rows.
+// since. Rows keep what was verified then; this corrects what is returned. Without such a key the rows are not queried.
 import { type Revocation, revocations } from '#src/domain/signing-keys/compromised.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { KeysAtHand } from '#src/usecases/signing-keys/key-ring.ts';
@@ -7,7 +7,7 @@ import type { KeysAtHand } from '#src/usecases/signing-keys/key-ring.ts';
 export type UndoneCounts = {
   /** Of the receipts in store. */
   readonly receipts: number;
-  /** Of these, signed in the minute asked for or later. */
+  /** Of these, signed in the given minute or later. */
   readonly recent: number;
   /** When the last receipt in store that still verifies was signed; null: none does. */
   readonly latestVerifiedAt: string | null;

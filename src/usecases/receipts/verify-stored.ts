@@ -1,4 +1,4 @@
-// Verification of a stored receipt: the read models say what is retained, the event log supplies the events, the domain
+// Verification of a stored receipt: the read models state what is retained, the event log supplies the events, the domain
 // judges. What cannot change is verified once.
 import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/chain.ts';
@@ -115,7 +115,7 @@ function judge({ primitives }: VerifyDeps, { id: receiptId, jobId, jws }: Stored
   return verifyReceipt({ jws, receiptId, jobId, ...known }, primitives);
 }
 
-/** null where the rows know of no checkpoint: there is no transparency log, or one too new to tell of a receipt. */
+/** null if the rows contain no checkpoint: there is no transparency log, or one too new to contain a receipt. */
 async function logFacts({ transparency, clock }: VerifyDeps, receiptId: string): Promise<LogFacts | null> {
   const proof = await transparency.prove(receiptId);
   if (proof === null) return null;

@@ -139,7 +139,7 @@ test('log: nothing of a secret comes out by way of a cause', () => {
 const harness = pgliteHarness();
 after(() => harness.end());
 
-test('log: a failed query is told without its values, by a warning as by an error', {
+test('log: a failed query is logged without its values, in warnings and in errors', {
   timeout: 120_000,
 }, async () => {
   const db = await rowsFor(await commonLog(), await harness.fresh());
@@ -162,7 +162,7 @@ test('log: a failed query is told without its values, by a warning as by an erro
       () => assert.fail('it does not fail'),
       (error) => error,
     );
-    assert.ok(JSON.stringify(cause).includes(CANARY), 'the error itself tells the values');
+    assert.ok(JSON.stringify(cause).includes(CANARY), 'the error itself contains the values');
     const wrapped = new Error('fault', { cause });
     const lines = logged((log) => {
       log.warn('m', { cause });

@@ -1,4 +1,4 @@
-// The embedded read models damaged while they are open: found, said, made anew and replayed, without a restart.
+// The embedded read models damaged while they are open: detected, logged, replaced and replayed, without a restart.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -71,7 +71,7 @@ test('pglite: tables spoilt while events come: the rows are replayed and follow 
   spoilTables(directory);
   assert.ok(await runner.caughtUp((await appendAll(log, jobs(9, 20))) ?? '', PATIENCE_MS));
   assert.deepEqual(lines, [
-    'the read models cannot be projected now',
+    'events cannot be projected into the read models; the runner retries',
     DAMAGED,
     'the read models are projected again',
   ]);
@@ -92,7 +92,7 @@ test('pglite: damage that only readers meet is mended too, while no event comes'
   spoilTables(directory);
   for (let n = 0; n < 3; n++) await fails(newest(models));
   assert.deepEqual(await store.health(), { ok: false }, 'though it still answers a probe');
-  await until('the store to be made anew', () => lines.includes(DAMAGED));
+  await until('the store to be replaced', () => lines.includes(DAMAGED));
   await until('the rows to be there again', async () => (await runner.ready()) && runner.position() === head);
   await until('the newest', async () => (await newest(models).catch(() => [])).length === 3);
   assert.deepEqual(await store.health(), { ok: true });
@@ -102,7 +102,7 @@ test('pglite: damage that only readers meet is mended too, while no event comes'
 });
 
 test(
-  'pglite: after a panic nothing is answered and health says so, until it is made anew',
+  'pglite: after a panic no query is answered and health reports it, until the store is replaced',
   slow,
   async () => {
     const { store, directory, lines } = await given();
@@ -122,7 +122,7 @@ test(
   },
 );
 
-test('pglite: damaged again and again it is made anew ever more rarely', slow, async () => {
+test('pglite: a store that is damaged repeatedly is replaced with growing pauses', slow, async () => {
   const { store, directory, lines } = await given(3_600_000);
   for (const renewed of [true, false]) {
     const before = await store.shared();

@@ -40,7 +40,7 @@ async function assertReplayed(log: EventLog, store: ReadStore<Db>): Promise<void
 }
 
 test(
-  'pglite: a second process is refused and told the pid of the first; a dead one blocks nobody',
+  'pglite: a second process is refused with the pid of the first; a dead process blocks no one',
   slow,
   async () => {
     const directory = fresh();

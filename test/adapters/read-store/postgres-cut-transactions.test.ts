@@ -74,7 +74,7 @@ const someMore = async (counts: Counts): Promise<void> => {
 
 // postgres.js throws outside of every promise there, which ends a process: this file's as well.
 test(
-  `postgres: ${OUTAGES} stops under ${WORKERS} transactions at a time: each fails by itself, none hangs, and nothing else is thrown`,
+  `postgres: ${OUTAGES} stops under ${WORKERS} transactions at a time: each fails separately, none hangs, and nothing else is thrown`,
   needs,
   async (t) => {
     const { power } = server;
@@ -93,7 +93,7 @@ test(
 );
 
 test(
-  `postgres: ${RESETS} resets of all connections, in a statement or while they are made: each fails by itself, and nothing else is thrown`,
+  `postgres: ${RESETS} resets of all connections, in a statement or while they are made: each fails separately, and nothing else is thrown`,
   needs,
   async () => {
     await underLoad(postgresReadStore({ url }), async (counts) => {
@@ -112,7 +112,7 @@ test(
 );
 
 test(
-  'postgres: work that ends after its connection was lost is not committed to nobody',
+  'postgres: work that ends after its connection was lost is reported as failed, not as committed',
   needs,
   async (t) => {
     const { power } = server;

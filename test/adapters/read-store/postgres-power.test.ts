@@ -215,7 +215,7 @@ test('postgres: statements are prepared, and read by index from the first row on
 });
 
 test(
-  'postgres: a pool that lost a connection is given up, and whoever asks next gets a fresh one',
+  'postgres: a pool that lost a connection is closed, and the next caller gets a new one',
   needs,
   async () => {
     const url = await (await server()).newDatabase();

@@ -1,4 +1,4 @@
-// One projects at a time, and whoever dies or freezes is followed by another: over a real Postgres, by real processes.
+// One process projects at a time; if it dies or freezes, another takes over. Real Postgres, real processes.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ type Scene = {
   start(script: string, ...args: readonly string[]): Program;
   /** Appends jobs and waits until their rows stand. */
   projected(seed: number, jobs: number): Promise<void>;
-  /** Every row is what the log says, by nobody else's hand. */
+  /** Every row matches the log; no other process wrote to the rows. */
   assertRows(): Promise<void>;
 };
 
@@ -99,7 +99,7 @@ test(
 );
 
 test(
-  'postgres: a process frozen in the middle of a batch holds nobody up; woken again it writes nothing of that batch',
+  'postgres: a process frozen in the middle of a batch delays no other process; after it resumes it writes nothing of that batch',
   needs,
   () =>
     scene(async ({ start, db, log, projected, assertRows }) => {

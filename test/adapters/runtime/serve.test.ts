@@ -68,7 +68,7 @@ function held() {
   return { execute, release: () => release(), started, done };
 }
 
-/** Deno leaves the socket open after `connection: close` (denoland/deno#9411): the client is told, and closes. */
+/** Deno leaves the socket open after `connection: close` (denoland/deno#9411): the client gets the header, and closes. */
 async function assertClosed(client: RawClient): Promise<void> {
   if (runtimeName === 'bun') await client.closed;
 }
@@ -166,7 +166,7 @@ test('16 kB of one header are taken; more than a server takes is answered, and e
     for (const bytes of [40 * 1024, 1024 * 1024]) {
       const client = await open();
       client.send(withHeader(bytes));
-      // Deno takes 40 kB; over its own limit the runtime answers by itself, or only closes the connection.
+      // Deno takes 40 kB; over its own limit the runtime answers before the service does, or only closes the connection.
       const status = await client.answer().then(
         (answer) => answer.status,
         () => 'closed',
@@ -179,7 +179,7 @@ test('16 kB of one header are taken; more than a server takes is answered, and e
   });
 });
 
-test('a connection serves one request after the other, bodies that nobody reads included', async () => {
+test('a connection serves one request after the other, unread bodies included', async () => {
   await served({}, async (_, open) => {
     const client = await open();
     for (const id of ['r1', 'r2']) {
@@ -327,7 +327,7 @@ test('stop waits up to 120 s for what is in flight', async () => {
   await stopping;
 });
 
-test('stop waits no longer than it is told to, whatever is still in flight', async () => {
+test('stop waits no longer than its limit, whatever is still in flight', async () => {
   const { execute, release, started } = held();
   const app = createApp(fakeWorld({ execute, clock: quick }));
   const server = await serve(app.fetch, { hostname: '127.0.0.1', port: 0 }, systemClock());

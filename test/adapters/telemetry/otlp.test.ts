@@ -83,7 +83,7 @@ describe('traces: a collector that takes them', () => {
     assert.deepEqual(fates, [[7, true]]);
   });
 
-  test('what the work throws is thrown on, and the span tells that and not a word of it', async () => {
+  test('an error of the work is rethrown, and the span reports the failure without its message', async () => {
     const tracer = openTracer();
     const seen = collector.spans().length;
     const error = new TypeError('a secret');
@@ -143,7 +143,7 @@ describe('traces: a collector that does not', () => {
     await waitFor('the collector was asked', () => collector.calls() > before);
   });
 
-  test('one that is away loses spans, and closing ends', async () => {
+  test('an unavailable collector loses spans, and closing ends', async () => {
     const tracer = otlpTracer({
       endpoint: `http://127.0.0.1:${await closedPort()}`,
       service,

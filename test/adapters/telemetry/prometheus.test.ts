@@ -31,7 +31,7 @@ test('figures: text of version 0.0.4, every name by the conventions', async () =
   }
 });
 
-test('figures: the state is as told now', async () => {
+test('figures: the state is the current one', async () => {
   const of = figures();
   const seen = await read(of);
   const build = { version: '1.2.3', runtime: 'some 4', storage: 'sqlite+pglite' };
@@ -47,7 +47,7 @@ test('figures: the state is as told now', async () => {
   assert.ok((seen.of('process_resident_memory_bytes') ?? 0) > 1e6);
 });
 
-test('figures: a lag that nobody knows is absent, and comes back', async () => {
+test('figures: an unknown lag is absent, and present again once it is known', async () => {
   const of = figures();
   const unknown = await read(of, { ...NOW, lag: { lagEvents: null, lagMs: 31_000 } });
   assert.equal(unknown.of('relay_projection_lag_events'), null);
@@ -97,10 +97,10 @@ test('figures: settlements count by what was learnt, and whether at once or late
   for (const [, type, evidence] of rows) store(of, event(type, { evidence }));
   store(of, event('PaymentReserved', {}), event('SettlementRetried', {}), event('IdempotencyKeyClaimed', {}));
   const seen = await read(of);
-  const told = seen
+  const outcomes = seen
     .labels('relay_settlements_total')
     .map(({ outcome = '' }) => [outcome, seen.of('relay_settlements_total', { outcome })]);
-  assert.deepEqual(Object.fromEntries(told), {
+  assert.deepEqual(Object.fromEntries(outcomes), {
     settled: 1,
     settled_later: 3,
     rejected: 1,

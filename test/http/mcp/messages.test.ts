@@ -69,9 +69,13 @@ test('what is no strict JSON is refused before anything is done, with the code o
     [call.replace('"id":7', '"id":7,"id":8'), INVALID_REQUEST, 'invalid_request', '/id'],
     [withArgument(`"body":${'['.repeat(64)}${']'.repeat(64)}`), INVALID_REQUEST, 'invalid_request', ''],
   ] as const;
-  for (const [text, code, told, path] of cases) {
+  for (const [text, code, errorCode, path] of cases) {
     const { status, id, ...error } = await rpcErrorOf(await sendMessage(http, text));
-    assert.deepEqual([status, id, error.code, error.data?.code], [400, null, code, told], text.slice(0, 200));
+    assert.deepEqual(
+      [status, id, error.code, error.data?.code],
+      [400, null, code, errorCode],
+      text.slice(0, 200),
+    );
     const details = error.data?.details as { path: string }[] | undefined;
     assert.equal(details?.[0]?.path, path);
   }
@@ -172,7 +176,13 @@ test('messages of one client are limited before a byte of them is read: rate_lim
   const world = fakeWorld({ quota: { ...counting, take }, settings: { rateLimitPerMinute: 7 } });
   const http = clientOf(world);
   const first = await sendMessage(http, PING);
-  assert.deepEqual(told(first), { limit: '3', remaining: '2', reset: '31', policy: '3;w=60', retry: null });
+  assert.deepEqual(limitHeaders(first), {
+    limit: '3',
+    remaining: '2',
+    reset: '31',
+    policy: '3;w=60',
+    retry: null,
+  });
   // Whatever it brings, a message counts; one client is not another.
   assert.equal((await sendMessage(http, '{')).status, 400);
   assert.equal((await sendMessage(http, PING, { accept: 'text/html' })).status, 406);
@@ -180,7 +190,7 @@ test('messages of one client are limited before a byte of them is read: rate_lim
   const body = new ReadableStream({ pull: () => void read++ }, { highWaterMark: 0 });
   const init = { method: 'POST', body, headers: MCP_HEADERS, duplex: 'half' } as RequestInit;
   const response = await http.call('/mcp', init);
-  assert.deepEqual(told(response), {
+  assert.deepEqual(limitHeaders(response), {
     limit: '3',
     remaining: '0',
     reset: '31',
@@ -196,7 +206,7 @@ test('messages of one client are limited before a byte of them is read: rate_lim
   assert.deepEqual([...new Set(rules.map(String))], ['client-mcp,70,60000']);
 });
 
-function told({ headers }: Response) {
+function limitHeaders({ headers }: Response) {
   const [limit, remaining, reset, policy] = ['limit', 'remaining', 'reset', 'policy'].map((name) =>
     headers.get(`ratelimit-${name}`),
   );

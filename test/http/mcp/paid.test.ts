@@ -1,4 +1,4 @@
-// Payment over MCP: what is asked, what is presented, what is told of the settlement (x402, transport MCP).
+// Payment over MCP: what is required, what is presented, what is reported of the settlement (x402, transport MCP).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refused } from '#src/domain/refusal.ts';
@@ -90,12 +90,12 @@ for (const { name, route, args } of TOOLS) {
         const { isError, structured, settlement } = await call(name, args, payment);
         const { job, idempotentReplay } = structured as { job: { id: string }; idempotentReplay: boolean };
         assert.deepEqual([isError, job.id, idempotentReplay], [false, JOB, answer.replay]);
-        const told = payments.settlements.at(-1);
+        const settled = payments.settlements.at(-1);
         assert.deepEqual(
-          [told?.route, told?.x402Version, told?.delivered],
+          [settled?.route, settled?.x402Version, settled?.delivered],
           [route, payment.x402Version, delivered],
         );
-        assert.deepEqual(settlement, { ...told, header: payment.x402Version === 1 ? 'v1' : 'v2' });
+        assert.deepEqual(settlement, { ...settled, header: payment.x402Version === 1 ? 'v1' : 'v2' });
       }
     }
   });

@@ -32,7 +32,7 @@ const GOOD: Record<string, Record<string, unknown>> = {
 };
 const KIND_OF_ID: Record<string, string> = { get_job: JOB, get_receipt: RECEIPT, verify_receipt: RECEIPT };
 
-test('the server tells who it is, what it is for, and the tools of the table, each with strict arguments', async () => {
+test('the server states its name, its purpose and the tools of the table, each with strict arguments', async () => {
   const { sdk } = await connectInProcess(clientOf(fakeWorld()));
   assert.deepEqual(sdk.getServerVersion(), SERVICE);
   assert.deepEqual(sdk.getServerCapabilities(), { tools: {} });
@@ -59,7 +59,7 @@ test('the server tells who it is, what it is for, and the tools of the table, ea
   await sdk.ping();
 });
 
-test('the tools and the instructions tell the price as configured, and that demo mode has none', async () => {
+test('the tools and the instructions state the price as configured, and that demo mode has none', async () => {
   const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.01' };
   const cases = [
     [fakeWorld({ settings: { offer } }), /demo mode/],
@@ -86,8 +86,8 @@ for (const { name, route } of MCP_TOOLS) {
     const result = await call(name, args);
     assert.equal(result.isError, false);
     assert.deepEqual(JSON.parse(result.text), result.structured);
-    const told = (document: object) => ({ ...document, generatedAt: null });
-    assert.deepEqual(told(result.structured), told((await answer.json()) as object));
+    const withoutTime = (document: object) => ({ ...document, generatedAt: null });
+    assert.deepEqual(withoutTime(result.structured), withoutTime((await answer.json()) as object));
     assert.equal(result.settlement, null);
   });
 

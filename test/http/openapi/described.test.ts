@@ -1,4 +1,4 @@
-// What the interface description tells beside its operations, and that it is whole and small enough for an agent.
+// The parts of the interface description beside its operations; it is complete and small enough for an agent.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { lab } from '#test/adapters/payments/lab.ts';
@@ -6,7 +6,7 @@ import { clientOf } from '#test/support/http-client.ts';
 import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 
 type Operation = { readonly operationId: string; readonly tags: readonly string[] };
-type Told = {
+type Description = {
   readonly info: {
     readonly title: string;
     readonly contact: { readonly url: string };
@@ -18,12 +18,13 @@ type Told = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 };
 
-async function told(isPaid = false): Promise<Told> {
+async function description(isPaid = false): Promise<Description> {
   const paid = isPaid ? { payments: (await lab()).protocol, settings: { mode: 'x402' } as const } : {};
-  return (await clientOf(fakeWorld(paid)).get('/openapi.json')).body as Told;
+  return (await clientOf(fakeWorld(paid)).get('/openapi.json')).body as Description;
 }
 
-const operationsOf = ({ paths }: Told) => Object.values(paths).flatMap((methods) => Object.values(methods));
+const operationsOf = ({ paths }: Description) =>
+  Object.values(paths).flatMap((methods) => Object.values(methods));
 
 /** Those of the specification. */
 const SPECIFIED = [
@@ -57,7 +58,7 @@ const SPECIFIED = [
 ];
 
 test('every path of the specification is in the document, and no more than 40 operations', async () => {
-  const document = await told();
+  const document = await description();
   const described = new Set(
     Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -72,7 +73,7 @@ test('every path of the specification is in the document, and no more than 40 op
 
 test('the guidance is at most 4000 characters and names when, price, order of calls, repeats and limits', async () => {
   for (const isPaid of [true, false]) {
-    const guidance = (await told(isPaid)).info['x-guidance'];
+    const guidance = (await description(isPaid)).info['x-guidance'];
     assert.ok(guidance.length <= 4000, `${guidance.length}`);
     for (const said of [
       'When:',
@@ -95,7 +96,7 @@ test('the guidance is at most 4000 characters and names when, price, order of ca
 });
 
 test('who answers for it, where it is served and where people read on stand on PUBLIC_BASE_URL', async () => {
-  const { info, servers, externalDocs } = await told();
+  const { info, servers, externalDocs } = await description();
   assert.deepEqual(
     [info.contact.url, servers.map(({ url }) => url), externalDocs.url],
     [`${BASE}/`, [BASE], `${BASE}/docs`],
@@ -103,14 +104,14 @@ test('who answers for it, where it is served and where people read on stand on P
 });
 
 test('every tag in use is described, and every described one is in use', async () => {
-  const document = await told();
+  const document = await description();
   const used = new Set(operationsOf(document).flatMap(({ tags }) => tags));
   assert.deepEqual([...used].sort(), document.tags.map(({ name }) => name).sort());
   for (const { name, description } of document.tags) assert.ok(description.length > 20, name);
 });
 
 test('an operation has the id, method and path by which the index lists it, and is listed once', async () => {
-  const document = await told();
+  const document = await description();
   const described = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(
       ([method, { operationId }]) => `${operationId} ${method.toUpperCase()} ${path}`,

@@ -112,7 +112,7 @@ test('the request schema in it is the one that is enforced', async () => {
   }
 });
 
-test('the paid operations tell their price as configured and the body of a 402; free ones tell neither', async () => {
+test('the paid operations state their price as configured and the body of a 402; free ones state neither', async () => {
   const world = fakeWorld({
     settings: { offer: { scheme: 'exact', network: 'eip155:84532', price: '$0.01' } },
   });

@@ -8,7 +8,7 @@ import { fakeWorld } from '#test/support/http-deps.ts';
 const client = clientOf(fakeWorld());
 const page = client.get('/docs').then(({ body }) => String(body));
 
-test('every operation of the interface description stands in the page, with its answers', async () => {
+test('every operation of the interface description is in the page, with its answers', async () => {
   const [text, { paths }] = [await page, await client.document()];
   const missing = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { operationId, responses }]) => {
@@ -60,7 +60,7 @@ test('it is a page with its policy, and is not sent again to who knows it', asyn
   assert.equal(await again.text(), '');
 });
 
-test('a type is told in words', () => {
+test('a type is described in words', () => {
   const cases = [
     [{ type: 'string' }, 'string'],
     [{ const: 'POST', type: 'string' }, '"POST"'],
@@ -75,7 +75,7 @@ test('a type is told in words', () => {
   for (const [schema, words] of cases) assert.equal(typeOf(schema), words);
 });
 
-test('limits and defaults are told in words', () => {
+test('limits and defaults are described in words', () => {
   const cases = [
     [{ minimum: 1, maximum: 3, default: 1 }, ', 1 to 3, default 1'],
     [{ maxLength: 4096, format: 'uri' }, ', at most 4096 characters, uri'],

@@ -76,7 +76,7 @@ test('with the read models away it stands all the same and says that the list is
   assert.doesNotMatch(text, /No call has been made/);
 });
 
-test('what stands in records is shown as text', async () => {
+test('the content of records is shown as text', async () => {
   const evil = `"><img src=x onerror="alert('1')">`;
   const { text } = await shown(
     withProofs(async () => [proofRecord({ jobId: evil, createdAt: evil, method: evil as 'POST' })]),
@@ -86,11 +86,11 @@ test('what stands in records is shown as text', async () => {
   assert.equal(text.split('&quot;&gt;&lt;img src=x onerror=').length - 1, 5);
 });
 
-test('demo mode says that nobody is charged; where payment is enforced the price stands at the top', async () => {
+test('demo mode states that no one is charged; if payment is enforced, the price is at the top', async () => {
   const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.007' };
   const demo = (await shown(fakeWorld({ settings: { mode: 'demo', offer } }))).text;
   const paid = (await shown(fakeWorld({ settings: { mode: 'x402', offer } }))).text;
-  assert.match(demo, /runs in demo mode and charges nobody/);
+  assert.match(demo, /runs in demo mode and charges no one/);
   assert.doesNotMatch(demo, /signs a payment/);
   assert.doesNotMatch(paid, /runs in demo mode|no payment is asked for/);
   assert.match(paid, /a call costs \$0\.007\./);

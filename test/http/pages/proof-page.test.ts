@@ -10,7 +10,7 @@ const asked = async (world: ReturnType<typeof fakeWorld>, path: string) => {
   return { status, headers, text: String(body) };
 };
 
-test('the page tells how a job or a receipt stands, every check by name, before any script runs', async () => {
+test('the page states the status of a job or a receipt, every check by name, before any script runs', async () => {
   for (const id of [JOB, RECEIPT]) {
     const { status, headers, text } = await asked(fakeWorld(), `/proof/${id}`);
     assert.equal(status, 200);
@@ -30,7 +30,7 @@ test('the page tells how a job or a receipt stands, every check by name, before 
   }
 });
 
-test('the page of a receipt runs the verifier, and tells it where receipt, keys, proof and checkpoint are', async () => {
+test('the page of a receipt runs the verifier, with the addresses of receipt, keys, proof and checkpoint', async () => {
   const { headers, text } = await asked(fakeWorld(), `/proof/${JOB}`);
   const data = Object.fromEntries(
     [...text.matchAll(/ data-([a-z-]+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
@@ -121,7 +121,7 @@ test('it says in words what the state means, and what a check that fails compare
   for (const [world, words] of cases) assert.match((await asked(world, `/proof/${JOB}`)).text, words);
 });
 
-test('what stands in records and reports is shown as text', async () => {
+test('the content of records and reports is shown as text', async () => {
   const evil = `<img src=x onerror="alert('1')">&`;
   const world = fakeWorld({
     reads: { job: { find: async () => job({ createdAt: evil, method: evil as 'POST' }) } },

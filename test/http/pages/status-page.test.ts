@@ -1,4 +1,4 @@
-// The status page: what the endpoint says, for people; readable without a script, whatever is away.
+// The status page: the data of the endpoint, for people; readable without a script, whatever is unavailable.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
@@ -172,7 +172,7 @@ test('status: another window is a page with 400, never clamped', async () => {
   }
 });
 
-test('status: recent failures link to their proofs, and what stands in them is shown as text', async () => {
+test('status: recent failures link to their proofs, and their content is shown as text', async () => {
   const evil = `<img src=x onerror="alert('1')">`;
   const failures = [proofRecord(), proofRecord({ createdAt: evil, jobId: evil })];
   const proof = { recent: async () => [], recentFailures: async () => failures };

@@ -35,7 +35,7 @@ test('the page names that script by its hash, and every field by a label', async
   assert.equal(text.match(/<input type="file"[^>]* aria-label="[^"]+"/g)?.length, 4);
 });
 
-test('without the script there is no form, and the command line is told instead', async () => {
+test('without the script there is no form, and the command line is shown instead', async () => {
   const text = String((await client.get('/verify')).body);
   assert.match(text, /<form [^>]* hidden>/);
   assert.match(text, /<p id="no-script">This page checks with JavaScript/);

@@ -221,7 +221,7 @@ test('JSON that readers would read differently is invalid_request', async () => 
   }
 });
 
-test('a fault in a caller’s own long names is told briefly', async () => {
+test('a fault in a caller’s own long names is reported in short', async () => {
   const body = {
     ...REQUEST,
     ...Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`${i}${'n'.repeat(1000)}`, 1])),

@@ -6,7 +6,7 @@ import { manualClock } from '#test/support/fakes.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB } from '#test/support/http-deps.ts';
 
-function told() {
+function recorder() {
   const lines: [string, string, Readonly<Record<string, unknown>> | undefined][] = [];
   const time = { now: 0 };
   const line = (level: string) => (text: string, fields?: Readonly<Record<string, unknown>>) => {
@@ -18,22 +18,22 @@ function told() {
     now: () => assert.fail('no wall clock'),
     sleep: () => assert.fail('no sleep'),
   };
-  return { tell: failureLog({ logger, clock }), lines, time };
+  return { logFailure: failureLog({ logger, clock }), lines, time };
 }
 
 const text = 'a request could not be served now';
 
-test('failures: an outage is a line a request, its cause with the first of a minute, for each code by itself', () => {
-  const { tell, lines, time } = told();
-  const cause = new Error('away');
-  const away = new Fault('event_log_unavailable', 'the log is away', { cause });
-  const rows = new Fault('read_models_unavailable', 'the rows are away');
-  tell('1', away);
+test('failures: an outage is a line a request, its cause with the first of a minute, for each code separately', () => {
+  const { logFailure, lines, time } = recorder();
+  const cause = new Error('outage');
+  const outage = new Fault('event_log_unavailable', 'the log is unavailable', { cause });
+  const rows = new Fault('read_models_unavailable', 'the rows are unavailable');
+  logFailure('1', outage);
   time.now = 59_999;
-  tell('2', away);
-  tell('3', rows);
+  logFailure('2', outage);
+  logFailure('3', rows);
   time.now = 60_000;
-  tell('4', away);
+  logFailure('4', outage);
   assert.deepEqual(lines, [
     ['warn', text, { requestId: '1', code: 'event_log_unavailable', cause }],
     ['warn', text, { requestId: '2', code: 'event_log_unavailable' }],
@@ -42,17 +42,17 @@ test('failures: an outage is a line a request, its cause with the first of a min
   ]);
 });
 
-test('failures: what concerns a payment is told by its code alone', () => {
-  const { tell, lines } = told();
-  tell('1', new Fault('payment_unconfirmed', 'no answer', { cause: new Error('a payer said') }));
+test('failures: a payment fault is logged with its code only', () => {
+  const { logFailure, lines } = recorder();
+  logFailure('1', new Fault('payment_unconfirmed', 'no answer', { cause: new Error('a payer said') }));
   assert.deepEqual(lines, [['warn', text, { requestId: '1', code: 'payment_unconfirmed' }]]);
 });
 
-test('failures: what nobody foresaw is told whole, each time', () => {
-  const { tell, lines } = told();
+test('failures: an unexpected error is logged completely, each time', () => {
+  const { logFailure, lines } = recorder();
   const cause = new TypeError('a bug');
-  tell('1', cause);
-  tell('2', cause);
+  logFailure('1', cause);
+  logFailure('2', cause);
   assert.deepEqual(
     lines,
     ['1', '2'].map((requestId) => [
@@ -67,16 +67,16 @@ for (const [path, words] of [
   ['/', 'front page without proofs'],
   [`/proof/${JOB}/badge.svg`, 'badge without records'],
 ] as const) {
-  test(`failures: ${path} without the read models is served, and told as an outage of any other route is`, async () => {
+  test(`failures: ${path} without the read models is served, and logged as an outage of any other route is`, async () => {
     const causes: unknown[] = [
-      new Fault('read_models_unavailable', 'the rows are away'),
+      new Fault('read_models_unavailable', 'the rows are unavailable'),
       new TypeError('a bug'),
     ];
     for (const cause of causes) {
-      const away = () => Promise.reject(cause);
+      const outage = () => Promise.reject(cause);
       const world = fakeWorld({
         clock: manualClock(),
-        reads: { proof: { recent: away, recentFailures: away }, job: { find: away } },
+        reads: { proof: { recent: outage, recentFailures: outage }, job: { find: outage } },
       });
       const client = clientOf(world);
       for (const id of ['one', 'two'])

@@ -9,7 +9,7 @@ import { linksOf, type Named, namedInHtml, namedInJson, namedInText } from '#tes
 import { BASE, DECISION, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
 import { publicLog } from '#test/support/public-log.ts';
 
-/** What a parameter or a placeholder in an address stands for, by what comes before it. */
+/** The value of a parameter or placeholder in an address, by the text before it. */
 const KNOWN_IDS = [
   ['/jobs/', JOB],
   ['/receipts/', RECEIPT],
@@ -18,7 +18,7 @@ const KNOWN_IDS = [
   ['/proof/', JOB],
 ] as const;
 
-/** Told of as planned: there is no such route yet. */
+/** Documented as planned: there is no such route yet. */
 const PLANNED = 'POST /api/schedules/webhook';
 
 /** Standards, and the names that RFC 2606 keeps for examples. */
@@ -63,7 +63,7 @@ async function crawl(deps: AppDeps): Promise<Crawled> {
     else if (fragment !== undefined && !pages.get(bare)?.includes(` id="${fragment}"`))
       broken.push(`${named.address} in ${from}: no such place`);
   }
-  assert.ok(called.delete(PLANNED), 'what is planned is told');
+  assert.ok(called.delete(PLANNED), 'what is planned is documented');
   return { called, broken: broken.filter((one) => !one.startsWith(PLANNED)), outside: [...outside] };
 
   /** Why it is broken; null where it is not. */

@@ -1,4 +1,4 @@
-// The canary: tells what arrived in numbers and names, and keeps nothing.
+// The canary: returns what arrived in numbers and names, and keeps nothing.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -109,7 +109,7 @@ test('the names of a Standard Webhook, where they are well-formed', async () => 
   }
 });
 
-test('a content type is told only where it is one', async () => {
+test('a content type is returned only if it is one', async () => {
   const of = async (type: string) => (await send('x', { 'content-type': type })).contentType;
   for (const type of ['text/plain', 'application/vnd.a+json;v=1', 'multipart/form-data; boundary="a b"'])
     assert.equal(await of(type), type);

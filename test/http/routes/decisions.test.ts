@@ -154,7 +154,7 @@ test('a body of exactly 16 kB is taken, one byte more is body_too_large', async 
   assert.deepEqual([status, code], [413, 'body_too_large']);
 });
 
-/** Fixed windows that end when they are told to. */
+/** Fixed windows that end on demand. */
 function windows() {
   const taken = new Map<string, number>();
   const quota: Quota = {
@@ -173,19 +173,19 @@ function windows() {
   return { quota, taken, end };
 }
 
-const told = ({ headers }: Response) =>
+const limitHeaders = ({ headers }: Response) =>
   ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset', 'ratelimit-policy', 'retry-after'].map(
     (name) => headers.get(name),
   );
 
-test('10 decisions a minute and 200 a day from one address; the limit nearest to its end is told', async () => {
+test('10 decisions a minute and 200 a day from one address; the limit nearest to its end is reported', async () => {
   const { quota, taken, end } = windows();
   const client = clientOf(fakeWorld({ quota }));
   const decide = () => client.post(DECIDE, { action: ACTION });
-  assert.deepEqual(told(await decide()), ['10', '9', '30', '10;w=60', null]);
+  assert.deepEqual(limitHeaders(await decide()), ['10', '9', '30', '10;w=60', null]);
   for (let n = 2; n <= 10; n++) assert.equal((await decide()).status, 200);
   const eleventh = await decide();
-  assert.deepEqual(told(eleventh), ['10', '0', '30', '10;w=60', '30']);
+  assert.deepEqual(limitHeaders(eleventh), ['10', '0', '30', '10;w=60', '30']);
   assert.deepEqual((await errorOf(eleventh)).code, 'rate_limited');
   assert.equal(
     taken.get('client-decide-daily 198.51.100.7'),
@@ -197,19 +197,19 @@ test('10 decisions a minute and 200 a day from one address; the limit nearest to
     if (n % 10 === 1) end('client-decide');
     const response = await decide();
     assert.equal(response.status, 200, `${n}`);
-    if (n === 192) assert.deepEqual(told(response), ['10', '8', '30', '10;w=60', null]);
+    if (n === 192) assert.deepEqual(limitHeaders(response), ['10', '8', '30', '10;w=60', null]);
   }
   end('client-decide');
   const over = await decide();
-  assert.deepEqual(told(over), ['200', '0', '43200', '200;w=86400', '43200']);
+  assert.deepEqual(limitHeaders(over), ['200', '0', '43200', '200;w=86400', '43200']);
   assert.deepEqual((await errorOf(over)).code, 'rate_limited');
 });
 
-test('the day is told where less of it is left than of the minute', async () => {
+test('the day is reported where less of it is left than of the minute', async () => {
   const { quota, taken } = windows();
   taken.set('client-decide-daily 198.51.100.7', 194);
   const response = await clientOf(fakeWorld({ quota })).post(DECIDE, { action: ACTION });
-  assert.deepEqual(told(response), ['200', '5', '43200', '200;w=86400', null]);
+  assert.deepEqual(limitHeaders(response), ['200', '5', '43200', '200;w=86400', null]);
 });
 
 test('decisions are counted by client address, IPv6 by /64, apart from other routes', async () => {
@@ -342,7 +342,7 @@ test('the list of decisions leaves out hashes, words and whatever else a row may
   }
 });
 
-test('wrong methods are told; read models that are away are 503', async () => {
+test('wrong methods are 405; unavailable read models are 503', async () => {
   const client = clientOf(fakeWorld());
   for (const [method, path, allow] of [
     ['GET', DECIDE, 'POST, OPTIONS'],

@@ -48,7 +48,7 @@ test('did:web: the document is named by the host, an own port encoded', async ()
   }
 });
 
-test('did:web: every key verifies for ever, only those that may sign receipts now make assertions', async () => {
+test('did:web: every key verifies permanently, only those that may sign receipts now make assertions', async () => {
   const clock = manualClock();
   const now = Math.floor(clock.now() / 1000);
   const keys = [
@@ -73,7 +73,7 @@ test('did:web: every key verifies for ever, only those that may sign receipts no
   });
 });
 
-test('did:web: each key tells its window, compromise date and purpose as the key set does, and as W3C names them', async () => {
+test('did:web: each key states its window, compromise date and purpose as the key set does, and as W3C names them', async () => {
   const AT = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
   const record = {
     keyId: 'k',
@@ -104,13 +104,13 @@ test('did:web: each key tells its window, compromise date and purpose as the key
       publicKeyJwk: keys[n],
     })),
   );
-  const told = verificationMethod.map(({ publicKeyJwk: { nbf, exp, revokedAt, purpose } }) => [
+  const windows = verificationMethod.map(({ publicKeyJwk: { nbf, exp, revokedAt, purpose } }) => [
     nbf,
     exp,
     revokedAt,
     purpose,
   ]);
-  assert.deepEqual(told, [
+  assert.deepEqual(windows, [
     [AT, undefined, undefined, 'receipt'],
     [AT, undefined, undefined, 'checkpoint'],
     [AT, AT + 60, undefined, 'receipt'],
@@ -118,7 +118,7 @@ test('did:web: each key tells its window, compromise date and purpose as the key
   ]);
 });
 
-test('did:web: a key of the document can be imported as it stands, without being told an algorithm', async () => {
+test('did:web: a key of the document can be imported unchanged, without a stated algorithm', async () => {
   const [method] = (await documentOf([key('k')])).verificationMethod;
   assert.ok(method);
   const imported = await importJWK({ ...method.publicKeyJwk });

@@ -1,4 +1,4 @@
-// The documents that tell of the others, against what they tell of.
+// The documents that list the others, against the documents that they list.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
@@ -78,7 +78,7 @@ test('the index prices the paid operations alone, as configured, and says whethe
   assert.equal(enforced.payment.required, true);
 });
 
-test('the MCP manifest tells of the server’s own tools, and of versions that it speaks', async () => {
+test('the MCP manifest lists the server’s tools and its protocol versions', async () => {
   const client = await paid();
   const manifest = await bodyOf(client, ROUTES.mcpManifest.path);
   assert.equal(manifest.endpoint, `${BASE}${ROUTES.mcp.path}`);

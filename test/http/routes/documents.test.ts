@@ -1,4 +1,4 @@
-// The main documents as served: shape, entity tag, and that nothing in them is told twice or of another deployment.
+// The main documents as served: shape, entity tag, and that they state nothing twice and nothing of another deployment.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
@@ -45,7 +45,7 @@ for (const path of DOCUMENTS) {
     assert.notEqual(dear.headers.get('etag'), etag);
   });
 
-  test(`${path} tells the price and network of this deployment and no other`, async () => {
+  test(`${path} states the price and network of this deployment and no other`, async () => {
     const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.017' };
     const { body } = await clientOf(fakeWorld({ settings: { offer } })).get(path);
     const text = JSON.stringify(body);
@@ -66,7 +66,7 @@ for (const path of DOCUMENTS) {
   });
 }
 
-test('what is to be paid is told as the 402 asks for it, and as required only where it is enforced', async () => {
+test('the price is stated as in the 402, and as required only where payment is enforced', async () => {
   const { protocol } = await lab();
   const paying = clientOf(fakeWorld({ payments: protocol, settings: { mode: 'x402' } }));
   const { body } = await paying.get('/api/pricing');
@@ -94,7 +94,7 @@ test('what is to be paid is told as the 402 asks for it, and as required only wh
   assert.match(free.summary, /no one is charged now/);
 });
 
-test('whether payment is required now stands alike in each document that tells it', async () => {
+test('whether payment is required now is the same in each document that states it', async () => {
   for (const mode of ['demo', 'x402'] as const) {
     const client = clientOf(fakeWorld({ settings: { mode } }));
     const of = async (name: string) =>
@@ -104,10 +104,10 @@ test('whether payment is required now stands alike in each document that tells i
       };
     const { activePrimitive } = await of('actions');
     assert.equal(activePrimitive.paid, true);
-    const told = [activePrimitive.paymentRequired];
+    const required = [activePrimitive.paymentRequired];
     for (const name of ['quickstart', 'pricing', 'capabilities'])
-      told.push((await of(name)).payment.required);
-    assert.deepEqual(told, Array(4).fill(mode === 'x402'));
+      required.push((await of(name)).payment.required);
+    assert.deepEqual(required, Array(4).fill(mode === 'x402'));
   }
 });
 
@@ -158,7 +158,7 @@ test('pricing and capabilities list the operations of the interface description,
   const described = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  const told = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+  const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
   const { surfaces } = (await client.get('/api/capabilities')).body as {
     surfaces: { method: string; path: string; paid: boolean }[];
   };
@@ -166,15 +166,15 @@ test('pricing and capabilities list the operations of the interface description,
     freeRoutes: { method: string; path: string }[];
     paidRoutes: { method: string; path: string }[];
   };
-  assert.deepEqual(surfaces.map(told).sort(), described.sort());
-  assert.deepEqual(surfaces.filter(({ paid }) => paid).map(told), [
+  assert.deepEqual(surfaces.map(nameOf).sort(), described.sort());
+  assert.deepEqual(surfaces.filter(({ paid }) => paid).map(nameOf), [
     'POST /api/execute/webhook',
     'POST /api/execute/guided-webhook',
   ]);
-  assert.deepEqual(paidRoutes.map(told), ['POST /api/execute/webhook', 'POST /api/execute/guided-webhook']);
+  assert.deepEqual(paidRoutes.map(nameOf), ['POST /api/execute/webhook', 'POST /api/execute/guided-webhook']);
   // Free to reach, but not free: two of its tools are paid.
   const mixed = { ...ROUTES.mcp };
-  assert.deepEqual([...freeRoutes, ...paidRoutes, mixed].map(told).sort(), described.sort());
+  assert.deepEqual([...freeRoutes, ...paidRoutes, mixed].map(nameOf).sort(), described.sort());
   assert.match(mixed.summary, /execution tools are paid/);
 });
 

@@ -56,8 +56,8 @@ test('decision_not_found is 404, a decision that does not approve the call is 40
     ['decision_action_mismatch', 409],
   ] as const) {
     const world = fakeWorld({ executeGuided: async () => refused(code, 'It does not.') });
-    const told = await errorOf(await clientOf(world).post(PATH, { decisionId, action }));
-    assert.deepEqual([told.status, told.code], [status, code]);
+    const error = await errorOf(await clientOf(world).post(PATH, { decisionId, action }));
+    assert.deepEqual([error.status, error.code], [status, code]);
   }
 });
 

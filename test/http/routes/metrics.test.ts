@@ -28,9 +28,9 @@ async function isShown(
   }
   // As for any path with nothing behind it, to the last byte but the id of the request.
   assert.deepEqual(headersOf(response), headersOf(nothing));
-  const [told, expected] = [await errorOf(response), await errorOf(nothing)];
-  assert.deepEqual(told, expected);
-  assert.deepEqual([told.status, told.code], [404, 'route_not_found']);
+  const [error, expected] = [await errorOf(response), await errorOf(nothing)];
+  assert.deepEqual(error, expected);
+  assert.deepEqual([error.status, error.code], [404, 'route_not_found']);
   return false;
 }
 
@@ -120,7 +120,7 @@ test('metrics: never rate limited, HEAD is GET, and the interface description le
   assert.ok(Object.keys(paths).length > 10 && !Object.keys(paths).some((path) => path.includes('metrics')));
 });
 
-/** What is told of each request, to figures, traces and the log. */
+/** What is reported of each request to metrics, traces and the log. */
 function watched(changes: Partial<AppDeps> = {}) {
   const answered: AnsweredRequest[] = [];
   const lines: unknown[] = [];
@@ -136,19 +136,19 @@ function watched(changes: Partial<AppDeps> = {}) {
       figures: {
         requestBegun() {
           begun += 1;
-          return (told) => void answered.push(told);
+          return (request) => void answered.push(request);
         },
       },
       detail: { debug: (_, fields) => void lines.push(fields) },
       tracer: {
         async within(name, kind, work) {
-          const told: unknown[] = [kind, name];
+          const span: unknown[] = [kind, name];
           const answer = await work({
-            rename: (renamed) => void told.splice(1, 1, renamed),
-            setAttributes: (facts) => void told.push(facts),
-            fail: () => void told.push('failed'),
+            rename: (renamed) => void span.splice(1, 1, renamed),
+            setAttributes: (facts) => void span.push(facts),
+            fail: () => void span.push('failed'),
           });
-          spans.push(told);
+          spans.push(span);
           return answer;
         },
         traceId: () => null,
@@ -159,7 +159,7 @@ function watched(changes: Partial<AppDeps> = {}) {
   return { world, client: clientOf(world), answered, lines, spans, begun: () => begun };
 }
 
-test('requests are told by the pattern of their route, and never by their path', async () => {
+test('requests are reported by the pattern of their route, and never by their path', async () => {
   const secret = 'canary-of-a-path';
   const { client, answered, lines, spans, begun } = watched({
     execute: () => Promise.reject(new Error(secret)),
@@ -193,13 +193,13 @@ test('requests are told by the pattern of their route, and never by their path',
   for (const [path, init] of calls) await client.call(path, init);
   // The client itself reads the description first, once.
   const own = answered.findIndex(({ route }) => route === '/openapi.json');
-  const told = answered.toSpliced(own, 1);
+  const others = answered.toSpliced(own, 1);
   assert.deepEqual(
-    told.map(({ route, method, status }) => [route, method, status]),
+    others.map(({ route, method, status }) => [route, method, status]),
     calls.map(([, { method = 'GET' }, route, status]) => [route, method, status]),
   );
   assert.equal(begun(), answered.length);
-  for (const { seconds } of told) assert.ok(seconds >= 0 && seconds < 60);
+  for (const { seconds } of others) assert.ok(seconds >= 0 && seconds < 60);
   assert.deepEqual(
     spans.toSpliced(own, 1),
     calls.map(([, { method = 'GET' }, route, status]) => [

@@ -38,7 +38,7 @@ test('the challenge, its hints included, fits the published 402, and its header 
   assert.equal(challenges, 8);
 });
 
-test('a signed payment of either version comes to the use case, and its settlement is told in that version', async () => {
+test('a signed payment of either version reaches the use case, and its settlement is reported in that version', async () => {
   const { client, world } = await paidClient();
   const account = wallet();
   const payload = await payloadOf(account);
@@ -49,8 +49,8 @@ test('a signed payment of either version comes to the use case, and its settleme
   ] as const) {
     const response = await client.post(path, good, { [name]: header(name) ?? '' });
     assert.equal(response.status, 200);
-    const told = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '');
-    assert.deepEqual([told.success, told.transaction], [true, paidExecution().payment?.transaction]);
+    const settled = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '');
+    assert.deepEqual([settled.success, settled.transaction], [true, paidExecution().payment?.transaction]);
     assert.equal(response.headers.has('x-payment-response'), twin);
   }
   const [first, second] = world.executed;

@@ -129,7 +129,7 @@ for (const { route, path, good, required } of ROUTES) {
     assert.deepEqual(payments.challenged, [{ route, reason: 'insufficient_funds', hints: [] }]);
   });
 
-  test(`${route}: 200, 502 and replays tell the settlement, each payer in its own version`, async () => {
+  test(`${route}: 200, 502 and replays report the settlement, each payer in its own version`, async () => {
     const failed = { ...paidExecution().job, status: 'failed' } as const;
     const answers = [
       [paidExecution(), 200, true],
@@ -146,9 +146,9 @@ for (const { route, path, good, required } of ROUTES) {
         assert.deepEqual(payments.settlements, [
           { route, payment, x402Version, delivered, completedAt: job.completedAt },
         ]);
-        const told = response.headers.get('payment-response');
-        assert.ok(told);
-        assert.equal(response.headers.get('x-payment-response'), x402Version === 1 ? told : null);
+        const settled = response.headers.get('payment-response');
+        assert.ok(settled);
+        assert.equal(response.headers.get('x-payment-response'), x402Version === 1 ? settled : null);
         assert.equal(response.headers.get('cache-control'), 'no-store');
       }
     }
@@ -162,7 +162,7 @@ for (const { route, path, good, required } of ROUTES) {
     const away = new Fault('facilitator_unavailable', 'Nothing was charged.', { retryAfterSeconds: 7 });
     const cases = [
       [async () => inProgress, 409, 'idempotency_in_progress', '1'],
-      [async () => refused('payment_reused', 'Pay anew.'), 409, 'payment_reused', null],
+      [async () => refused('payment_reused', 'Pay again.'), 409, 'payment_reused', null],
       [async () => refused('too_many_in_flight', 'Later.'), 429, 'too_many_in_flight', '1'],
       [() => Promise.reject(unconfirmed), 503, 'payment_unconfirmed', '5'],
       [() => Promise.reject(away), 503, 'facilitator_unavailable', '7'],
@@ -176,12 +176,12 @@ for (const { route, path, good, required } of ROUTES) {
       assert.ok(response.headers.get('x-request-id'));
       for (const name of ['payment-response', 'x-payment-response', 'payment-required'])
         assert.equal(response.headers.get(name), null);
-      const told = await errorOf(response);
-      assert.deepEqual([told.status, told.code], [status, code]);
+      const error = await errorOf(response);
+      assert.deepEqual([error.status, error.code], [status, code]);
       // a facilitator's outage is no failure of ours: a word for the operator, without a stack
       const lines = world.log.lines.map(({ level, fields }) => [level, Object.keys(fields ?? {})]);
       assert.deepEqual(lines, status === 503 ? [['warn', ['requestId', 'code']]] : []);
-      const { jobId, links } = (told.details ?? {}) as { jobId?: string; links?: { job: string } };
+      const { jobId, links } = (error.details ?? {}) as { jobId?: string; links?: { job: string } };
       if (jobId !== undefined) assert.match(links?.job ?? '', new RegExp(`/api/jobs/${JOB}$`));
     }
   });
@@ -207,7 +207,7 @@ test('an empty payment header is none', async () => {
   assert.equal((await client.post(PATH, REQUEST, { 'payment-signature': '', ...PAID[1] })).status, 200);
 });
 
-test('both payment headers: the answer is told in the version that was read', async () => {
+test('both payment headers: the answer is in the version that was read', async () => {
   const { client, payments } = paidWorld();
   const response = await client.post(PATH, REQUEST, { ...PAID[1], ...PAID[2] });
   assert.equal(response.status, 200);
@@ -237,7 +237,7 @@ test('free routes ask for no payment', async () => {
   assert.deepEqual(trace, []);
 });
 
-test('demo mode: a payment header is not looked at, and no answer tells of payment', async () => {
+test('demo mode: a payment header is ignored, and no answer mentions payment', async () => {
   for (const { path, good } of ROUTES) {
     const response = await clientOf(fakeWorld()).post(path, good, GARBAGE);
     assert.equal(response.status, 200);
@@ -266,7 +266,7 @@ test('who has paid gets the result, also where its payment header cannot be made
   );
 });
 
-test('browsers may send a payment and read what is told of it', async () => {
+test('browsers may send a payment and read its settlement', async () => {
   const { client } = paidWorld();
   for (const { path } of ROUTES) {
     const preflight = await client.call(path, { method: 'OPTIONS' });

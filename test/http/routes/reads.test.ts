@@ -282,7 +282,7 @@ test('monitoring: the summary, its attention, this process and the lag of the re
     projection: { lagEvents: null, lagMs: 30_001 },
   });
   assert.deepEqual(Object.keys(process), ['uptimeMs', 'requests', 'inFlight', 'p50Ms', 'p99Ms']);
-  // This call itself; the next one comes after the description, which the client looked up to check the answer.
+  // This call itself; the next one follows the description, which the client looked up to check the answer.
   assert.deepEqual([process.requests, process.inFlight], [1, 1]);
   const again = (await client.get(MONITORING)).body as { process: Record<string, number> };
   assert.deepEqual([again.process.requests, again.process.inFlight], [3, 1]);
@@ -379,7 +379,7 @@ test('health is 503 only when the log is gone; other parts show inside a 200', a
   assert.equal((exempted.body as { egressExemption: boolean }).egressExemption, true);
 });
 
-test('liveness and keys: asks nobody; the keys as the log tells of them', async () => {
+test('liveness and keys: makes no outbound call; the keys are those of the log', async () => {
   const dead = fakeWorld({ health: () => Promise.reject(new Error('asked')) });
   const live = await clientOf(dead).get('/health/live');
   assert.deepEqual([live.status, live.body], [200, { ok: true, service: 'webhook-relay', version: '0.1.0' }]);

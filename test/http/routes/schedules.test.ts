@@ -149,7 +149,7 @@ test('faults in both webhook and schedule are listed together, those of the webh
   }
 });
 
-test('a warning names what it warns of by where it stands in this answer, too', async () => {
+test('a warning names its subject by the path in this answer, too', async () => {
   const webhook = { ...WEBHOOK, headers: { via: 'x' } };
   const answer = await clientOf(realWorld()).post(PATH, { webhook, schedule: DAILY });
   const { warnings, preview } = (await answer.json()) as Answer & {

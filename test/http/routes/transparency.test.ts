@@ -86,7 +86,7 @@ const NO_TILES = [
 ] as const;
 
 for (const [what, paths] of NO_TILES) {
-  test(`a tile of ${what}: 404 route_not_found, which nobody may keep`, async () => {
+  test(`a tile of ${what}: 404 route_not_found, which no cache may store`, async () => {
     for (const path of paths) {
       const response = await client.call(`/log/tile/${path}`);
       assert.equal(response.headers.get('cache-control'), 'no-store');
@@ -209,7 +209,7 @@ test('read models that are away: 503 with Retry-After for every one of them', as
   }
 });
 
-test('every address of the log that the documents tell of answers, with the media type that is told', async () => {
+test('every documented address of the log answers, with the documented media type', async () => {
   const { body: index } = await client.get('/api/discovery');
   const { transparencyLog } = index as {
     transparencyLog: { id: string; address: string; mediaType: string }[];
@@ -220,7 +220,7 @@ test('every address of the log that the documents tell of answers, with the medi
       .replace('{receiptId}', receiptIdAt(7))
       .replace('{+path}', '0/000')
       .replace('{?from,to}', '?from=1&to=2');
-  const told = transparencyLog.map(({ address }) => address);
+  const documented = transparencyLog.map(({ address }) => address);
   for (const { address, mediaType } of transparencyLog) {
     const { status, headers } = await client.call(filled(address));
     assert.deepEqual([status, headers.get('content-type')], [200, mediaType], address);
@@ -229,8 +229,8 @@ test('every address of the log that the documents tell of answers, with the medi
   const { transparencyLog: terms } = capabilities as { transparencyLog: Record<string, string> };
   for (const name of ['checkpoint', 'key', 'tiles', 'proof', 'consistency']) {
     const address = terms[name] ?? '';
-    assert.ok(told.includes(address), name);
+    assert.ok(documented.includes(address), name);
     assert.equal((await client.call(filled(address))).status, 200, name);
   }
-  assert.deepEqual([told.length, terms.witnessing], [5, 'unwitnessed']);
+  assert.deepEqual([documented.length, terms.witnessing], [5, 'unwitnessed']);
 });

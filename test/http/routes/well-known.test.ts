@@ -104,7 +104,7 @@ async function asked(client: Client, path: string) {
   return JSON.parse(atob(headers.get('payment-required') ?? ''));
 }
 
-test('the agent manifest tells what is spoken, and is no A2A agent card', async () => {
+test('the agent manifest lists the protocols, and is no A2A agent card', async () => {
   const manifest = await bodyOf(await paid(), ROUTES.agent.path);
   assert.deepEqual(manifest.protocols, ['http', 'mcp', 'x402']);
   assert.equal(manifest.interfaces.mcp.endpoint, `${BASE}/mcp`);
