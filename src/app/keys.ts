@@ -3,7 +3,7 @@ import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
-import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';

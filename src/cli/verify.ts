@@ -7,8 +7,8 @@ import { disclosuresOf, noProofIn, RECEIPT_FORMS, readReceiptDocument } from '..
 import type { LogFacts } from '../domain/receipt/log-check.ts';
 import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
+import type { Check, VerificationReport } from '../domain/receipt/report.ts';
 import { statementOf } from '../domain/receipt/statement.ts';
-import type { Check, VerificationReport } from '../domain/receipt/verify.ts';
 import { allChecksHold, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
 import { CannotRun, type End, onAction } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';

@@ -1,7 +1,7 @@
 // The facts of the demo: each compares a claim of the relay with what was received.
 import type { Fact } from '#src/app/buyer.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
-import type { Primitives, VerificationReport } from '#src/domain/receipt/verify.ts';
+import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { callLoopback, type Received } from './target.ts';
 

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Fact } from '#src/app/buyer.ts';
-import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
+import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { sleep } from '#src/lib/time.ts';
 import {

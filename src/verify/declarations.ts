@@ -23,7 +23,7 @@ export async function declarations(source: Source, payload: object): Promise<str
 
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/canonical-json.ts': ['Json'],
-  'domain/receipt/verify.ts': ['CheckName', 'Check', 'VerificationReport'],
+  'domain/receipt/report.ts': ['CheckName', 'Check', 'VerificationReport'],
   'domain/receipt/document.ts': ['Difference'],
   'domain/receipt/open-disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
   'domain/transparency/tlog-proof.ts': ['ProofProblem'],

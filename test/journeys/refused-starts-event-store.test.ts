@@ -95,7 +95,7 @@ describe('a start over EventStoreDB is refused', () => {
 
   test('no server for half a minute; a command waits less', async () => {
     const words =
-      /the event log of EVENTSTORE_URL does not answer, or .* with this user, password or CA .*: start again when it does\n$/;
+      /the event log of EVENTSTORE_URL does not answer, or refuses this user, password or CA .*: correct it and start the service again\n$/;
     const command = await commandAway;
     assert.deepEqual([command.code, command.stdout], [2, '']);
     assert.match(command.stderr, new RegExp(`\nrelay: ${words.source}`));

@@ -3,7 +3,7 @@ import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import type { TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
-import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';

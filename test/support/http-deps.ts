@@ -4,7 +4,7 @@ import type { JobRecord } from '#projections/job/query.ts';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { AppDeps } from '#src/http/app.ts';
 import type { HttpSettings, ReceiptFound } from '#src/http/deps.ts';

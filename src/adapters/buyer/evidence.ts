@@ -10,7 +10,8 @@ import {
 import { fromBase64url, fromUtf8, sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { type Primitives, type VerificationReport, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
+import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { type OfferSigner, type Terms, verifiedJws } from './offer.ts';
 
 /** One claim, compared with what was received. */

@@ -7,15 +7,16 @@ import {
   fstatSync,
   fsyncSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
-  realpathSync,
+  readlinkSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
@@ -97,7 +98,7 @@ export function createKeyFile(path: string): void {
 export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileChange | null): KeyFile {
   return asKeyFileError(path, 'changed', () => {
     const { owner } = readOwnersFile(path);
-    const file = realpathSync(path);
+    const file = linkTarget(path);
     return withKeyFileLock(file, owner, () => {
       const { text } = readOwnersFile(file);
       const current = parseKeyFile(path, text);
@@ -276,6 +277,11 @@ function writeWhole(
       // The same fault prevented its creation, and that error is thrown.
     }
   }
+}
+
+/** The file at the end of symbolic links. Bun's realpath opens the file: one that is replaced meanwhile has no path. */
+function linkTarget(path: string): string {
+  return lstatSync(path).isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path;
 }
 
 /** A file that an operator changes as root remains the service's. */

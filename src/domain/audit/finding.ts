@@ -1,7 +1,7 @@
 // Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
 import type { RecordedEvent } from '../event-codec.ts';
 import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
-import type { CheckName } from '../receipt/verify.ts';
+import type { CheckName } from '../receipt/report.ts';
 
 /** Of the log as a whole: order, names and shapes. */
 export type LogFindingKind =

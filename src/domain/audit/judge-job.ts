@@ -16,7 +16,8 @@ import type { CompletedJob, Job } from '../job/state.ts';
 import type { ChainedEvent } from '../receipt/chain.ts';
 import { CHECK_LABELS } from '../receipt/check-labels.ts';
 import { logOf, type ParsedJws, payloadIn, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
-import { type CheckName, type Primitives, verifyReceipt } from '../receipt/verify.ts';
+import type { CheckName, Primitives } from '../receipt/report.ts';
+import { verifyReceipt } from '../receipt/verify.ts';
 import { type Fault, RECEIPT_FINDINGS } from './finding.ts';
 
 /** The clocks of one process over time, and of the owner and a recovering process, may differ by this much. */

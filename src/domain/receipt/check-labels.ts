@@ -1,6 +1,6 @@
 // The labels of the verifier's checks, for people who see them for the first time.
 import type { DisclosureProblem } from './open-disclosures.ts';
-import type { CheckName } from './verify.ts';
+import type { CheckName } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_present: 'There is a receipt, and it is the requested one',

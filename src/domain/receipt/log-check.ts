@@ -4,7 +4,7 @@ import { TRANSPARENCY } from '../limits.ts';
 import { receiptLeafData } from '../transparency/leaves.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
 import { logOf, type ReceiptPayload } from './payload.ts';
-import type { Check, Primitives } from './verify.ts';
+import type { Check, Primitives } from './report.ts';
 
 export type LogFacts = {
   /** Text of the proof file (C2SP tlog-proof); null if the log gave none. */

@@ -9,7 +9,8 @@ import {
 } from './document.ts';
 import { type OpenedDisclosure, openDisclosures } from './open-disclosures.ts';
 import { payloadOf, type ReceiptPayload } from './payload.ts';
-import { type Primitives, type VerificationReport, type VerifyFacts, verifyReceipt } from './verify.ts';
+import type { Primitives, VerificationReport } from './report.ts';
+import { type VerifyFacts, verifyReceipt } from './verify.ts';
 
 export type ReceiptReport = VerificationReport & {
   /** Why the document contains no receipt; null if it contains one. */

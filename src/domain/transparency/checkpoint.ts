@@ -1,7 +1,7 @@
 // Checkpoints (C2SP tlog-checkpoint): a signed note over the tree's head, by the relay's checkpoint key.
 import { fromBase64, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Primitives } from '../receipt/verify.ts';
+import type { Primitives } from '../receipt/report.ts';
 import { type Hash, isCount } from './merkle.ts';
 import { parseNote, verifyNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';

@@ -4,7 +4,7 @@ import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf } from '#src/http/deps.ts';

@@ -11,7 +11,7 @@ import {
 import { toBase64 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
-import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
 import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';

@@ -9,7 +9,7 @@ import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { parseJws, payloadIn, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 

@@ -6,7 +6,7 @@ import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { leafData } from '#src/domain/transparency/leaves.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';

@@ -21,7 +21,7 @@ import {
   type JobEvent,
   type KeyEvent,
 } from '#src/domain/events.ts';
-import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKeys } from './audit-log-keys.ts';

@@ -2,7 +2,8 @@
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
-import { type Primitives, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
+import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 

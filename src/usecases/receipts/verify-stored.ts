@@ -3,12 +3,8 @@
 import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/chain.ts';
 import type { LogFacts } from '#src/domain/receipt/log-check.ts';
-import {
-  type JobFacts,
-  type Primitives,
-  type VerificationReport,
-  verifyReceipt,
-} from '#src/domain/receipt/verify.ts';
+import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
+import { type JobFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';

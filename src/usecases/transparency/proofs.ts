@@ -2,7 +2,7 @@
 // rows and not verified here: clients verify them against the signed checkpoint.
 import { concatBytes, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { TRANSPARENCY } from '#src/domain/limits.ts';
-import type { Primitives } from '#src/domain/receipt/verify.ts';
+import type { Primitives } from '#src/domain/receipt/report.ts';
 import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { utf8 } from '#src/domain/encoding.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import {
-  type CheckName,
-  type JobFacts,
-  type VerifyFacts,
-  verifyReceipt,
-} from '#src/domain/receipt/verify.ts';
+import type { CheckName } from '#src/domain/receipt/report.ts';
+import { type JobFacts, type VerifyFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { attemptRetried, commitment, T0 } from '#test/support/given-events.ts';
 import {
   goodFacts,

@@ -1,7 +1,7 @@
 // A stored receipt verified with what the log holds, on jobs that were really executed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { VerificationReport } from '#src/domain/receipt/verify.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
