@@ -262,7 +262,8 @@ async function readPage(
 async function flipped(build: Build, generation: Generation): Promise<RebuildResult> {
   const { deps, schema } = build;
   await applyHorizon(build, generation);
-  await foldTo(build, (await deps.log.head()) ?? '');
+  // What is left for the transaction is what came during the last turn: little, since the lock holds up readers that wait.
+  for (let turn = 0; turn < 3; turn++) await foldTo(build, (await deps.log.head()) ?? '');
   await deps.store.transaction(async (tx) => {
     const { db } = tx;
     await db.execute(sql`set local synchronous_commit = on`);

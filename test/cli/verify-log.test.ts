@@ -151,7 +151,7 @@ describe('--disclose', () => {
       for (const { stdout } of [text, json]) assert.doesNotMatch(stdout, /target_url|target\.example/);
       assert.match(
         text.stdout,
-        /Not opened: nothing vouches for disclosures where the receipt does not verify\./,
+        /Not opened: disclosures prove nothing if the receipt does not verify\./,
       );
       assert.doesNotMatch(text.stdout, /committed to by/);
       const { ok, disclosures } = JSON.parse(json.stdout);

@@ -51,7 +51,7 @@ describe('SIGTERM while the log is faulty', () => {
         assert.ok(took < AT_ONCE_MS, `${took} ms`);
         assert.ok(!logLines(stdout).some(({ msg }) => msg === 'listening'));
         eventStore.faults.refuseAppends(0);
-        if (name.endsWith('away')) await eventStore.start();
+        if (name.endsWith('unavailable')) await eventStore.start();
         if (name.endsWith('frozen')) await eventStore.faults.thaw();
       });
     }

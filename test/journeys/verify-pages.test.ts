@@ -204,7 +204,7 @@ test('/verify: an invalid receipt is reported, and its content stays text', need
       /^failed/,
       /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
     ],
-    [jws, /^failed/, /failed.*receipt_logged.*not where the proof says/s, { proof: movedProof }],
+    [jws, /^failed/, /failed.*receipt_logged.*not at the index that the proof states/s, { proof: movedProof }],
     [
       jws,
       /^not checked It could not be checked\. The proof that was given is no proof file/,
@@ -359,7 +359,7 @@ test('proof page: changed answers fail, and a young receipt is pending', needs, 
     [
       { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
       /^failed/,
-      /failed.*receipt_logged.*not where the proof says/,
+      /failed.*receipt_logged.*not at the index that the proof states/,
     ],
     [
       { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
