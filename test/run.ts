@@ -1,7 +1,7 @@
 // The test runner. Its last line is the sum of all runs: `N passed, N failed[, N skipped]`.
 //
 //   bun test/run.ts [part …]           the fast set under Bun: what `bun run test` runs
-//   bun test/run.ts --deno [part …]    what depends on the runtime, under Deno, and `deno check`
+//   bun test/run.ts --deno [part …]    what depends on the runtime, under Deno
 //   bun test/run.ts --full [part …]    every file under Bun, then every file under Deno, with long property runs
 //
 // A part selects the files whose path contains it. Files of the in-process rooms share processes; every other file has
@@ -72,8 +72,7 @@ async function main(args: readonly string[]): Promise<number> {
   } finally {
     await postgres?.remove();
   }
-  const checked = set === '--deno' && parts.length === 0 ? denoCheck() : [];
-  return summary(results, checked);
+  return summary(results);
 }
 
 /** Runs the files in lanes; results in the files' order. */
@@ -110,15 +109,6 @@ function denoBinary(): string {
   if (asked.status !== 0 || path === '')
     throw new Error(`deno does not start: ${asked.error ?? asked.stderr}`);
   return path;
-}
-
-function denoCheck(): string[] {
-  const entries = ['src/main.ts', 'src/cli/relay.ts'];
-  const { status, stderr } = spawnSync(denoBinary(), ['check', '--no-lock', ...entries], {
-    cwd: root,
-    encoding: 'utf8',
-  });
-  return status === 0 ? [] : [`deno check: ${stderr}`];
 }
 
 let runs = 0;
@@ -221,30 +211,29 @@ function count(results: readonly BatchResult[], outcome: CaseResult['outcome']):
   return each.reduce((sum, one) => sum + one, 0);
 }
 
-function summary(results: readonly BatchResult[], more: readonly string[]): number {
+function summary(results: readonly BatchResult[]): number {
   const lines = [''];
   for (const { runtime, batch, cases, faults } of results) {
     const failed = cases.filter((result) => result.outcome === 'failed');
     lines.push(...failed.map(({ file, title }) => `failed  ${runtime} ${file}: ${title}`));
     lines.push(...faults.map((fault) => `failed  ${runtime} ${nameOf(batch)}: ${fault}`));
   }
-  lines.push(...more.map((fault) => `failed  ${fault}`));
   for (const runtime of ['bun', 'deno'] as const) {
     const mine = results.filter((result) => result.runtime === runtime);
     const files = mine.flatMap(({ batch }) => batch);
-    if (files.length > 0) lines.push(`${runtime}: ${files.length} files, ${sums(mine, 0)}`);
+    if (files.length > 0) lines.push(`${runtime}: ${files.length} files, ${sums(mine)}`);
   }
   const missing = results.flatMap(({ notes }) =>
     notes.map(({ file, name, reason }) => `skipped  ${file}: ${name} is missing: ${reason}`),
   );
-  lines.push(...new Set(missing), sums(results, more.length));
+  lines.push(...new Set(missing), sums(results));
   console.log(lines.join('\n'));
-  return count(results, 'failed') + more.length > 0 || count(results, 'passed') === 0 ? 1 : 0;
+  return count(results, 'failed') > 0 || count(results, 'passed') === 0 ? 1 : 0;
 }
 
-function sums(results: readonly BatchResult[], more: number): string {
+function sums(results: readonly BatchResult[]): string {
   const skipped = count(results, 'skipped');
-  const failed = count(results, 'failed') + more;
+  const failed = count(results, 'failed');
   return `${count(results, 'passed')} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }
 

@@ -149,10 +149,7 @@ describe('--disclose', () => {
       const [text, json] = [await runCli(args), await runCli([...args, '--json'])];
       assert.deepEqual([text.code, json.code], [1, 1]);
       for (const { stdout } of [text, json]) assert.doesNotMatch(stdout, /target_url|target\.example/);
-      assert.match(
-        text.stdout,
-        /Not opened: disclosures prove nothing if the receipt does not verify\./,
-      );
+      assert.match(text.stdout, /Not opened: disclosures prove nothing if the receipt does not verify\./);
       assert.doesNotMatch(text.stdout, /committed to by/);
       const { ok, disclosures } = JSON.parse(json.stdout);
       assert.deepEqual([ok, disclosures], [false, []]);

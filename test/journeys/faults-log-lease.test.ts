@@ -55,7 +55,7 @@ describe('the log unavailable for longer than a lease', () => {
     await eventStore.stop();
     held.resolve({ status: 201 });
     const wentAt = performance.now();
-    await waitFor('it has the outcome', () => /append of unknown fate/.test(dying.stdout()));
+    await waitFor('it has the outcome', () => /did not confirm an append/.test(dying.stdout()));
     await dying.kill();
     assert.equal(await cut, null);
     await waitFor('the lease is over', () => performance.now() - wentAt > LEASE_MS);

@@ -131,7 +131,9 @@ describe('SIGTERM to one of many', () => {
       await eventStore.stop();
       it.service.signal('SIGTERM');
       it.release();
-      await waitFor('the failed append is logged', () => /append of unknown fate/.test(it.service.stdout()));
+      await waitFor('the failed append is logged', () =>
+        /did not confirm an append/.test(it.service.stdout()),
+      );
       await eventStore.start();
       const begun = performance.now();
       await it.answers;

@@ -204,7 +204,12 @@ test('/verify: an invalid receipt is reported, and its content stays text', need
       /^failed/,
       /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
     ],
-    [jws, /^failed/, /failed.*receipt_logged.*not at the index that the proof states/s, { proof: movedProof }],
+    [
+      jws,
+      /^failed/,
+      /failed.*receipt_logged.*not at the index that the proof states/s,
+      { proof: movedProof },
+    ],
     [
       jws,
       /^not checked It could not be checked\. The proof that was given is no proof file/,
