@@ -35,7 +35,7 @@ const BATCH_COUNT = 4;
 
 /** Long outages and load over several processes: `--full` only. Their rules have a faster test in the fast set. */
 const FULL_ONLY =
-  /^test\/journeys\/(cluster-(eventstore|sqlite)|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop))\.test/;
+  /^test\/journeys\/(cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop))\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
