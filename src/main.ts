@@ -10,7 +10,7 @@ try {
   await runService(readConfig(), asked.signal);
   process.exit(0);
 } catch (error) {
-  // A refused start is for the operator: what is wrong, in words; the stack only where no one foresaw it.
+  // A known error has a message for the operator; any other is a bug, so its stack is printed.
   const known = error instanceof ConfigError || (error instanceof Error && error.name !== 'Error');
   process.stderr.write(`${known ? (error as Error).message : String((error as Error)?.stack ?? error)}\n`);
   process.exit(2);
