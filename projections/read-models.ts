@@ -33,12 +33,11 @@ const OPEN_MS = 1000;
 
 /** Answers that would be wrong, not missing, while a part of the log is not projected yet: counts and lists. */
 const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] } = {
-  receipt: ['countUnverified', 'countUndone'],
   proof: ['recent', 'recentFailures'],
   monitoring: ['summary', 'series'],
   trust: ['receipts'],
   decision: ['recent'],
-  store: ['counts'],
+  store: ['counts', 'countUnverified'],
 };
 
 /** `ready`: whether the rows have caught up with the log since the process began; it may take a second to say. */

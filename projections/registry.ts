@@ -11,7 +11,7 @@ import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } fro
 import { projectProof } from './proof/project.ts';
 import { proofs } from './proof/table.ts';
 import { projectReceipt } from './receipt/project.ts';
-import { receipts } from './receipt/table.ts';
+import { receipts, revokedKeys } from './receipt/table.ts';
 import { type GrownLeaf, projectTransparency } from './transparency/project.ts';
 import {
   transparencyCheckpoint,
@@ -55,7 +55,7 @@ export type ReadModel = {
 
 export const READ_MODELS: readonly ReadModel[] = [
   { name: 'job', version: 2, tables: [jobs], project: projectJob },
-  { name: 'receipt', version: 1, tables: [receipts], project: projectReceipt },
+  { name: 'receipt', version: 2, tables: [receipts, revokedKeys], project: projectReceipt },
   { name: 'proof', version: 1, tables: [proofs], project: projectProof },
   {
     name: 'monitoring',
@@ -65,7 +65,7 @@ export const READ_MODELS: readonly ReadModel[] = [
   },
   {
     name: 'trust',
-    version: 2,
+    version: 3,
     tables: [trustTotals, trustMinutes, trustOpenPayments],
     project: projectTrust,
   },

@@ -1,8 +1,10 @@
-// Queries about the store as a whole: how many rows it holds, and how far the purge went.
+// Queries about the store as a whole: how many rows it holds, how many receipts do not verify, how far the purge went.
 import { sql } from 'drizzle-orm';
 import { monitoringTotals } from './monitoring/table.ts';
+import { receipts } from './receipt/table.ts';
 import type { Db } from './rows.ts';
 import { retention } from './table.ts';
+import { revokedReceipts } from './trust/query.ts';
 import { trustTotals } from './trust/table.ts';
 
 export type Retention = Omit<typeof retention.$inferSelect, 'id'>;
@@ -24,6 +26,14 @@ export function storeQueries(db: Db) {
     })
     .from(sql`(select 1) one`)
     .prepare('store_counts');
+  // In the minute of the horizon some receipts are purged: revoked ones are counted from the next minute on.
+  const retained = sql`left(m."id", 16) >
+    (select coalesce(left(max(r."receipts_before"), 16), '') from ${retention} r)`;
+  const unverified = db
+    .select({ count: sql<number>`count(*) + ${revokedReceipts(retained)}`.mapWith(Number) })
+    .from(receipts)
+    .where(sql`not ${receipts.verified}`)
+    .prepare('receipts_unverified');
   const horizon = db.select().from(retention).prepare('retention');
   return {
     /** Jobs and receipts in store: counted by what came and what went, not by a scan. */
@@ -31,6 +41,11 @@ export function storeQueries(db: Db) {
       const [row] = await counted.execute();
       if (row === undefined) throw new Error('a query without a table has one row');
       return row;
+    },
+    /** Of the receipts in store. */
+    async countUnverified(): Promise<number> {
+      const [row] = await unverified.execute();
+      return row?.count ?? 0;
     },
     async retention(): Promise<Retention> {
       const [row] = await horizon.execute();

@@ -97,8 +97,13 @@ CREATE TABLE "receipts" (
 	"key_id" text NOT NULL,
 	"jws" text NOT NULL,
 	"verified" boolean NOT NULL,
-	"issued_at" bigint,
 	"signed_at" text NOT NULL,
+	"position" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "revoked_keys" (
+	"key_id" text PRIMARY KEY NOT NULL,
+	"since" text NOT NULL,
 	"position" text NOT NULL
 );
 --> statement-breakpoint
@@ -130,8 +135,8 @@ CREATE TABLE "transparency_tree" (
 );
 --> statement-breakpoint
 CREATE TABLE "trust_minutes" (
-	"minute" text PRIMARY KEY NOT NULL,
-	"receipts" integer NOT NULL,
+	"id" text PRIMARY KEY NOT NULL,
+	"key_id" text NOT NULL,
 	"verified" integer NOT NULL,
 	"position" text NOT NULL
 );
@@ -172,4 +177,5 @@ CREATE INDEX "proofs_newest" ON "proofs" USING btree ("created_at","job_id");-->
 CREATE INDEX "proofs_failed_newest" ON "proofs" USING btree ("completed_at","job_id") WHERE "proofs"."status" = 'failed';--> statement-breakpoint
 CREATE INDEX "proofs_ended" ON "proofs" USING btree ("updated_at") WHERE "proofs"."status" <> 'running';--> statement-breakpoint
 CREATE INDEX "receipts_unverified" ON "receipts" USING btree ("id") WHERE not "receipts"."verified";--> statement-breakpoint
-CREATE INDEX "receipts_signed" ON "receipts" USING btree ("signed_at");
+CREATE INDEX "receipts_signed" ON "receipts" USING btree ("signed_at");--> statement-breakpoint
+CREATE INDEX "trust_minutes_of_key" ON "trust_minutes" USING btree ("key_id","id");

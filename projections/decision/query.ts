@@ -1,4 +1,4 @@
-import { desc, eq, sql } from 'drizzle-orm';
+import { desc, eq, getTableColumns, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { type DecisionRow, decisions } from './table.ts';
 
@@ -17,14 +17,20 @@ export type DecisionSummary = Omit<
 /** `GET /api/decisions/{id}` without its links. */
 export type DecisionRecord = DecisionSummary & Pick<DecisionRow, 'actionHash' | 'policyHash'>;
 
+/** A receipt whose signing key was reported compromised since it was recorded does not verify. */
+const verifies = sql<boolean>`${decisions.receiptVerified} and not (exists (select 1 from "revoked_keys")
+  and (select true from "receipts" r join "revoked_keys" k on k."key_id" = r."key_id" and r."signed_at" >= k."since"
+    where r."id" = ${decisions.receiptId}) is not null)`;
+const columns = { ...getTableColumns(decisions), receiptVerified: verifies };
+
 export function decisionQueries(db: PgDatabase<PgQueryResultHKT>) {
   const byId = db
-    .select()
+    .select(columns)
     .from(decisions)
     .where(eq(decisions.decisionId, sql.placeholder('id')))
     .prepare('decision_by_id');
   const newest = db
-    .select()
+    .select(columns)
     .from(decisions)
     .orderBy(desc(decisions.createdAt), desc(decisions.decisionId))
     .limit(sql.placeholder('limit'))

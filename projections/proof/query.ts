@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gte, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { type ProofRow, proofs } from './table.ts';
 
@@ -9,21 +9,27 @@ export type ProofRecord = Omit<ProofRow, 'completedAt'> & {
   readonly publicFieldsOnly: true;
 };
 
+/** A receipt whose signing key was reported compromised since it was recorded does not verify. */
+const verifies = sql<boolean>`${proofs.receiptVerified} and not (exists (select 1 from "revoked_keys")
+  and (select true from "receipts" r join "revoked_keys" k on k."key_id" = r."key_id" and r."signed_at" >= k."since"
+    where r."id" = ${proofs.receiptId}) is not null)`;
+const columns = { ...getTableColumns(proofs), receiptVerified: verifies };
+
 export function proofQueries(db: PgDatabase<PgQueryResultHKT>) {
   const byJob = db
-    .select()
+    .select(columns)
     .from(proofs)
     .where(eq(proofs.jobId, sql.placeholder('jobId')))
     .prepare('proof_by_job');
   const newest = db
-    .select()
+    .select(columns)
     .from(proofs)
     .orderBy(desc(proofs.createdAt), desc(proofs.jobId))
     .limit(sql.placeholder('limit'))
     .prepare('proofs_newest');
   // `failed` is written out: with a parameter the planner could not know that the partial index holds the rows.
   const failed = db
-    .select()
+    .select(columns)
     .from(proofs)
     .where(and(sql`${proofs.status} = 'failed'`, gte(proofs.completedAt, sql.placeholder('since'))))
     .orderBy(desc(proofs.completedAt), desc(proofs.jobId))

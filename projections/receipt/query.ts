@@ -2,7 +2,6 @@ import { eq, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { payloadOf, type ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
 import { receipts } from './table.ts';
-import { undoneQueries } from './undone.ts';
 
 /** `GET /api/receipts/{id}` without its links, and the job it is of. */
 export type ReceiptRecord = {
@@ -26,11 +25,6 @@ export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
     .from(receipts)
     .where(eq(receipts.id, sql.placeholder('id')))
     .prepare('receipt_by_id');
-  const unverified = db
-    .select({ count: sql<number>`count(*)`.mapWith(Number) })
-    .from(receipts)
-    .where(sql`not ${receipts.verified}`)
-    .prepare('receipts_unverified');
   return {
     async find(id: string): Promise<ReceiptRecord | null> {
       const [row] = await byId.execute({ id });
@@ -47,11 +41,5 @@ export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
         signedAt: row.signedAt,
       };
     },
-    /** How many of the receipts in store did not verify when they were recorded. */
-    async countUnverified(): Promise<number> {
-      const [row] = await unverified.execute();
-      return row?.count ?? 0;
-    },
-    ...undoneQueries(db),
   };
 }

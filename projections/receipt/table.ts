@@ -1,7 +1,8 @@
-// The receipt model: every receipt as it was signed, and whether it verified when it was recorded.
+// The receipt model: every receipt as it was signed, and whether it verified when it was recorded; and the signing keys
+// that were reported compromised since. The queries of all models join the two: their rows do not change.
 // It leaves the full verification, job included, to the one verifier of the domain.
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, index, pgTable, text } from 'drizzle-orm/pg-core';
+import { boolean, index, pgTable, text } from 'drizzle-orm/pg-core';
 
 export const receipts = pgTable(
   'receipts',
@@ -14,8 +15,7 @@ export const receipts = pgTable(
     jws: text().notNull(),
     /** Signature valid and key valid at issue, by the key events before this receipt in the log. */
     verified: boolean().notNull(),
-    /** Unix seconds, as the receipt claims; null where its payload cannot be read. */
-    issuedAt: bigint('issued_at', { mode: 'number' }),
+    /** Its second is the receipt's `iat`; the audit compares them. */
     signedAt: text('signed_at').notNull(),
     position: text().notNull(),
   },
@@ -26,4 +26,13 @@ export const receipts = pgTable(
   ],
 );
 
+/** A receipt of the key signed at `since` or later does not verify. A retirement alone revokes no receipt. */
+export const revokedKeys = pgTable('revoked_keys', {
+  keyId: text('key_id').primaryKey(),
+  /** The second of the compromise, `YYYY-MM-DDTHH:MM:SS`. */
+  since: text().notNull(),
+  position: text().notNull(),
+});
+
 export type ReceiptRow = Omit<typeof receipts.$inferSelect, 'position'>;
+export type RevokedKeyRow = Omit<typeof revokedKeys.$inferSelect, 'position'>;

@@ -1,4 +1,4 @@
-import type { DomainEvent } from '#src/domain/events.ts';
+import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { boughtNothing } from '#src/domain/payment/ledger.ts';
 import type { TrustMinuteRow, TrustOpenPaymentRow, TrustTotalsRow } from './table.ts';
 
@@ -42,33 +42,29 @@ export function projectTrust(
       return boughtNothing(errorCategory) ? [] : [openPayment(jobId, () => null)];
     }
     case 'ReceiptSigned':
-      return receiptSigned(event.data.signedAt, facts.receiptVerified ? 1 : 0);
+      return receiptSigned(event.data, facts.receiptVerified);
     default:
       return [];
   }
 }
 
-function receiptSigned(signedAt: string, verified: 0 | 1): readonly TrustChange[] {
-  const minute = signedAt.slice(0, 16);
+function receiptSigned(
+  { keyId, signedAt }: EventOf<'ReceiptSigned'>['data'],
+  isVerified: boolean,
+): readonly TrustChange[] {
+  if (!isVerified) return [changeTotals((row) => ({ ...row, receipts: row.receipts + 1 }))];
+  const id = `${signedAt.slice(0, 16)} ${keyId}`;
   return [
     changeTotals((row) => {
       const latest = row.latestVerifiedAt;
       return {
         ...row,
         receipts: row.receipts + 1,
-        verified: row.verified + verified,
-        latestVerifiedAt: verified === 1 && (latest === null || signedAt > latest) ? signedAt : latest,
+        verified: row.verified + 1,
+        latestVerifiedAt: latest === null || signedAt > latest ? signedAt : latest,
       };
     }),
-    {
-      table: 'trust_minutes',
-      key: minute,
-      apply: (row) => ({
-        minute,
-        receipts: (row?.receipts ?? 0) + 1,
-        verified: (row?.verified ?? 0) + verified,
-      }),
-    },
+    { table: 'trust_minutes', key: id, apply: (row) => ({ id, keyId, verified: (row?.verified ?? 0) + 1 }) },
   ];
 }
 

@@ -1,7 +1,7 @@
 // The trust model: how many receipts there are, how many verified, and when the last one did; and how many payments were
 // charged, refunded and are open.
 // It leaves the score to src/domain/trust.ts, and rates of jobs to monitoring.
-import { bigint, integer, pgTable, text } from 'drizzle-orm/pg-core';
+import { bigint, index, integer, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** One row, `all`. */
 export const trustTotals = pgTable('trust_totals', {
@@ -15,13 +15,18 @@ export const trustTotals = pgTable('trust_totals', {
   position: text().notNull(),
 });
 
-export const trustMinutes = pgTable('trust_minutes', {
-  /** The minute of signing, UTC: `YYYY-MM-DDTHH:MM`. */
-  minute: text().primaryKey(),
-  receipts: integer().notNull(),
-  verified: integer().notNull(),
-  position: text().notNull(),
-});
+/** Receipts that verified when they were recorded, by the minute of signing and the signing key. */
+export const trustMinutes = pgTable(
+  'trust_minutes',
+  {
+    /** The minute, UTC, and the signing key: `YYYY-MM-DDTHH:MM <key id>`. */
+    id: text().primaryKey(),
+    keyId: text('key_id').notNull(),
+    verified: integer().notNull(),
+    position: text().notNull(),
+  },
+  (table) => [index('trust_minutes_of_key').on(table.keyId, table.id)],
+);
 
 /** Payments that were charged, and neither served nor refunded. */
 export const trustOpenPayments = pgTable('trust_open_payments', {

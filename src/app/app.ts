@@ -28,10 +28,8 @@ import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
-import { undoneReceipts } from '#src/usecases/receipts/revoked-receipts.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
-import { asOfNow } from './as-of-now.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
 import { wireQuota } from './quota.ts';
@@ -105,8 +103,6 @@ export async function wireApp(parts: AppParts): Promise<App> {
     turns: claimTurns(clock),
   };
 
-  const undone = undoneReceipts({ rows: models.receipt, keys: directory, clock });
-  const now = asOfNow({ models, undone, clock });
   const receiptTree = transparency({
     rows: models.transparency,
     keys: directory,
@@ -116,7 +112,6 @@ export async function wireApp(parts: AppParts): Promise<App> {
   });
   const reads = wireReads({
     models,
-    now,
     log,
     keys: directory,
     primitives: verifierPrimitives,
@@ -130,7 +125,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const { targetQuotaPerMinute } = execution;
   const judging = { rules, readers, resolver: freeResolver, quota, targetQuotaPerMinute, payer };
   const market = decisionFacts({
-    models: { monitoring: models.monitoring, trust: now.trust },
+    models,
     checkpointStanding: checkpoints.standing,
     clock,
     mode: config.mode,

@@ -11,18 +11,13 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
-import {
-  activateSigningKeys,
-  type KeyDirectory,
-  type KeysAtHand,
-  keyDirectory,
-} from '#src/usecases/signing-keys/key-ring.ts';
+import { activateSigningKeys, type KeyDirectory, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
 export type Keys = {
   readonly signer: Signer;
   readonly checkpointSigner: CheckpointSigner;
   readonly keyedHash: KeyedHash;
-  readonly directory: KeyDirectory & KeysAtHand;
+  readonly directory: KeyDirectory;
   /** Those of the event log and those of the key file: a restored log may lack the newest. */
   readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
 };

@@ -14,27 +14,21 @@ import type { Reads } from '#src/http/deps.ts';
 import type { VerifyDeps as VerifyRouteDeps } from '#src/http/routes/verify.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { storedReceiptVerifier, type VerifyDeps } from '#src/usecases/receipts/verify-stored.ts';
-import type { AsOfNow } from './as-of-now.ts';
 
-export type ReadsDeps = VerifyDeps & { readonly models: ReadModels; readonly now: AsOfNow };
+export type ReadsDeps = VerifyDeps & { readonly models: ReadModels };
 
 export function wireReads(
   deps: ReadsDeps,
 ): Pick<VerifyRouteDeps, 'verifyJob' | 'verifyReceipt'> & { readonly reads: Reads } {
-  const { models, now, transparency } = deps;
+  const { models, transparency } = deps;
   const { job: jobs, receipt: receipts, transparency: log } = models;
   const verify = storedReceiptVerifier(deps);
   const loggedAt = leafIndexes(log);
   return {
     reads: {
-      job: jobs,
-      monitoring: models.monitoring,
-      store: models.store,
-      proof: now.proof,
-      trust: now.trust,
-      decision: now.decision,
+      ...models,
       receipt: {
-        countUnverified: () => now.receipt.countUnverified(),
+        countUnverified: () => models.store.countUnverified(),
         // `verified` by the published keys as they are now, not as it was found when the receipt was recorded.
         async find(id) {
           const receipt = await receipts.find(id);

@@ -3,7 +3,7 @@ import type { decisionQueries } from '#projections/decision/query.ts';
 import type { jobQueries } from '#projections/job/query.ts';
 import type { monitoringQueries } from '#projections/monitoring/query.ts';
 import type { proofQueries } from '#projections/proof/query.ts';
-import type { ReceiptRecord, receiptQueries } from '#projections/receipt/query.ts';
+import type { ReceiptRecord } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import type { Mode } from '#src/domain/event-fields.ts';
@@ -17,7 +17,9 @@ export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null 
 /** Each throws `Fault('read_models_unavailable')` if the read models do not answer within its own time limit. */
 export type Reads = {
   readonly job: Pick<ReturnType<typeof jobQueries>, 'find'>;
-  readonly receipt: Pick<ReturnType<typeof receiptQueries>, 'countUnverified'> & {
+  readonly receipt: {
+    /** Of the receipts in store. */
+    countUnverified(): Promise<number>;
     find(id: string): Promise<ReceiptFound | null>;
   };
   readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;

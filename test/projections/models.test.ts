@@ -5,7 +5,13 @@ import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
 import { balancePayments } from '#src/usecases/payments/list-payments.ts';
-import { paymentRefunded, paymentReserved, paymentSettled } from '#test/support/given-events.ts';
+import {
+  commitment,
+  keyRetired,
+  paymentRefunded,
+  paymentReserved,
+  paymentSettled,
+} from '#test/support/given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -15,6 +21,7 @@ import {
   jobIdOf,
   PLAN,
   type PlannedAppend,
+  RECEIPT_KEY_ID,
   receiptIdOf,
   recorded,
 } from '#test/support/job-histories.ts';
@@ -149,27 +156,24 @@ test('receipt: as signed, with the verdict on it; a second one of the same id ch
     jobId: jobIdOf(1),
     decisionId: null,
     verified: true,
-    issuedAt: Math.floor((PLAN.startedAtMs + 250) / 1000),
     signedAt: T(250),
   });
   assert.equal(String(jws).split('.').length, 3);
   assert.match(String(keyId), /^[A-Za-z0-9_-]{43}$/);
 });
 
-test('receipt: a payload that cannot be read, or with a time beyond any clock, is stored all the same', async () => {
+test('receipt: a compromised signing key is stored with the earliest second that was reported, a retired one is not', async () => {
   const log = memoryLog();
-  await appendAll(log, jobAppends(PLAN));
-  const signed = recorded(log).find((event) => event.type === 'ReceiptSigned');
-  assert.ok(signed);
-  const [header, payload, signature] = String(signed.data.jws).split('.');
-  const late = { ...JSON.parse(Buffer.from(payload ?? '', 'base64url').toString()), iat: 1e300 };
-  const jws = `${header}.${Buffer.from(JSON.stringify(late)).toString('base64url')}.${signature}`;
-  const issuedAt = async (data: object) => {
-    const rows = await rowsAfter([{ ...signed, data: { ...signed.data, ...data } }]);
-    return row(rows, 'receipts', receiptIdOf(1))?.issuedAt;
-  };
-  assert.equal(await issuedAt({ jws }), Number.MAX_SAFE_INTEGER);
-  assert.equal(await issuedAt({ jws: 'no receipt' }), null);
+  const report = (letter: string, compromisedAt: string | null) =>
+    keyRetired({ keyId: commitment(letter), reason: 'compromised', compromisedAt });
+  const events = [report('a', T(0)), report('a', T(-1000)), report('a', T(1000)), report('b', null)];
+  await appendAll(log, [{ stream: 'keys-relay', events }]);
+  const rows = await rowsAfter(recorded(log));
+  assert.deepEqual(keys(rows, 'revoked_keys'), [commitment('a')]);
+  assert.deepEqual(row(rows, 'revoked_keys', commitment('a')), {
+    keyId: commitment('a'),
+    since: '2026-01-02T03:04:04',
+  });
 });
 
 test('proof: the public summary, and nothing but it', async () => {
@@ -357,8 +361,10 @@ test('trust: receipts, those that verify, and the newest of these', async () => 
     charged: 0,
     refunded: 0,
   });
-  const minute = T(70_000).slice(0, 16);
-  assert.deepEqual(row(rows, 'trust_minutes', minute), { minute, receipts: 2, verified: 1 });
+  const ids = [T(250), T(70_000)].map((at) => `${at.slice(0, 16)} ${RECEIPT_KEY_ID}`);
+  assert.deepEqual(keys(rows, 'trust_minutes'), ids);
+  const [id = ''] = ids;
+  assert.deepEqual(row(rows, 'trust_minutes', id), { id, keyId: RECEIPT_KEY_ID, verified: 1 });
 });
 
 /** Appends in the order of the log, then the row of decision 0. */

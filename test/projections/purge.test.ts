@@ -141,7 +141,6 @@ test(
       clock: it.clock,
       reachedHead: runner.reachedHead,
       models,
-      now: models,
     });
     await waitFor('the purge', async () => (await models.store.retention()).jobsPurged === 1);
 

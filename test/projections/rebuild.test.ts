@@ -12,6 +12,7 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
+import { keyRetired } from '#test/support/given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -19,6 +20,7 @@ import {
   jobIdOf,
   judgeBySignature,
   PLAN,
+  RECEIPT_KEY_ID,
 } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
@@ -80,6 +82,9 @@ async function logOf(jobs: number) {
         answers: [500, seed % 3 ? 200 : 404],
       }),
     ]);
+  const compromisedAt = new Date(PLAN.startedAtMs).toISOString();
+  const events = [keyRetired({ keyId: RECEIPT_KEY_ID, reason: 'compromised', compromisedAt })];
+  await appendAll(log, [{ stream: 'keys-relay', events }]);
   return log;
 }
 
@@ -151,8 +156,8 @@ function suite(harness: ReadStoreHarness): void {
         sql`update jobs set payment = '{"payer": "0xsomebody"}', attempts = 5 where id = ${jobIdOf(1)}`,
       );
       await db.execute(sql`delete from proofs where job_id = ${jobIdOf(2)}`);
-      await db.execute(sql`insert into receipts select 'rcpt_odd', job_id, decision_id, key_id, jws, verified, issued_at,
-      signed_at, position from receipts limit 1`);
+      await db.execute(sql`insert into receipts select 'rcpt_odd', job_id, decision_id, key_id, jws, verified, signed_at,
+      position from receipts limit 1`);
       const before = await allRows(db);
       const found = await rebuilt(log, store, { check: true });
       assert.equal(found.outcome, 'different');

@@ -20,6 +20,7 @@ import {
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { compactJws, parseJws, receiptPayload, signingInput } from '#src/domain/receipt/payload.ts';
 import type { EventLog, NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
+import { keyRetired } from './given-events.ts';
 import type { MemoryLog } from './memory-log.ts';
 
 export type JobPlan = {
@@ -72,6 +73,8 @@ function bytesOf(text: string): Uint8Array {
 }
 
 const commitment = (text: string) => `${toHex(bytesOf(text))}${'A'.repeat(11)}`;
+/** Of every receipt in these histories. */
+export const RECEIPT_KEY_ID = commitment('key');
 const hex = (text: string) => toHex(bytesOf(text)).repeat(2);
 const instant = (ms: number) => new Date(ms).toISOString();
 
@@ -241,10 +244,10 @@ function receiptFor(plan: JobPlan, before: Job, closing: readonly JobEvent[]): r
     },
     log: null,
   });
-  const keyId = commitment('key');
   const signature = new Uint8Array(64).fill(plan.receiptGood ? 1 : 0);
-  const jws = compactJws(signingInput(payload, keyId), signature);
-  const data = { v: 1 as const, jobId, decisionId, receiptId: payload.receiptId, keyId, jws, signedAt };
+  const jws = compactJws(signingInput(payload, RECEIPT_KEY_ID), signature);
+  const { receiptId } = payload;
+  const data = { v: 1 as const, jobId, decisionId, receiptId, keyId: RECEIPT_KEY_ID, jws, signedAt };
   return [{ type: 'ReceiptSigned', data }];
 }
 
@@ -292,7 +295,7 @@ export const jobPlan: fc.Arbitrary<Omit<JobPlan, 'seed'>> = fc.record({
 
 /**
  * Many jobs and decisions at once: each in its order, all of them interleaved, with events between that no read model
- * knows. Several jobs name one decision, and some one that is recorded late or never.
+ * knows. Several jobs name one decision, and some one that is recorded late or never. The signing key is compromised.
  */
 export const histories: fc.Arbitrary<readonly PlannedAppend[]> = fc
   .tuple(
@@ -303,7 +306,7 @@ export const histories: fc.Arbitrary<readonly PlannedAppend[]> = fc
   .map(([plans, decisions, picks]) => {
     const waiting = plans.map((plan, seed) => [...jobAppends({ ...plan, seed })]);
     waiting.unshift(...decisions.map((seed) => [decisionAppend(seed)]));
-    waiting.push([...noise]);
+    waiting.push([...noise], [...compromises]);
     const order: PlannedAppend[] = [];
     for (let turn = 0; ; turn++) {
       const open = waiting.filter((appends) => appends.length > 0);
@@ -312,6 +315,18 @@ export const histories: fc.Arbitrary<readonly PlannedAppend[]> = fc
       order.push(next);
     }
   });
+
+/** Of the receipts' signing key, in the middle of their time; reported again with another date. */
+const compromises: readonly PlannedAppend[] = [300_000, 240_000, 360_000].map((ms) => ({
+  stream: STREAM.keys,
+  events: [
+    keyRetired({
+      keyId: RECEIPT_KEY_ID,
+      reason: 'compromised',
+      compromisedAt: instant(Date.UTC(2026, 0, 1) + ms),
+    }),
+  ],
+}));
 
 /** Unknown type, unknown version, missing fields: passed over by every read model. */
 const noise: readonly PlannedAppend[] = [

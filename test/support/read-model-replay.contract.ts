@@ -45,7 +45,7 @@ export function replayContract(harness: ReadStoreHarness): void {
         () => models.monitoring.series('2026-01-01T00:00', ['2026-01-01T00:00']),
         () => models.trust.receipts('2026'),
         () => models.store.counts(),
-        () => models.receipt.countUnverified(),
+        () => models.store.countUnverified(),
         () => models.decision.recent(5),
       ];
       assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));

@@ -24,7 +24,6 @@ async function directory() {
     ...it,
     ids: async () => (await keys.list()).map(({ keyId }) => keyId),
     list: keys.list,
-    atHand: keys.atHand,
     reads: () => reads,
   };
 }
@@ -100,12 +99,4 @@ test('refreshed it is as the log is now, and a slower read that began earlier ta
   slow.resolve(stale);
   assert.equal((await early).length, 2);
   assert.equal((await keys.list()).length, 2);
-});
-
-test('cached keys are returned without a read of the log, however old', async () => {
-  const it = await directory();
-  assert.deepEqual([it.atHand(), it.reads()], [[], 0]);
-  await it.list();
-  it.clock.advance(3_600_000);
-  assert.deepEqual([it.atHand().map(({ keyId }) => keyId), it.reads()], [[commitment('k')], 1]);
 });
