@@ -2,9 +2,6 @@
 // executed afterwards.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createWalletClient, type Hex, http, parseAbi, publicActions } from 'viem';
-import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
-import { mined } from '#src/demo/payments/transactions.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
@@ -12,7 +9,6 @@ import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-w
 import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
-const abi = parseAbi(['function mint(address to, uint256 value)']);
 
 type Row = { readonly id: string; readonly payer: string; readonly state: string };
 
@@ -28,17 +24,8 @@ describe('refunds', () => {
     const payer = samples[n]?.payer.address.toLowerCase();
     return rows.find((row) => row.payer === payer)?.id ?? '';
   };
-  /** A transfer of the token to this payer. */
-  async function transfer(sample: Sample | undefined, amount: bigint): Promise<Hex> {
-    const chain = viemChain(paid.chain.url);
-    const account = devAccount(3);
-    const wallet = createWalletClient({ account, chain, transport: http(paid.chain.url) });
-    const to = sample?.payer.address ?? '0x';
-    const call = { address: TOKEN, abi, functionName: 'mint', args: [to, amount] } as const;
-    const hash = await wallet.writeContract(call);
-    await mined(wallet.extend(publicActions), hash);
-    return hash;
-  }
+  const transfer = (sample: Sample | undefined, amount: bigint) =>
+    paid.transfer(sample?.payer.address ?? '0x', amount);
   const balance = async () => {
     const { code, stdout } = await payments('--balance', '--json');
     const [row] = JSON.parse(stdout);

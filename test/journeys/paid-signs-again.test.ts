@@ -6,8 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { PaymentRequired } from '@x402/core/types';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { wrapFetchWithPayment as wrapV2, x402Client } from '@x402/fetch';
-import { wrapFetchWithPayment as wrapV1 } from 'x402-fetch';
+import { x402Client } from '@x402/fetch';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { connectMcp } from '#test/support/mcp-client.ts';
@@ -20,49 +19,15 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
 import { cancellation, challenge, makePayment } from '#test/support/payer.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import type { Service } from '#test/support/service.ts';
+import { stockClient } from '#test/support/stock-client.ts';
 
 const anvil = needsAnvil();
 const postgres = needsPostgres();
 const VERSIONS = [2, 1] as const;
-type Version = (typeof VERSIONS)[number];
-
-/** A stock client of a payer. `nonces`: of the authorizations that it has signed and sent. */
-function stockClient(version: Version, { payer, request }: Sample) {
-  const nonces: string[] = [];
-  const watched = async (input: string | URL | Request, init?: RequestInit) => {
-    const sent = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
-    const header = sent.headers.get('payment-signature') ?? sent.headers.get('x-payment');
-    if (header !== null) {
-      nonces.push(JSON.parse(Buffer.from(header, 'base64').toString()).payload.authorization.nonce);
-    }
-    return fetch(sent);
-  };
-  const client = registerExactEvmScheme(new x402Client(), { signer: payer });
-  const paying =
-    version === 2 ? wrapV2(watched as typeof fetch, client) : wrapV1(watched as typeof fetch, payer);
-  return {
-    nonces,
-    async call(service: Service): Promise<Sent> {
-      for (;;) {
-        const response = await paying(`${service.url}${EXECUTE}`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(request),
-        });
-        const { status, headers } = response;
-        const body = (await response.json()) as Sent['body'];
-        if (status === 429 && body.error.code === 'too_many_in_flight') continue;
-        const settlement = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
-        const paid = settlement === null ? null : JSON.parse(Buffer.from(settlement, 'base64').toString());
-        return { status, headers, body, paid } as Sent;
-      }
-    },
-  };
-}
 
 const keyed = (n: number) => ({ idempotencyKey: `key ${n}` });
 
