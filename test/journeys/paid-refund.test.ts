@@ -51,6 +51,8 @@ describe('refunds', () => {
     paid.proxy.rule(() => 'pass');
     const served = samples[3];
     if (served !== undefined) assert.equal((await sendPatiently(service, served)).status, 200);
+    await paid.assertBooks(samples.slice(0, 3), { calls: 0, charges: 1 });
+    await paid.assertBooks(samples.slice(3), { calls: 1, charges: 1 });
     rows = JSON.parse((await payments('--unknown', '--json')).stdout);
     assert.equal(rows.length, 3);
     for (const { id } of rows) assert.equal((await payments('resolve', id, '--settled')).code, 0);
