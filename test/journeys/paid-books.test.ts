@@ -18,9 +18,10 @@ import { stockClient } from '#test/support/stock-client.ts';
 const anvil = needsAnvil();
 const postgres = needsPostgres();
 const long = process.env.RELAY_TEST_LONG === '1';
-const CUSTOMERS = 12;
-const CALLS_EACH = long ? 8 : 3;
-const KILLS = long ? 20 : 4;
+const CUSTOMERS = long ? 24 : 12;
+/** Fewer than a payer's paid calls in flight, because an unconfirmed payment counts as one. */
+const CALLS_EACH = 3;
+const KILLS = long ? 8 : 4;
 /** So that an interrupted job's lease ends soon. */
 const TIMEOUT_MS = 2000;
 const LIMIT_MS = 110_000;
