@@ -1,5 +1,5 @@
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
-import { boughtNothing } from '#src/domain/payment/ledger.ts';
+import { entryOf } from '#src/domain/payment/ledger.ts';
 import type { TrustMinuteRow, TrustOpenPaymentRow, TrustTotalsRow } from './table.ts';
 
 export type TrustChange =
@@ -24,27 +24,25 @@ export function projectTrust(
   event: DomainEvent,
   facts: { readonly receiptVerified: boolean },
 ): readonly TrustChange[] {
-  switch (event.type) {
-    case 'PaymentSettled': {
-      const { jobId } = event.data;
+  if (event.type === 'ReceiptSigned') return receiptSigned(event.data, facts.receiptVerified);
+  const entry = entryOf(event);
+  if (entry === null || !('jobId' in event.data)) return [];
+  const { jobId } = event.data;
+  switch (entry) {
+    case 'charged':
       return [
         changeTotals((row) => ({ ...row, charged: row.charged + 1 })),
         openPayment(jobId, () => ({ jobId })),
       ];
-    }
-    case 'PaymentRefunded':
+    case 'refunded':
       return [
         changeTotals((row) => ({ ...row, refunded: row.refunded + 1 })),
-        openPayment(event.data.jobId, () => null),
+        openPayment(jobId, () => null),
       ];
-    case 'JobCompleted': {
-      const { jobId, errorCategory } = event.data;
-      return boughtNothing(errorCategory) ? [] : [openPayment(jobId, () => null)];
-    }
-    case 'ReceiptSigned':
-      return receiptSigned(event.data, facts.receiptVerified);
+    case 'served':
+      return [openPayment(jobId, () => null)];
     default:
-      return [];
+      return entry satisfies never;
   }
 }
 

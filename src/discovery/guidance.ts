@@ -72,7 +72,8 @@ export function repeats({ askedFor }: Facts): string {
   }
   return (
     'repeat a lost call with the same body and the same payment header: nothing is sent or charged twice. ' +
-    `After 503 \`payment_unconfirmed\` repeat with that same header, never with a new payment. ${wait}`
+    'After 503 `payment_unconfirmed` repeat with that same header, or with the same idempotencyKey and a new payment, which is ' +
+    `not taken if the first one was paid; 409 with \`details.paymentState\`: that is not known yet. A new payment without a key is a new call. ${wait}`
   );
 }
 

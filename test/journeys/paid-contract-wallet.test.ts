@@ -13,11 +13,13 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { makePaidWorld, type PaidWorld, SAMPLES, type Sample } from '#test/support/paid-world.ts';
 import { altered, challenge, makePayment, newPayer, type Payer, type Payment } from '#test/support/payer.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
+const postgres = needsPostgres();
 /** Follows the owner's 65 bytes; the contract ignores it. */
 const ENDINGS = ['00', 'ab'.repeat(32), '1b'.repeat(300)] as const;
 /** LIMITS.contractWalletPerMinute */
@@ -56,21 +58,9 @@ describe('contract wallets', () => {
   });
   after(() => paid?.end());
 
-  const calls = (kind: 'verify' | 'settle', { nonce }: Payment) => paid.proxy.callsOf(kind, nonce).length;
-
-  async function wallets(row: string, count: number): Promise<readonly WalletSample[]> {
-    const more = () => ({ idempotencyKey: row });
-    return each(await paid.samples(service, row, { count, more }), async (sample) => {
-      const owner = newPayer();
-      await paid.chain.placeWallet(sample.payer.address, owner.address);
-      const wallet = { ...sample, owner };
-      return { ...wallet, payment: await payment(wallet, ENDINGS[sample.n % ENDINGS.length]) };
-    });
-  }
-
-  async function payment({ payer, owner }: WalletSample, ending?: string): Promise<Payment> {
-    return makePayment(signingAs(payer.address, owner, ending), await challenge(`${service.url}${EXECUTE}`));
-  }
+  const calls = (kind: 'verify' | 'settle', given: Payment) => callsOf(paid, kind, given);
+  const wallets = (row: string, count: number) => walletsOf(paid, service, row, count);
+  const payment = (sample: WalletSample) => paymentOf(service, sample);
 
   /** Valid for the contract, and not the signature of the payment. */
   const signedOtherwise = (given: Payment) =>
@@ -193,43 +183,11 @@ describe('contract wallets', () => {
     },
   );
 
-  test(
-    'forged payments of one client: the sixth in a minute is 429; the wallet pays from another address, and is served',
-    needs,
-    async () => {
-      const samples = await wallets('forged', 6);
-      paid.proxy.rule(({ kind, nth, nonce }) => {
-        const lost = samples.some((sample) => sample.payment.nonce.toLowerCase() === nonce);
-        return kind === 'settle' && nth === 1 && lost ? 'cut' : 'pass';
-      });
-      await each(samples, async (sample) => {
-        const asked = await challenge(`${service.url}${EXECUTE}`);
-        const request = { ...sample.request, idempotencyKey: undefined };
-        const first = from(OWNER, sample.payment);
-        assertSaid(await sendPatiently(service, sample, { payment: first }), 503, 'payment_unconfirmed');
-        const forged = async () =>
-          from(STRANGER, await makePayment(signingAs(sample.payer.address, newPayer()), asked));
-        for (let n = 1; n <= FAILURES; n++) {
-          assertAskedToPay(await sendPatiently(service, sample, { request, payment: await forged() }));
-        }
-        const sixth = await send(service, sample, { request, payment: await forged() });
-        assertSaid(sixth, 429, 'rate_limited');
-        assert.match(sixth.headers.get('retry-after') ?? '', /^[1-9]\d?$/);
-        const own = from(OWNER, await payment(sample));
-        assertDelivered(await sendPatiently(service, sample, { request, payment: own }), sample);
-        // Charged, and its answer lost: served to anyone with the same payment, from any address.
-        for (const [address, replay] of [
-          [STRANGER, false],
-          [OWNER, true],
-        ] as const) {
-          const copy = from(address, sample.payment);
-          assertDelivered(await sendPatiently(service, sample, { payment: copy }), sample, { replay });
-        }
-        assert.equal(calls('settle', sample.payment), 1);
-      });
-      paid.proxy.rule(() => 'pass');
-      await paid.assertBooks(samples, { calls: 2, charges: 2 });
-    },
+  test('forged payments of one client lock only that client out', needs, () =>
+    assertForgeryLocksNoOwnerOut(paid, [service, service]),
+  );
+  test('a wallet that signs on every repeat gets the call of its first payment', needs, () =>
+    assertSignsAgain(paid, [service, service]),
   );
 
   function assertDisclosesNothing(sent: Sent, { job, receipt }: Pick<Sent['body'], 'job' | 'receipt'>): void {
@@ -237,3 +195,119 @@ describe('contract wallets', () => {
     for (const secret of [job.id, receipt.id, receipt.jws]) assert.ok(!text.includes(secret), text);
   }
 });
+
+describe('contract wallets, on two processes', () => {
+  const both = { skip: needs.skip || postgres.skip };
+  let server: PostgresServer;
+  let paid: PaidWorld;
+  let pair: readonly [Service, Service];
+  before(async () => {
+    if (both.skip) return;
+    server = await postgresServer();
+    paid = await makePaidWorld({ rpc: true });
+    const env = { DATABASE_URL: await server.newDatabase(), TRUSTED_PROXIES: '127.0.0.0/8' };
+    // One after the other: the first makes the key file.
+    const left = await paid.start(env);
+    pair = [left, await paid.start(env)];
+  });
+  after(async () => {
+    await paid?.end();
+    await server?.remove();
+  });
+
+  test('forged payments of one client lock only that client out, at both', both, () =>
+    assertForgeryLocksNoOwnerOut(paid, pair),
+  );
+  test('a wallet that signs on every repeat gets the call of its first payment at the other', both, () =>
+    assertSignsAgain(paid, pair),
+  );
+});
+
+const callsOf = ({ proxy }: PaidWorld, kind: 'verify' | 'settle', { nonce }: Payment) =>
+  proxy.callsOf(kind, nonce).length;
+
+async function walletsOf(
+  paid: PaidWorld,
+  service: Service,
+  row: string,
+  count: number,
+): Promise<readonly WalletSample[]> {
+  const more = () => ({ idempotencyKey: row });
+  return each(await paid.samples(service, row, { count, more }), async (sample) => {
+    const owner = newPayer();
+    await paid.chain.placeWallet(sample.payer.address, owner.address);
+    const wallet = { ...sample, owner };
+    return { ...wallet, payment: await paymentOf(service, wallet, ENDINGS[sample.n % ENDINGS.length]) };
+  });
+}
+
+async function paymentOf(
+  service: Service,
+  { payer, owner }: WalletSample,
+  ending?: string,
+): Promise<Payment> {
+  return makePayment(signingAs(payer.address, owner, ending), await challenge(`${service.url}${EXECUTE}`));
+}
+
+/** The answer of the first settle call of these payments is lost. */
+function cutFirstSettle({ proxy }: PaidWorld, samples: readonly WalletSample[]): void {
+  proxy.rule(({ kind, nth, nonce }) => {
+    const lost = samples.some((sample) => sample.payment.nonce.toLowerCase() === nonce);
+    return kind === 'settle' && nth === 1 && lost ? 'cut' : 'pass';
+  });
+}
+
+/** The sixth forged payment of a client in a minute is 429; the wallet pays from another address, and is served. */
+async function assertForgeryLocksNoOwnerOut(
+  paid: PaidWorld,
+  [here, there]: readonly [Service, Service],
+): Promise<void> {
+  const samples = await walletsOf(paid, here, 'forged', SAMPLES);
+  cutFirstSettle(paid, samples);
+  await each(samples, async (sample) => {
+    const asked = await challenge(`${here.url}${EXECUTE}`);
+    const request = { ...sample.request, idempotencyKey: undefined };
+    const first = from(OWNER, sample.payment);
+    assertSaid(await sendPatiently(here, sample, { payment: first }), 503, 'payment_unconfirmed');
+    const forged = async () =>
+      from(STRANGER, await makePayment(signingAs(sample.payer.address, newPayer()), asked));
+    for (let n = 1; n <= FAILURES; n++) {
+      const at = n % 2 === 0 ? here : there;
+      assertAskedToPay(await sendPatiently(at, sample, { request, payment: await forged() }));
+    }
+    const sixth = await send(there, sample, { request, payment: await forged() });
+    assertSaid(sixth, 429, 'rate_limited');
+    assert.match(sixth.headers.get('retry-after') ?? '', /^[1-9]\d?$/);
+    const own = from(OWNER, await paymentOf(here, sample));
+    assertDelivered(await sendPatiently(there, sample, { request, payment: own }), sample);
+    // Charged, and its answer lost: served to anyone with the same payment, from any address.
+    for (const [address, replay] of [
+      [STRANGER, false],
+      [OWNER, true],
+    ] as const) {
+      const copy = from(address, sample.payment);
+      assertDelivered(await sendPatiently(there, sample, { payment: copy }), sample, { replay });
+    }
+    assert.equal(callsOf(paid, 'settle', sample.payment), 1);
+  });
+  paid.proxy.rule(() => 'pass');
+  await paid.assertBooks(samples, { calls: 2, charges: 2 });
+}
+
+/** The payer of a repeat is proven by the facilitator; its new authorization is not settled. */
+async function assertSignsAgain(paid: PaidWorld, [here, there]: readonly [Service, Service]): Promise<void> {
+  const samples = await walletsOf(paid, here, 'again', SAMPLES);
+  cutFirstSettle(paid, samples);
+  await each(samples, async (sample) => {
+    assertSaid(await sendPatiently(here, sample), 503, 'payment_unconfirmed');
+    const repeat = await paymentOf(there, sample);
+    const first = assertDelivered(await sendPatiently(there, sample, { payment: repeat }), sample);
+    const late = await paymentOf(here, sample);
+    const again = await sendPatiently(here, sample, { payment: late });
+    assert.deepEqual(assertDelivered(again, sample, { replay: true }).job, first.job);
+    for (const payment of [repeat, late])
+      assert.deepEqual([callsOf(paid, 'verify', payment), callsOf(paid, 'settle', payment)], [1, 0]);
+  });
+  paid.proxy.rule(() => 'pass');
+  await paid.assertBooks(samples, { calls: 1, charges: 1 });
+}

@@ -2,17 +2,20 @@
 // executed afterwards.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createWalletClient, type Hex, http, parseAbi, publicActions } from 'viem';
-import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
-import { mined } from '#src/demo/payments/transactions.ts';
+import { openOperatorLog } from '#src/app/operator.ts';
+import { findTransfer } from '#src/app/refunds.ts';
+import { listPayments } from '#src/usecases/payments/list-payments.ts';
+import { type ClaimedTransfer, refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
-const abi = parseAbi(['function mint(address to, uint256 value)']);
+const postgres = needsPostgres();
 
 type Row = { readonly id: string; readonly payer: string; readonly state: string };
 
@@ -28,17 +31,8 @@ describe('refunds', () => {
     const payer = samples[n]?.payer.address.toLowerCase();
     return rows.find((row) => row.payer === payer)?.id ?? '';
   };
-  /** A transfer of the token to this payer. */
-  async function transfer(sample: Sample | undefined, amount: bigint): Promise<Hex> {
-    const chain = viemChain(paid.chain.url);
-    const account = devAccount(3);
-    const wallet = createWalletClient({ account, chain, transport: http(paid.chain.url) });
-    const to = sample?.payer.address ?? '0x';
-    const call = { address: TOKEN, abi, functionName: 'mint', args: [to, amount] } as const;
-    const hash = await wallet.writeContract(call);
-    await mined(wallet.extend(publicActions), hash);
-    return hash;
-  }
+  const transfer = (sample: Sample | undefined, amount: bigint) =>
+    paid.transfer(sample?.payer.address ?? '0x', amount);
   const balance = async () => {
     const { code, stdout } = await payments('--balance', '--json');
     const [row] = JSON.parse(stdout);
@@ -55,8 +49,10 @@ describe('refunds', () => {
     paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
     await each(samples.slice(0, 3), (sample) => sendPatiently(service, sample));
     paid.proxy.rule(() => 'pass');
+    await paid.assertBooks(samples.slice(0, 3), { calls: 0, charges: 1 });
     const served = samples[3];
     if (served !== undefined) assert.equal((await sendPatiently(service, served)).status, 200);
+    await paid.assertBooks(samples.slice(3), { calls: 1, charges: 1 });
     rows = JSON.parse((await payments('--unknown', '--json')).stdout);
     assert.equal(rows.length, 3);
     for (const { id } of rows) assert.equal((await payments('resolve', id, '--settled')).code, 0);
@@ -108,8 +104,68 @@ describe('refunds', () => {
     },
   );
 
+  test('20 refunded payments execute nothing', needs, () => assertRefunded(paid, [service, service]));
+
   test('the audit has no finding', needs, async () => {
     const { code, stdout } = await runCli(['audit'], { env });
     assert.equal(code, 0, stdout);
   });
 });
+
+describe('refunds, on two processes', () => {
+  const both = { skip: needs.skip || postgres.skip };
+  let server: PostgresServer;
+  let paid: PaidWorld;
+  before(async () => {
+    if (both.skip) return;
+    server = await postgresServer();
+    paid = await makePaidWorld();
+  });
+  after(async () => {
+    await paid?.end();
+    await server?.remove();
+  });
+
+  test('20 refunded payments execute nothing at either', both, async () => {
+    const DATABASE_URL = await server.newDatabase();
+    // One after the other: the first makes the key file.
+    const left = await paid.start({ DATABASE_URL });
+    await assertRefunded(paid, [left, await paid.start({ DATABASE_URL })]);
+    const { code, stdout } = await runCli(['audit'], { env: paid.env });
+    assert.equal(code, 0, stdout);
+  });
+});
+
+/** Charged, not served, and refunded by a transfer each: their headers execute nothing. */
+async function assertRefunded(paid: PaidWorld, pair: readonly [Service, Service]): Promise<void> {
+  const samples = await paid.samples(pair[0], 'many');
+  paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
+  await each(samples, async (sample, n) => {
+    const sent = await sendPatiently(pair[n % 2] ?? pair[0], sample);
+    assertSaid(sent, 503, 'payment_unconfirmed');
+  });
+  paid.proxy.rule(() => 'pass');
+  await paid.assertBooks(samples, { calls: 0, charges: 1 });
+  const deps = await openOperatorLog({ dataDir: paid.dataDir, eventStoreUrl: null });
+  try {
+    for (const { id, payer } of await listPayments(deps, new Set(['unknown']))) {
+      const sample = samples.find((of) => of.payer.address.toLowerCase() === payer);
+      if (sample === undefined) continue;
+      await resolvePayment(deps, id, { kind: 'settled', transaction: null });
+      const transaction = await paid.transfer(sample.payer.address, 3000n);
+      const request = {
+        transaction,
+        findTransfer: (of: ClaimedTransfer) => findTransfer(paid.chain.url, of),
+      };
+      const refunded = await refundPayments(deps, { ids: [id], ...request });
+      assert.equal(refunded.outcome, 'refunded', JSON.stringify(refunded));
+    }
+  } finally {
+    await deps.log.close();
+  }
+  await each(samples, async (sample) => {
+    for (const service of pair) assertSaid(await send(service, sample), 409, 'payment_reused');
+    assert.equal(paid.hits(sample), 0);
+    assert.equal(await paid.chain.balanceOf(sample.payer.address), 30_000n);
+  });
+}

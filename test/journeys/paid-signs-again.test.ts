@@ -6,11 +6,10 @@ import { after, before, describe, test } from 'node:test';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { PaymentRequired } from '@x402/core/types';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { wrapFetchWithPayment as wrapV2, x402Client } from '@x402/fetch';
-import { wrapFetchWithPayment as wrapV1 } from 'x402-fetch';
+import { x402Client } from '@x402/fetch';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { connectMcp } from '#test/support/mcp-client.ts';
+import { connectMcp, type McpClient } from '#test/support/mcp-client.ts';
 import {
   assertDelivered,
   assertSaid,
@@ -20,49 +19,15 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
 import { cancellation, challenge, makePayment } from '#test/support/payer.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import type { Service } from '#test/support/service.ts';
+import { stockClient } from '#test/support/stock-client.ts';
 
 const anvil = needsAnvil();
 const postgres = needsPostgres();
 const VERSIONS = [2, 1] as const;
-type Version = (typeof VERSIONS)[number];
-
-/** A stock client of a payer. `nonces`: of the authorizations that it has signed and sent. */
-function stockClient(version: Version, { payer, request }: Sample) {
-  const nonces: string[] = [];
-  const watched = async (input: string | URL | Request, init?: RequestInit) => {
-    const sent = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
-    const header = sent.headers.get('payment-signature') ?? sent.headers.get('x-payment');
-    if (header !== null) {
-      nonces.push(JSON.parse(Buffer.from(header, 'base64').toString()).payload.authorization.nonce);
-    }
-    return fetch(sent);
-  };
-  const client = registerExactEvmScheme(new x402Client(), { signer: payer });
-  const paying =
-    version === 2 ? wrapV2(watched as typeof fetch, client) : wrapV1(watched as typeof fetch, payer);
-  return {
-    nonces,
-    async call(service: Service): Promise<Sent> {
-      for (;;) {
-        const response = await paying(`${service.url}${EXECUTE}`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(request),
-        });
-        const { status, headers } = response;
-        const body = (await response.json()) as Sent['body'];
-        if (status === 429 && body.error.code === 'too_many_in_flight') continue;
-        const settlement = headers.get(version === 2 ? 'payment-response' : 'x-payment-response');
-        const paid = settlement === null ? null : JSON.parse(Buffer.from(settlement, 'base64').toString());
-        return { status, headers, body, paid } as Sent;
-      }
-    },
-  };
-}
 
 const keyed = (n: number) => ({ idempotencyKey: `key ${n}` });
 
@@ -137,30 +102,9 @@ describe('a client that signs on every repeat', () => {
     );
   }
 
-  test('over MCP: the second payment’s result is the first payment’s call', anvil, async () => {
-    const [sample = assert.fail()] = await paid.samples(service, 'mcp', { count: 1, more: keyed });
-    const mcp = await connectMcp(`${service.url}/mcp`);
-    const signer = sample.payer;
-    const call = async () => {
-      const { structured } = await mcp.call('execute_webhook', sample.request);
-      const required = parsePaymentRequired(structured);
-      assert.ok(required.success);
-      const payment = await registerExactEvmScheme(new x402Client(), { signer }).createPaymentPayload(
-        structured as PaymentRequired,
-      );
-      return mcp.call('execute_webhook', sample.request, payment);
-    };
-    failFirstSettle(paid, 'cut');
-    const lost = await call();
-    assert.equal(lost.isError, true);
-    assert.match(lost.text, /^payment_unconfirmed/);
-    const { isError, structured, settlement } = await call();
-    assert.equal(isError, false, JSON.stringify(structured));
-    const body = structured as unknown as Sent['body'];
-    assertDelivered({ status: 200, headers: new Headers(), body, paid: settlement }, sample);
-    await mcp.sdk.close();
-    await paid.assertBooks([sample], { calls: 1, charges: 1 });
-  });
+  test('over MCP: the second payment’s result is the first payment’s call', anvil, () =>
+    assertOverMcp(paid, [service, service]),
+  );
 
   test(
     '20 repeats at once, each with an authorization of its own: one call, charged once',
@@ -293,4 +237,59 @@ describe('a client that signs on every repeat, on two processes', () => {
       },
     );
   }
+
+  test('over MCP: paid at one, the repeat at the other gets the first payment’s call', needs, () =>
+    assertOverMcp(paid, pair),
+  );
+
+  test(
+    'not settled at one: the other answers 409; after a cancellation the new payment buys the call',
+    needs,
+    async () => {
+      const samples = await paid.samples(pair[0], 'not-settled', { more: keyed });
+      failFirstSettle(paid, 'http_500');
+      await each(samples, async (sample, n) => {
+        const [here, there] = n % 2 === 0 ? pair : [pair[1], pair[0]];
+        assertSaid(await sendPatiently(here, sample), 503, 'payment_unconfirmed');
+        const client = stockClient(2, sample);
+        assertUnconfirmed(await client.call(there), /^1\d\d$/);
+        assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+      });
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      paid.proxy.rule(() => 'pass');
+      await each(samples, async (sample, n) => {
+        const { payer, nonce } = sample.payment;
+        await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
+        assertDelivered(await stockClient(2, sample).call(pair[n % 2 === 0 ? 1 : 0]), sample);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
 });
+
+/** An MCP client that pays each call with a new authorization: first at one process, then at the other. */
+async function assertOverMcp(paid: PaidWorld, pair: readonly [Service, Service]): Promise<void> {
+  const samples = await paid.samples(pair[0], 'mcp', { more: keyed });
+  failFirstSettle(paid, 'cut');
+  const [here, there] = await Promise.all(pair.map(({ url }) => connectMcp(`${url}/mcp`)));
+  assert.ok(here && there);
+  await each(samples, async (sample) => {
+    const call = async (mcp: McpClient) => {
+      const { structured } = await mcp.call('execute_webhook', sample.request);
+      const required = parsePaymentRequired(structured);
+      assert.ok(required.success);
+      const client = registerExactEvmScheme(new x402Client(), { signer: sample.payer });
+      const payment = await client.createPaymentPayload(structured as PaymentRequired);
+      return mcp.call('execute_webhook', sample.request, payment);
+    };
+    const lost = await call(here);
+    assert.equal(lost.isError, true);
+    assert.match(lost.text, /^payment_unconfirmed/);
+    const { isError, structured, settlement } = await call(there);
+    assert.equal(isError, false, JSON.stringify(structured));
+    const body = structured as unknown as Sent['body'];
+    assertDelivered({ status: 200, headers: new Headers(), body, paid: settlement }, sample);
+  });
+  await Promise.all([here.sdk.close(), there.sdk.close()]);
+  await paid.assertBooks(samples, { calls: 1, charges: 1 });
+}

@@ -29,6 +29,8 @@ export type FacilitatorCall = {
   fault: Fault;
   /** Whether the facilitator moved the money in this call. */
   moved: boolean;
+  /** Nothing moves in this call any more. */
+  ended: boolean;
 };
 
 /** May wait: the call is in `calls` already, and is answered when the rule has returned. */
@@ -58,9 +60,15 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
     const { paymentPayload } = JSON.parse(body);
     const nonce = String(paymentPayload.payload.authorization.nonce).toLowerCase();
     const nth = callsOf(kind, nonce).length + 1;
-    const call: FacilitatorCall = { kind, nonce, nth, fault: 'pass', moved: false };
+    const call: FacilitatorCall = { kind, nonce, nth, fault: 'pass', moved: false, ended: false };
     calls.push(call);
-    call.fault = await rule(call);
+    try {
+      call.fault = await rule(call);
+    } catch (error) {
+      // The connection is closed, which the relay takes for a lost answer.
+      console.error('the rule of the fault proxy failed:', error);
+      throw error;
+    }
     return call;
   }
 
@@ -68,6 +76,19 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
     const kind = request.url?.slice(1);
     const body = await text(request);
     const call = kind === 'verify' || kind === 'settle' ? await recorded(kind, body) : null;
+    try {
+      await act(request, response, body, call);
+    } finally {
+      if (call !== null) call.ended = true;
+    }
+  }
+
+  async function act(
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: string,
+    call: FacilitatorCall | null,
+  ): Promise<void> {
     const early = call === null ? null : beforeActing(call.fault);
     if (early === 'hang') return;
     if (early === 'refuse') {

@@ -1,9 +1,10 @@
 // A world in which the service is paid for real: a local chain, the stock facilitator behind a proxy that fails as
 // scripted, payers with coins, and the books: who paid what, and what the target saw of it.
 import assert from 'node:assert/strict';
-import type { Hex } from 'viem';
-import { type LocalChain, startLocalChain } from '#src/demo/payments/chain.ts';
+import { createWalletClient, type Hex, http, parseAbi, publicActions } from 'viem';
+import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { mined } from '#src/demo/payments/transactions.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { EXECUTE, type PaidPath } from './paid-call.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
@@ -34,6 +35,8 @@ export type PaidWorld = World & {
   readonly payTo: Hex;
   /** New payers with a full purse each. */
   payers(count: number): Promise<Payer[]>;
+  /** Transfers tokens that are not the payee's, as an operator does for a refund. Returns the transaction. */
+  transfer(to: Hex, amount: bigint): Promise<Hex>;
   /** `row`: names their paths. `more`: what each request has beside url and body. */
   samples(service: Service, row: string, options?: SampleOptions): Promise<Sample[]>;
   /** Requests at the target for this sample. */
@@ -92,6 +95,23 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
     return made;
   }
 
+  async function transfer(to: Hex, amount: bigint): Promise<Hex> {
+    const wallet = createWalletClient({
+      account: devAccount(3),
+      chain: viemChain(chain.url),
+      transport: http(chain.url),
+    });
+    const abi = parseAbi(['function mint(address to, uint256 value)']);
+    const hash = await wallet.writeContract({
+      address: TOKEN,
+      abi,
+      functionName: 'mint',
+      args: [to, amount],
+    });
+    await mined(wallet.extend(publicActions), hash);
+    return hash;
+  }
+
   /** Words for what is not in the books, which it puts there: they are right again for the next row. */
   async function bookLate(came: bigint): Promise<string> {
     const late = [`${came} came to the payee, not ${inBooks()}`];
@@ -111,6 +131,7 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
     proxy,
     payTo,
     payers,
+    transfer,
     hits,
     start: (more = {}) => world.start({ ...env, ...more }),
     async samples(service, row, { count = SAMPLES, more = () => ({}), terms = {}, route = EXECUTE } = {}) {

@@ -124,6 +124,7 @@ const RULES = [
   'A replay (same payer, same idempotencyKey, same request; or the same payment header again) costs nothing and sends nothing.',
   'If a payment was settled and its call was not made, the call is made when the same payment header is presented again, without a new charge.',
   'An interrupted call is never sent again: it ends as failed with errorCategory interrupted_unknown and a receipt, and the operator lists it as refundable.',
+  'A refund returns the whole charge to its payer. GET /api/jobs/{id} contains it as refund. A refunded payment executes no call.',
 ];
 
 const CHARGES: Static<typeof Charge>[] = [
@@ -163,8 +164,8 @@ const CHARGES: Static<typeof Charge>[] = [
     codes: [],
     charged: 'never',
     meaning:
-      'The decision, the idempotencyKey or the payment does not fit this request, or the first call is still running.',
-    next: 'idempotency_in_progress: wait for Retry-After and repeat the same request. Otherwise use another key, payment or decision.',
+      'The decision, the idempotencyKey or the payment does not fit this request, or the first call is still running. details.paymentState: the payment of the first call with this idempotencyKey is being settled (reserved) or is not confirmed yet (unconfirmed), and the new payment was not taken.',
+    next: 'idempotency_in_progress: wait for Retry-After and repeat the same request; with details.paymentState, the payment header of the first call is answered at once. Otherwise use another key, payment or decision.',
   },
   {
     statuses: [429],

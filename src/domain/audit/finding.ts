@@ -48,6 +48,8 @@ export type JobFindingKind =
   | 'payment_used_twice'
   /** One transaction has paid for two jobs. */
   | 'payment_shared'
+  /** The sums of all payments in one asset: charged is not served + refunded + open. */
+  | 'books_unbalanced'
   | 'claim_missing'
   | 'claim_mismatch';
 

@@ -5,41 +5,47 @@ import type { ClaimEvent, EventOf, PaymentEvent } from '../events.ts';
 import type { JobCompleted, JobStarted } from '../job/events.ts';
 import { type Claim, evolveClaim } from '../payment/claim.ts';
 import type { IdempotencyKeyClaimed } from '../payment/events.ts';
-import { boughtNothing } from '../payment/ledger.ts';
-import { absentPayment, evolvePayment, type Payment } from '../payment/state.ts';
+import {
+  boughtNothing,
+  evolveEntry,
+  isBalanced,
+  type LedgerEntry,
+  NO_ENTRY,
+  type Sums,
+} from '../payment/ledger.ts';
 import type { Fault } from './finding.ts';
 
-/** A payment's stream as read so far. */
-export type PaymentHistory = {
-  readonly payment: Payment;
+/** A payment's stream, and the job that it paid for, as read so far. */
+export type PaymentHistory = LedgerEntry & {
   /** All jobs that it was reserved for. */
   readonly reservedFor: readonly string[];
   /** Those of them whose reservation ended without a settlement, or with its refund. */
   readonly endedFor: readonly string[];
   /** The job that started with it. */
   readonly servedBy: string | null;
+  /** Its job started after its refund. */
+  readonly startedRefunded: boolean;
 };
 
 export const NO_HISTORY: PaymentHistory = {
-  payment: absentPayment,
+  ...NO_ENTRY,
   reservedFor: [],
   endedFor: [],
   servedBy: null,
+  startedRefunded: false,
 };
 
 export function judgePayment(
   history: PaymentHistory,
   event: PaymentEvent,
 ): { readonly history: PaymentHistory; readonly faults: readonly Fault[] } {
-  const payment = evolvePayment(history.payment, event);
+  const entry = evolveEntry(history, event);
   const fault =
-    payment === history.payment
-      ? impossible('it cannot follow in the state of the payment')
-      : faultOf(history, event);
+    entry === history ? impossible('it cannot follow in the state of the payment') : faultOf(history, event);
   const { jobId } = event.data;
   const next = {
     ...history,
-    payment,
+    ...entry,
     reservedFor: event.type === 'PaymentReserved' ? [...history.reservedFor, jobId] : history.reservedFor,
     endedFor: isEnd(event) ? [...history.endedFor, jobId] : history.endedFor,
   };
@@ -52,12 +58,9 @@ const isEnd = ({ type }: PaymentEvent) =>
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
 /** The fault of an event that the payment's state allows. */
-function faultOf({ payment, reservedFor }: PaymentHistory, event: PaymentEvent): Fault | null {
+function faultOf({ payment }: PaymentHistory, event: PaymentEvent): Fault | null {
   if (event.type === 'PaymentReserved' || payment.status === 'absent') return null;
   const { jobId } = event.data;
-  // Any job that the payment was reserved for may have settled it.
-  if (event.type === 'PaymentSettled')
-    return reservedFor.includes(jobId) ? null : impossible(`settled for ${jobId}, which never reserved it`);
   if (jobId !== payment.reserved.jobId)
     return impossible(`it is of ${jobId}, and the payment is reserved for another job`);
   if (event.type === 'PaymentRefunded') {
@@ -102,10 +105,21 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
 }
 
 /** The fault of a job that was executed although its payment was refunded before its start. */
-export const refundedFault = ({ errorCategory }: JobCompleted): Fault | null =>
-  boughtNothing(errorCategory)
+export const refundedFault = (
+  { errorCategory }: JobCompleted,
+  { startedRefunded }: PaymentHistory,
+): Fault | null =>
+  boughtNothing(errorCategory) || !startedRefunded
     ? null
     : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
+
+/** null: charged = served + refunded + open. */
+export function booksFault(sums: Sums): Fault | null {
+  if (isBalanced(sums)) return null;
+  const { network, asset, charged, served, refunded, open } = sums;
+  const message = `the payments in ${asset} on ${network} do not balance: charged ${charged} is not served ${served} + refunded ${refunded} + open ${open}`;
+  return { kind: 'books_unbalanced', message };
+}
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;

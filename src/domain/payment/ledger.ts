@@ -1,61 +1,51 @@
-// What an operator has to resolve: payments that bought nothing yet, or whose settlement is unconfirmed.
-import { claimedTime, type EventOf, type PaymentEvent } from '../events.ts';
+// The payments of a log as one fold: which of them an operator has to resolve, and the sums of the money, for which
+// charged = served + refunded + open always holds.
+import { claimedTime, type DomainEvent, type EventOf, type PaymentEvent } from '../events.ts';
 import type { JobCompleted } from '../job/events.ts';
-import { absentPayment, type BoundPayment, evolvePayment, isBound } from './state.ts';
+import type { PaymentReserved } from './events.ts';
+import { absentPayment, evolvePayment, isBound, type Payment } from './state.ts';
 
-/** One payment that is not over, and how far its job has come. */
+/** One payment, and how far its job has come. */
 export type LedgerEntry = {
-  readonly payment: BoundPayment;
-  /** `interrupted`: closed without anyone knowing that the target was called, or knowing that it was not. */
-  readonly job: 'absent' | 'running' | 'interrupted';
+  readonly payment: Payment;
+  /**
+   * `interrupted`: closed without anyone knowing that the target was called, or knowing that it was not. `executed`: it
+   * bought what was paid for (a failed target was tried, and counts).
+   */
+  readonly job: 'absent' | 'running' | 'interrupted' | 'executed';
   /** When it came to this, by the event that says so. */
   readonly since: string;
 };
 
 export type LedgerEvent = PaymentEvent | EventOf<'JobStarted' | 'JobCompleted'>;
 
-/**
- * Folds the events of one payment and of its job, in the log's order. null: nothing is open, because no money moved or
- * because it bought what it was paid for (a failed target was tried, and counts).
- */
-export function evolveEntry(entry: LedgerEntry | null, event: LedgerEvent): LedgerEntry | null {
+export const NO_ENTRY: LedgerEntry = { payment: absentPayment, job: 'absent', since: '' };
+
+/** Folds the events of one payment and of its job, in the log's order. */
+export function evolveEntry(entry: LedgerEntry, event: LedgerEvent): LedgerEntry {
   switch (event.type) {
     case 'JobStarted':
       return isJobOf(entry, event) ? { ...entry, job: 'running', since: event.data.startedAt } : entry;
     case 'JobCompleted': {
       if (!isJobOf(entry, event)) return entry;
-      const { errorCategory, completedAt } = event.data;
-      return boughtNothing(errorCategory) ? { ...entry, job: 'interrupted', since: completedAt } : null;
+      const job = entryOf(event) === 'served' ? 'executed' : 'interrupted';
+      return { ...entry, job, since: event.data.completedAt };
     }
     default: {
-      const payment = evolvePayment(entry?.payment ?? absentPayment, event);
-      if (entry !== null && payment === entry.payment) return entry;
-      return isBound(payment) ? { payment, job: 'absent', since: claimedTime(event) } : null;
+      const payment = evolvePayment(entry.payment, event);
+      return payment === entry.payment ? entry : { ...entry, payment, since: claimedTime(event) };
     }
   }
 }
+
+const isJobOf = ({ payment }: LedgerEntry, { data }: EventOf<'JobStarted' | 'JobCompleted'>): boolean =>
+  payment.status !== 'absent' && payment.reserved.jobId === data.jobId;
 
 /** The job was interrupted, or closed without sending its request: its payment is refundable. */
 export const boughtNothing = (errorCategory: JobCompleted['errorCategory']): boolean =>
   errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed';
 
-/**
- * A settlement that came to light after its payment had ended: `history` is the payment's stream up to it. null: it
- * says nothing new.
- */
-export function reopenedEntry(history: readonly PaymentEvent[]): LedgerEntry | null {
-  const settlement = history.at(-1);
-  if (settlement === undefined) return null;
-  const before = history.slice(0, -1).reduce(evolvePayment, absentPayment);
-  const payment = evolvePayment(before, settlement);
-  if (payment === before || !isBound(payment)) return null;
-  return { payment, job: 'absent', since: claimedTime(settlement) };
-}
-
-const isJobOf = (
-  entry: LedgerEntry | null,
-  { data }: EventOf<'JobStarted' | 'JobCompleted'>,
-): entry is LedgerEntry => entry !== null && entry.payment.reserved.jobId === data.jobId;
+// ── what an operator has to resolve ─────────────────────────────────────────────────────────────────────
 
 /**
  * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its
@@ -66,7 +56,11 @@ export type OpenState = 'unserved' | 'refundable' | 'unknown';
 /** What is younger than this may still be under way. */
 const UNDER_WAY_MS = 45_000;
 
-/** null: under way, nothing to look after. `nowMs`: Unix ms. */
+/** Only a late settlement, or the refund of a served call, changes an entry that is not open. */
+export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
+  job === 'running' || (isBound(payment) && job !== 'executed');
+
+/** null: over, or under way: nothing to look after. `nowMs`: Unix ms. */
 export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
   switch (payment.status) {
     case 'settled':
@@ -77,6 +71,94 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
     case 'retried':
       return nowMs - Date.parse(since) > UNDER_WAY_MS ? 'unknown' : null;
     default:
-      return payment satisfies never;
+      return null;
   }
 }
+
+// ── the sums ────────────────────────────────────────────────────────────────────────────────────────────
+
+/** `amount`: atomic units. */
+export type Money = Pick<PaymentReserved, 'network' | 'asset' | 'amount'>;
+
+/** What the event enters in the books; null: nothing. */
+export function entryOf(event: DomainEvent): 'charged' | 'served' | 'refunded' | null {
+  switch (event.type) {
+    case 'PaymentSettled':
+      return 'charged';
+    case 'PaymentRefunded':
+      return 'refunded';
+    case 'JobCompleted':
+      return boughtNothing(event.data.errorCategory) ? null : 'served';
+    default:
+      return null;
+  }
+}
+
+/** Of one asset on one network, in atomic units. `open`: charged, and neither served nor refunded. */
+export type Sums = Omit<Money, 'amount'> & {
+  readonly charged: bigint;
+  readonly served: bigint;
+  readonly refunded: bigint;
+  readonly open: bigint;
+};
+
+/** One for each asset that was charged, served or refunded. */
+export type Books = readonly Sums[];
+
+/**
+ * Enters one event. Each sum grows by what the event's own stream says, and a charge leaves its sum by the amount of the
+ * charge, so that the books do not balance if the streams contradict each other. `before` and `after`: the payment's
+ * entry. `paid`: what the job says that it was paid with, for a JobCompleted; null: nothing.
+ */
+export function enter(
+  books: Books,
+  event: LedgerEvent,
+  before: LedgerEntry,
+  after: LedgerEntry,
+  paid: Money | null,
+): Books {
+  const [from, to] = [placeOf(before), placeOf(after)];
+  const moved = from === null || from === to ? books : add(books, from, chargeOf(before), -1n);
+  switch (entryOf(event)) {
+    case 'charged':
+      return from === null && to !== null
+        ? add(add(books, 'charged', chargeOf(after), 1n), 'open', chargeOf(after), 1n)
+        : books;
+    case 'refunded':
+      return event.type === 'PaymentRefunded' ? add(moved, 'refunded', event.data, 1n) : books;
+    case 'served':
+      // What was refunded before its job ended counts as refunded.
+      return from === 'refunded' ? books : add(moved, 'served', paid, 1n);
+    default:
+      return books;
+  }
+}
+
+/** In which sum a payment is; null: it was not charged. */
+function placeOf({ payment, job }: LedgerEntry): 'open' | 'served' | 'refunded' | null {
+  if (payment.status === 'refunded') return 'refunded';
+  if (payment.status !== 'settled') return null;
+  return job === 'executed' ? 'served' : 'open';
+}
+
+const chargeOf = ({ payment }: LedgerEntry): Money | null =>
+  payment.status === 'absent' ? null : payment.reserved;
+
+function add(
+  books: Books,
+  sum: 'charged' | 'served' | 'refunded' | 'open',
+  money: Money | null,
+  sign: 1n | -1n,
+): Books {
+  if (money === null) return books;
+  const { network, asset, amount } = money;
+  const isIts = (sums: Sums) => sums.network === network && sums.asset === asset;
+  const known = books.some(isIts)
+    ? books
+    : [...books, { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n }];
+  return known.map((sums) => (isIts(sums) ? { ...sums, [sum]: sums[sum] + sign * BigInt(amount) } : sums));
+}
+
+/** charged = served + refunded + open, and nothing is owed by anyone. */
+export const isBalanced = ({ charged, served, refunded, open }: Sums): boolean =>
+  charged === served + refunded + open && served >= 0n && refunded >= 0n && open >= 0n;

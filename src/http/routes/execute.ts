@@ -57,7 +57,7 @@ export function executeRoutes(deps: ExecuteDeps) {
         },
         response: ExecutionResponse,
         errors: {
-          409: 'The idempotency key or the payment is in use for another request, or its first call is still running.',
+          409: 'The idempotency key or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved) or not confirmed yet (unconfirmed); nothing was charged for this one.',
         },
       }),
     )

@@ -51,7 +51,10 @@ export const JobResponse = Closed({
   receiptId: Nullable(Type.String()),
   refund: Nullable(
     Closed({
-      transaction: Type.String({ pattern: '^0x[0-9a-f]{64}$' }),
+      transaction: Type.String({
+        pattern: '^0x[0-9a-f]{64}$',
+        description: 'The transfer that returned the whole charge to its payer.',
+      }),
       verified: Type.Boolean({ description: 'The transfer was found on the chain.' }),
       refundedAt: Instant,
     }),

@@ -36,7 +36,7 @@ export type JobDeps = {
   /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
   /** Contradictions between a job's start and other streams. */
-  readonly started: (started: JobStarted) => readonly Fault[];
+  readonly started: (started: EventOf<'JobStarted'>) => readonly Fault[];
 };
 
 export type JobVerdict = {
@@ -50,6 +50,8 @@ export type JobVerdict = {
 export type JobAudit = {
   take(recorded: RecordedEvent, event: JobEvent): JobVerdict;
   statusOf(jobId: string): ClaimFacts['job'];
+  /** Of a job without a receipt so far; null: its start is not in the record. */
+  startOf(stream: string): JobStarted | null;
   /** Jobs without a receipt at the end of the record. */
   unfinished(): Iterable<{ readonly fault: Fault | null; readonly location: EventLocation }>;
   readonly jobs: number;
@@ -89,7 +91,7 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
       last: locationOf(recorded),
       lost: lost || (job.status === 'absent' && !first),
     });
-    return first ? [...faults, ...started(event.data)] : faults;
+    return first ? [...faults, ...started(event)] : faults;
   }
 
   function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): JobVerdict {
@@ -121,6 +123,10 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
       const stream = STREAM.job(jobId);
       if (over.get(stream) !== null) return 'completed';
       return open.get(stream)?.job.status ?? 'absent';
+    },
+    startOf(stream) {
+      const job = open.get(stream)?.job ?? absentJob;
+      return job.status === 'absent' ? null : job.started;
     },
     *unfinished() {
       for (const [, { job, last: location, lost }] of open.entries()) {

@@ -2,6 +2,7 @@
 
 import type { Fault } from '#src/domain/audit/finding.ts';
 import {
+  booksFault,
   type ClaimFacts,
   claimedFaults,
   type DecisionFacts,
@@ -17,9 +18,10 @@ import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
-import type { JobCompleted, JobStarted } from '#src/domain/job/events.ts';
+import type { JobStarted } from '#src/domain/job/events.ts';
 import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
+import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 export type MoneyAudit = {
@@ -28,9 +30,11 @@ export type MoneyAudit = {
   claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
   decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): readonly Fault[];
   /** Contradictions between a job's start and the streams that it names. */
-  started(started: JobStarted): readonly Fault[];
+  started(event: EventOf<'JobStarted'>): readonly Fault[];
   /** Contradictions between a job's end and its payment. */
-  completed(completed: JobCompleted): readonly Fault[];
+  completed(event: EventOf<'JobCompleted'>, started: JobStarted): readonly Fault[];
+  /** At the end of the record: sums that do not balance. */
+  unbalanced(): readonly Fault[];
   /** Open payments: settled without a job, and of unknown outcome. */
   readonly open: Readonly<Record<Open, number>>;
 };
@@ -45,13 +49,12 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
   const transactions = scratch.table<string>('transaction');
   /** Asset and payer of a refund's transfer. */
   const refunds = scratch.table<string>('refund');
-  /** Jobs that started with a payment that was refunded before. */
-  const startedRefunded = scratch.table<true>('startedRefunded');
   const claims = scratch.table<Claim>('claim');
   /** Jobs that ever held a key. */
   const claimants = scratch.table<string>('claimant');
   const decisions = scratch.table<DecisionFacts>('decision');
   const open = { unserved: 0, unconfirmed: 0 };
+  let books: Books = [];
 
   function putPayment(stream: string, before: PaymentHistory, after: PaymentHistory): void {
     const [was, is] = [openOf(before), openOf(after)];
@@ -117,6 +120,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     payment(stream, event) {
       const before = payments.get(stream) ?? NO_HISTORY;
       const { history, faults } = judgePayment(before, event);
+      books = enter(books, event, before, history, null);
       putPayment(stream, before, history);
       const others = [
         winnerFault(event),
@@ -149,14 +153,19 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
       decisions.put(decisionId, { hash, recommendation });
       return [];
     },
-    started(started) {
+    started(event) {
+      const started = event.data;
       const { jobId, paymentStream, claimStream, decisionId } = started;
       const history = paymentStream === null ? null : payments.get(paymentStream);
       const claim = claimStream === null ? null : claims.get(claimStream);
       const decision = decisionId === null ? null : decisions.get(decisionId);
-      if (history?.payment.status === 'refunded') startedRefunded.put(jobId, true);
       if (paymentStream !== null && history !== null)
-        putPayment(paymentStream, history, { ...history, servedBy: history.servedBy ?? jobId });
+        putPayment(paymentStream, history, {
+          ...history,
+          ...evolveEntry(history, event),
+          servedBy: history.servedBy ?? jobId,
+          startedRefunded: history.payment.status === 'refunded',
+        });
       return [
         ...paidFaults(started, history),
         ...sharedFaults(started),
@@ -164,10 +173,16 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
         ...decisionFaults(started, decision),
       ];
     },
-    completed(completed) {
-      const fault = startedRefunded.get(completed.jobId) === null ? null : refundedFault(completed);
+    completed(event, { payment, paymentStream }) {
+      if (payment === null) return [];
+      const before = (paymentStream === null ? null : payments.get(paymentStream)) ?? NO_HISTORY;
+      const after = { ...before, ...evolveEntry(before, event) };
+      books = enter(books, event, before, after, payment);
+      if (paymentStream !== null) putPayment(paymentStream, before, after);
+      const fault = refundedFault(event.data, before);
       return fault === null ? [] : [fault];
     },
+    unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
 

@@ -99,7 +99,8 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = jobs.take(recorded, event);
     reportAll(faults, location);
-    if (event.type === 'JobCompleted') reportAll(money.completed(event.data), location);
+    const start = event.type === 'JobCompleted' ? jobs.startOf(recorded.stream) : null;
+    if (event.type === 'JobCompleted' && start !== null) reportAll(money.completed(event, start), location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
     reportAll(tree.leaf(location, event, payload), location);
     if (event.type !== 'ReceiptSigned' || payload === null) return;
@@ -170,6 +171,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         if (fault === null) openJobs++;
         else report(fault, location);
       }
+      reportAll(money.unbalanced(), NOWHERE);
       const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
       if (broken !== null) report(broken.fault, broken.location);
       return {
@@ -195,6 +197,8 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
     },
   };
 }
+
+const NOWHERE: EventLocation = { stream: null, revision: null, jobId: null, position: null };
 
 /** Enough to keep the thread pool busy, with little memory. */
 const VERIFICATIONS = 64;

@@ -262,9 +262,14 @@ async function record(
       deps.unconfirmed.drop(paymentStream);
       return ours ? { kind: 'settled', payment: paymentFacts(payment) } : LOOK_UP;
     }
-    if (payment.status === 'refunded') return LOOK_UP;
-    const fact = factOf(ours && payment.status === 'reserved');
-    if (!ours && fact.type !== 'PaymentSettled') return LOOK_UP;
+    if (payment.status === 'refunded' || payment.status === 'absent') return LOOK_UP;
+    const found = factOf(ours && payment.status === 'reserved');
+    if (!ours && found.type !== 'PaymentSettled') return LOOK_UP;
+    // The money is the reservation's, whichever job's call moved it.
+    const fact =
+      found.type === 'PaymentSettled'
+        ? { ...found, data: { ...found.data, jobId: payment.reserved.jobId } }
+        : found;
     try {
       await appendPayment(deps, view, fact);
     } catch (error) {

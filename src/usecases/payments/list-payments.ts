@@ -1,15 +1,22 @@
 // The payments that need an operator's attention: one read of the whole event log.
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, type PaymentEvent, typesIn } from '#src/domain/events.ts';
+import { type DomainEvent, typesIn } from '#src/domain/events.ts';
 import {
+  type Books,
+  enter,
   evolveEntry,
+  isBalanced,
+  isOpen,
   type LedgerEntry,
   type LedgerEvent,
+  type Money,
+  NO_ENTRY,
   type OpenState,
   openState,
-  reopenedEntry,
+  type Sums,
 } from '#src/domain/payment/ledger.ts';
+import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 
@@ -40,46 +47,38 @@ export async function listPayments(
   { log, clock }: ListPaymentsDeps,
   states: ReadonlySet<OpenState>,
 ): Promise<readonly OpenPayment[]> {
-  const open = await readLedger(log);
+  const { entries } = await readLedger(log);
   const rows: OpenPayment[] = [];
-  for (const [id, entry] of open.entries) {
+  for (const [id, entry] of entries) {
+    const { payment, since } = entry;
     const state = openState(entry, clock.now());
-    if (state !== null && states.has(state)) rows.push(rowOf(id, state, entry));
+    if (state === null || !states.has(state) || payment.status === 'absent') continue;
+    const { payer, network, asset, amount, jobId } = payment.reserved;
+    const transaction = payment.status === 'settled' ? payment.settled.transaction : null;
+    rows.push({ id, state, payer, network, asset, amount, transaction, jobId, since });
   }
   return rows.sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
 }
 
-/** Amounts in atomic units of one asset. */
-export type Balance = {
-  readonly network: string;
-  readonly asset: string;
-  readonly charged: string;
-  readonly served: string;
-  readonly refunded: string;
-  /** Charged, and neither served nor refunded: unserved, refundable or running. */
-  readonly open: string;
-  /** charged = served + refunded + open. */
-  readonly balanced: boolean;
-};
+/** Amounts in atomic units. `balanced`: charged = served + refunded + open. */
+export type Balance = { readonly [K in keyof Sums]: string } & { readonly balanced: boolean };
 
 /** One row for each asset that was charged or refunded. Throws for an event that it cannot read. */
 export async function balancePayments(log: EventLog): Promise<readonly Balance[]> {
-  const { books, entries } = await readLedger(log);
-  for (const { payment } of entries.values())
-    if (payment.status === 'settled') books.of(payment.reserved).open += BigInt(payment.reserved.amount);
-  return [...books.all()].map(({ network, asset, charged, served, refunded, open }) => ({
-    network,
-    asset,
-    charged: String(charged),
-    served: String(served),
-    refunded: String(refunded),
-    open: String(open),
-    balanced: served >= 0n && charged === served + refunded + open,
+  const { books } = await readLedger(log);
+  return books.map((sums) => ({
+    network: sums.network,
+    asset: sums.asset,
+    charged: String(sums.charged),
+    served: String(sums.served),
+    refunded: String(sums.refunded),
+    open: String(sums.open),
+    balanced: isBalanced(sums),
   }));
 }
 
 async function readLedger(log: EventLog) {
-  const ledger = openPayments(log);
+  const ledger = openLedger(log);
   for (let after: string | null = null; ; ) {
     const page = await log.readAll({ after, max: PAGE, filter: { types: TYPES } });
     for (const recorded of page) await ledger.add(recorded);
@@ -88,81 +87,50 @@ async function readLedger(log: EventLog) {
   }
 }
 
-type Money = { readonly network: string; readonly asset: string };
-type Sums = Money & { charged: bigint; served: bigint; refunded: bigint; open: bigint };
-
-function makeBooks() {
-  const sums = new Map<string, Sums>();
-  return {
-    all: () => sums.values(),
-    of({ network, asset }: Money): Sums {
-      const name = `${network} ${asset}`;
-      const known = sums.get(name) ?? { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n };
-      sums.set(name, known);
-      return known;
-    },
-  };
-}
-
-/** Adds the change of one event: `before` and `after` are the payment's entry, null if it is not open. */
-function enter(
-  books: ReturnType<typeof makeBooks>,
-  event: LedgerEvent,
-  before: LedgerEntry | null,
-  after: LedgerEntry | null,
-): void {
-  if (event.type === 'PaymentRefunded') {
-    const [sums, amount] = [books.of(event.data), BigInt(event.data.amount)];
-    sums.refunded += amount;
-    // A payment without an open entry was served before it was refunded.
-    if (before === null) sums.served -= amount;
-    return;
-  }
-  const [was, is] = [settledOf(before), settledOf(after)];
-  if (was === null && is !== null) books.of(is).charged += BigInt(is.amount);
-  if (was !== null && is === null) books.of(was).served += BigInt(was.amount);
-}
-
-const settledOf = (entry: LedgerEntry | null) =>
-  entry?.payment.status === 'settled' ? entry.payment.reserved : null;
-
-function openPayments(log: EventLog) {
-  const books = makeBooks();
+function openLedger(log: EventLog) {
+  let books: Books = [];
   const entries = new Map<string, LedgerEntry>();
-  /** A job's later events name the job alone. */
+  /** The stream of each open payment: a job's later events name the job alone. */
   const streams = new Map<string, string>();
-  const put = (stream: string, before: LedgerEntry | null, entry: LedgerEntry | null) => {
-    if (before !== null) streams.delete(before.payment.reserved.jobId);
-    if (entry === null) entries.delete(stream);
-    else {
-      entries.set(stream, entry);
-      streams.set(entry.payment.reserved.jobId, stream);
-    }
-  };
+  /** What the running jobs were paid with. */
+  const paidWith = new Map<string, Money>();
   return {
     entries,
-    books,
+    get books() {
+      return books;
+    },
     async add(recorded: RecordedEvent): Promise<void> {
       const event = ledgerEvent(recorded);
+      const { jobId } = event.data;
       const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
-      const stream = ofJob ? streams.get(event.data.jobId) : recorded.stream;
-      if (stream === undefined) return;
-      const before = entries.get(stream) ?? null;
-      // Entries of ended payments are deleted: a settlement that is found later is rare, and is read from its stream.
-      const late = before === null && event.type === 'PaymentSettled';
-      const entry = late ? reopenedEntry(await historyOf(log, recorded)) : evolveEntry(before, event);
-      enter(books, event, before, entry);
-      if (entry !== before) put(stream, before, entry);
+      if (event.type === 'JobStarted' && event.data.payment !== null) paidWith.set(jobId, event.data.payment);
+      const stream = ofJob ? streams.get(jobId) : recorded.stream;
+      const before = (stream !== undefined && entries.get(stream)) || (await entryBefore(log, recorded));
+      const after = evolveEntry(before, event);
+      books = enter(books, event, before, after, paidWith.get(jobId) ?? null);
+      if (event.type === 'JobCompleted') paidWith.delete(jobId);
+      if (stream === undefined || after === before || after.payment.status === 'absent') return;
+      const name = after.payment.reserved.jobId;
+      if (isOpen(after)) {
+        entries.set(stream, after);
+        streams.set(name, stream);
+      } else {
+        entries.delete(stream);
+        streams.delete(name);
+      }
     },
   };
 }
 
-/** The payment's events up to this one. */
-async function historyOf(log: EventLog, { stream, revision }: RecordedEvent): Promise<PaymentEvent[]> {
-  const events = await log.readStream(stream, { max: Number(revision) + 1 });
-  return events
+/** Of a payment that is not open. Events that can change it are rare: its stream is read for them. */
+async function entryBefore(log: EventLog, { stream, revision, type }: RecordedEvent): Promise<LedgerEntry> {
+  if (type !== 'PaymentSettled' && type !== 'PaymentRefunded') return NO_ENTRY;
+  const payment = (await log.readStream(stream, { max: Number(revision) + 1 }))
+    .slice(0, -1)
     .map(ledgerEvent)
-    .filter((event) => event.type !== 'JobStarted' && event.type !== 'JobCompleted');
+    .filter((event) => event.type !== 'JobStarted' && event.type !== 'JobCompleted')
+    .reduce(evolvePayment, absentPayment);
+  return { payment, job: payment.status === 'settled' ? 'executed' : 'absent', since: '' };
 }
 
 function ledgerEvent(recorded: RecordedEvent): LedgerEvent {
@@ -173,9 +141,3 @@ function ledgerEvent(recorded: RecordedEvent): LedgerEvent {
 }
 
 const isLedgerEvent = (event: DomainEvent): event is LedgerEvent => TYPES.some((type) => type === event.type);
-
-function rowOf(id: string, state: OpenState, { payment, since }: LedgerEntry): OpenPayment {
-  const { payer, network, asset, amount, jobId } = payment.reserved;
-  const transaction = payment.status === 'settled' ? payment.settled.transaction : null;
-  return { id, state, payer, network, asset, amount, transaction, jobId, since };
-}

@@ -53,8 +53,8 @@ for (const [title, events, kinds] of [
     [],
   ],
   [
-    'settled late, by a call of a job that reserved it earlier',
-    [paymentReserved(), paymentRejected(), paymentReserved(other), paymentSettled()],
+    'settled late, by a call of an earlier reservation: the money is the later one’s',
+    [paymentReserved(), paymentRejected(), paymentReserved(other), paymentSettled(other)],
     [],
   ],
   [
@@ -71,7 +71,7 @@ for (const [title, events, kinds] of [
     bad,
   ],
   ['unknown to another job', [paymentReserved(), settlementUnknown(other)], bad],
-  ['settled by a job that never reserved it', [paymentReserved(), paymentSettled(other)], bad],
+  ['settled for another job', [paymentReserved(), paymentSettled(other)], bad],
 ] as const) {
   test(`a payment ${title}: ${kinds.join() || 'nothing to find'}`, () => {
     assert.deepEqual(replay(...events).kinds, kinds);

@@ -1,6 +1,7 @@
 // Refunds in an audit: an honest one is clean; one without its charge, a second one, and one of another amount are found.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { balancePayments } from '#src/usecases/payments/list-payments.ts';
 import { refundPayments } from '#src/usecases/payments/refund-payments.ts';
 import {
   audit,
@@ -51,15 +52,23 @@ test('a second refund is found', async () => {
   const { it, stream } = await refunded();
   const { data } = eventIn(it, 'PaymentRefunded');
   await given(it.it, stream, paymentRefunded({ ...data, transaction: `0x${hex('f')}` }));
-  assert.deepEqual(findingTexts(await audit(it.log.events)), [`payment_event_impossible ${stream} 3`]);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), [
+    `payment_event_impossible ${stream} 3`,
+    'books_unbalanced null null',
+  ]);
 });
 
 test('a refund of another amount, payer or asset is found', async () => {
   const { it, stream } = await refunded();
-  for (const change of [{ amount: '2999' }, { payer: '0x1' }, { asset: '0x1' }])
+  for (const [change, unbalanced] of [
+    [{ amount: '2999' }, 1],
+    [{ payer: '0x1' }, 0],
+    // Neither the asset that was charged nor the one that was returned.
+    [{ asset: '0x1' }, 2],
+  ] as const)
     assert.deepEqual(
       findingTexts(await audit(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change))),
-      [`payment_mismatch ${stream} 2`],
+      [`payment_mismatch ${stream} 2`, ...Array(unbalanced).fill('books_unbalanced null null')],
     );
 });
 
@@ -110,4 +119,23 @@ test('a job whose payment was refunded before its start is clean only if its req
   const completed = eventIn(it, 'JobCompleted');
   const findings = findingTexts(await audit(edited(it.log.events, completed, { errorCategory: 'timeout' })));
   assert.ok(findings.includes(`payment_mismatch ${completed.stream} ${completed.revision}`), findings.join());
+});
+
+test('a refund that is decided before its job starts and recorded after its end: clean, and it counts as refunded', async () => {
+  const it = await givenRecord({ log: false });
+  it.log.onNext('JobStarted', dies('before'));
+  await assert.rejects(execute(it.process(), { presented: otherPayment('1'), key: 'k' }));
+  it.log.onNext(
+    'PaymentRefunded',
+    afterOthers(() => execute(it.it, { presented: otherPayment('1'), key: 'k' })),
+  );
+  const ids = [eventIn(it, 'PaymentReserved').stream];
+  await refundPayments(it.deps, { ids, transaction: TX, findTransfer: null });
+  assert.equal(it.it.outbound.sent.length, 1);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
+  const [sums] = await balancePayments(it.log);
+  assert.deepEqual(
+    [sums?.charged, sums?.served, sums?.refunded, sums?.balanced],
+    ['3000', '0', '3000', true],
+  );
 });

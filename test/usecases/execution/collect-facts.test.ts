@@ -132,7 +132,8 @@ test('settled, and reserved again for another job of the same request meanwhile:
   const answer = await execute(it);
   assert.ok(answer.kind === 'ran');
   assert.deepEqual([answer.execution.job.id, answer.execution.replay], [OTHER_JOB_ID, false]);
-  assert.equal((await paymentTypes(it)).at(-1), 'PaymentSettled');
+  const settlement = it.log.events.findLast(({ stream }) => stream === PAYMENT_STREAM);
+  assert.deepEqual([settlement?.type, settlement?.data.jobId], ['PaymentSettled', OTHER_JOB_ID]);
   assert.equal(it.payments.calls.settle, 1);
 });
 
