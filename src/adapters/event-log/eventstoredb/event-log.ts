@@ -203,7 +203,15 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   function follow(cursor: () => string | null, signal: AbortSignalLike) {
     const after = cursor();
     const fromPosition: ReadPosition = after === null ? START : convert.positionOf(after);
-    const filter = excludeSystemEvents({ checkpointInterval: 1000 });
+    let before: string | null = null;
+    let expected = '';
+    const filter = excludeSystemEvents({
+      checkpointInterval: 100,
+      // The server is searching among its own events.
+      checkpointReached: async () => {
+        before = null;
+      },
+    });
     const range = { ...LEADER, fromPosition, filter };
     const live = connection.client().subscribeToAll(range, { highWaterMark: READ_AHEAD });
     // It may also fail after its end.
@@ -214,8 +222,6 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       live.unsubscribe().catch(() => {});
       live.destroy();
     };
-    let before = '';
-    let expected = '';
     const watch = setInterval(async () => {
       const now = cursor() ?? '';
       if (now !== before) before = now;
