@@ -94,22 +94,21 @@ export function readContract(logged: LogTest): void {
     },
   );
 
-  logged(
-    'readAll from the beginning, without a filter, holds every acknowledged event in order',
-    async ({ log }) => {
-      const stream = freshStream();
-      await log.append(stream, 'no_stream', newEvents(3));
-      const found = [];
-      for (let after: string | null = null; ; ) {
-        const page = await log.readAll({ after, max: 500 });
-        if (page.length === 0) break;
-        assertGlobalOrder(page);
-        found.push(...page.filter((event) => event.stream === stream));
-        after = page.at(-1)?.position ?? null;
-      }
-      assert.deepEqual(found, await log.readStream(stream));
-    },
-  );
+  logged('readAll without a filter holds every acknowledged event in order', async ({ log }) => {
+    const stream = freshStream();
+    // The beginning if the log is new; on a shared server the events of others before it are not read.
+    const before = await log.head();
+    const { position: last } = await log.append(stream, 'no_stream', newEvents(3));
+    const found = [];
+    // Others may write without end.
+    for (let after = before; after === null || after < last; ) {
+      const page = await log.readAll({ after, max: 500 });
+      assertGlobalOrder(page);
+      found.push(...page.filter((event) => event.stream === stream));
+      after = page.at(-1)?.position ?? last;
+    }
+    assert.deepEqual(found, await log.readStream(stream));
+  });
 
   logged('events are filtered by types, by stream prefixes, and by both', async ({ log }) => {
     const scope = freshId();

@@ -1,12 +1,6 @@
 // The stock client, as tests of the test server use it.
 import assert from 'node:assert/strict';
-import {
-  EventStoreDBClient,
-  type Filter,
-  jsonEvent,
-  type ResolvedEvent,
-  type StreamSubscription,
-} from '@eventstore/db-client';
+import { EventStoreDBClient, type Filter, jsonEvent, type ResolvedEvent } from '@eventstore/db-client';
 
 export type ClientTest = (client: EventStoreDBClient) => Promise<void>;
 
@@ -65,16 +59,11 @@ export function subscribe(client: EventStoreDBClient, { filter, ...options }: Su
     ...options,
     ...(filter && { filter: { ...filter, checkpointReached } }),
   });
-  return { checkpoints, ...listen(subscription, words) };
-}
-
-/** See `subscribe`. */
-export function listen(subscription: StreamSubscription, words: string[] = []) {
   subscription.on('confirmation', () => words.push('confirmation'));
   subscription.on('caughtUp', () => words.push('caughtUp'));
   subscription.on('error', (error: Error & { type?: string }) =>
     words.push(`error ${error.type ?? error.message}`),
   );
   subscription.on('data', ({ event }: ResolvedEvent) => words.push(`${event?.streamId} ${event?.revision}`));
-  return { words, end: () => subscription.unsubscribe() };
+  return { words, checkpoints, end: () => subscription.unsubscribe() };
 }

@@ -103,10 +103,8 @@ export function caughtUp() {
   return new streams.ReadResp().setCaughtUp(new streams.ReadResp.CaughtUp());
 }
 
-export function checkpoint(commit: bigint, prepare: bigint) {
-  const reached = new streams.ReadResp.Checkpoint();
-  reached.setCommitPosition(commit.toString()).setPreparePosition(prepare.toString());
-  return new streams.ReadResp().setCheckpoint(reached);
+export function checkpoint(at: bigint) {
+  return new streams.ReadResp().setCheckpoint(position(new streams.ReadResp.Checkpoint(), at));
 }
 
 export function streamName(given: InstanceType<typeof shared.StreamIdentifier> | undefined): string {

@@ -47,7 +47,6 @@ async function read(node: ServerNode, options: Options, outlet: Outlet): Promise
   if (stream !== undefined) {
     const name = streamName(stream.getStreamIdentifier());
     const from = stream.hasEnd() ? 'end' : stream.hasStart() ? null : BigInt(stream.getRevision());
-    if (options.hasSubscription()) return subscribeToStream(node, outlet, name, from);
     return readStream(node, outlet, { name, from, backwards, max: BigInt(options.getCount()) });
   }
   const all = options.getAll();
@@ -130,6 +129,15 @@ async function sendEach(outlet: Outlet, events: Iterable<StoredEvent>, max: bigi
   outlet.end();
 }
 
+/** Events between two checkpoints, for each unit of the client's interval. */
+const WINDOW = 32;
+
+type AllFilter = {
+  passes(event: StoredEvent): boolean;
+  /** Events looked at between two checkpoints. */
+  readonly checkpointEvery: number;
+};
+
 function filterOf(options: Options): AllFilter | null {
   const filter = options.getFilter();
   if (filter === undefined) return null;
@@ -138,13 +146,12 @@ function filterOf(options: Options): AllFilter | null {
   const regex = expression?.getRegex() ?? '';
   const prefixes = expression?.getPrefixList() ?? [];
   const pattern = regex === '' ? null : new RegExp(regex);
-  const window = filter.hasMax() ? filter.getMax() : PAGE;
+  const window = filter.hasMax() ? filter.getMax() : WINDOW;
   return {
     passes: (event) => {
       const text = byStream ? event.stream : event.type;
       return pattern === null ? prefixes.some((prefix) => text.startsWith(prefix)) : pattern.test(text);
     },
-    window,
     checkpointEvery: window * filter.getCheckpointintervalmultiplier(),
   };
 }
@@ -182,151 +189,45 @@ function outletOf(call: ReadCall): Outlet {
   };
 }
 
-// The test server's subscriptions. Each has its own cursor: it sends the confirmation, the stored events, `caughtUp`, and
-// then live events.
-/** Events of one page that a real server reads. */
-export const PAGE = 32;
-
-export type AllFilter = {
-  passes(event: StoredEvent): boolean;
-  /** Events that one page of the catching up looks at. */
-  readonly window: number;
-  /** Events looked at between two checkpoints. */
-  readonly checkpointEvery: number;
-};
-
-/** `after`: exclusive; null for the start. */
-export async function subscribeToAll(
+/**
+ * Sends the confirmation, the stored events after `after` (exclusive; null: the start), `caughtUp`, and then live events,
+ * with checkpoints if there is a filter.
+ */
+async function subscribeToAll(
   node: ServerNode,
   outlet: Outlet,
   after: bigint | 'end' | null,
   filter: AllFilter | null,
 ): Promise<void> {
-  const { log } = node;
+  const { log, armed, subscriptions } = node;
   // The real server reads one event from the position on, and begins behind it.
   let at = after === 'end' ? log.events.length : after === null ? 0 : log.indexAt(after) + 1;
-  const checkpoints = filter && checkpointsOf(filter, log.events[at - 1]?.end ?? 0n);
-  await follow(node, outlet, {
-    next: () => {
-      const event = log.events[at];
-      if (event !== undefined) at++;
-      return event;
-    },
-    look: async (event) => {
-      const passes = filter === null || filter.passes(event);
-      if (passes && !(await outlet.send(readEvent(event)))) return false;
-      const due = checkpoints?.look(event, passes) ?? null;
-      return due === null || outlet.send(checkpoint(due.commit, due.prepare));
-    },
-    isThere: () => true,
-    caughtUp: () => checkpoints?.goLive(),
-  });
-}
-
-type Position = { readonly commit: bigint; readonly prepare: bigint };
-
-/** Says which checkpoint is due after an event that was looked at. */
-function checkpointsOf({ window, checkpointEvery }: AllFilter, start: bigint) {
-  let live = false;
   let looked = 0;
-  const newPage = (began: bigint) => ({ looked: 0, passed: 0, at: { commit: began, prepare: 0n } });
-  let page = newPage(start);
-
-  /** Live ones come exactly in time and name the event. */
-  function lookLive(event: StoredEvent): Position | null {
-    if (looked < checkpointEvery) return null;
-    looked = 0;
-    return { commit: event.position, prepare: event.position };
-  }
-
-  /** While catching up they come between pages, and name the page's last event that passed, or where it began. */
-  function lookPage(event: StoredEvent, passes: boolean): Position | null {
-    page.looked++;
-    if (passes) {
-      page.passed++;
-      page.at = { commit: event.position, prepare: event.position };
-    }
-    if (page.looked < window && page.passed < PAGE) return null;
-    const { at } = page;
-    page = newPage(event.end);
-    if (looked < checkpointEvery) return null;
-    looked %= checkpointEvery;
-    return at;
-  }
-
-  return {
-    look: (event: StoredEvent, passes: boolean): Position | null => {
-      looked++;
-      return live ? lookLive(event) : lookPage(event, passes);
-    },
-    goLive: () => {
-      live = true;
-    },
-  };
-}
-
-/** `after`: exclusive; null for the start. Waits for a stream that does not exist yet. */
-export async function subscribeToStream(
-  node: ServerNode,
-  outlet: Outlet,
-  name: string,
-  after: bigint | 'end' | null,
-): Promise<void> {
-  const { log } = node;
-  const content = log.stream(name);
-  if (content.kind === 'deleted') return outlet.end(streamDeleted(name));
-  const length = content.kind === 'events' ? content.events.length : 0;
-  let at = after === 'end' ? length : after === null ? 0 : Number(after) + 1;
-  await follow(node, outlet, {
-    next: () => {
-      const now = log.stream(name);
-      if (now.kind === 'deleted') outlet.end(streamDeleted(name));
-      if (now.kind !== 'events') return undefined;
-      at = Math.max(at, now.first);
-      const event = now.events[at];
-      if (event !== undefined) at++;
-      return event;
-    },
-    look: (event) => outlet.send(readEvent(event)),
-    isThere: () => after === 'end' || log.stream(name).kind === 'events',
-    caughtUp: () => undefined,
-  });
-}
-
-type Walk = {
-  /** undefined: there is no event yet. */
-  next(): StoredEvent | undefined;
-  /** false: the subscriber has disconnected. */
-  look(event: StoredEvent): Promise<boolean>;
-  /** Whether events were stored when the subscription began. */
-  isThere(): boolean;
-  caughtUp(): void;
-};
-
-async function follow(node: ServerNode, outlet: Outlet, walk: Walk): Promise<void> {
+  /** Events since it caught up; null until then. */
+  let live: number | null = null;
   let wake = () => {};
-  const stopListening = node.log.onAppend(() => wake());
+  const stopListening = log.onAppend(() => wake());
   outlet.onGone(() => wake());
   const subscription: Subscription = { drop: (reason) => outlet.end(reason) };
-  node.subscriptions.add(subscription);
-  /** null until it caught up. */
-  let seenLive: number | null = null;
+  subscriptions.add(subscription);
   await outlet.send(confirmation());
   while (!outlet.isGone()) {
-    const event = walk.next();
+    const event = log.events[at];
     if (event !== undefined) {
-      await walk.look(event);
-      if (seenLive !== null && ++seenLive === node.armed.tooSlowAfter) outlet.end(consumerTooSlow());
-    } else if (seenLive === null && walk.isThere()) {
-      seenLive = 0;
-      walk.caughtUp();
+      at++;
+      if (filter === null || filter.passes(event)) await outlet.send(readEvent(event));
+      if (filter !== null && ++looked % filter.checkpointEvery === 0)
+        await outlet.send(checkpoint(event.position));
+      if (live !== null && ++live === armed.tooSlowAfter) outlet.end(consumerTooSlow());
+    } else if (live === null) {
+      live = 0;
       await outlet.send(caughtUp());
-    } else if (!outlet.isGone()) {
+    } else {
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
     }
   }
-  node.subscriptions.delete(subscription);
+  subscriptions.delete(subscription);
   stopListening();
 }

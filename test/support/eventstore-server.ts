@@ -7,10 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import gossip from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import gossipMessages from '@eventstore/db-client/generated/gossip_pb.js';
-import features from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
-import featureMessages from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import streams from '@eventstore/db-client/generated/streams_grpc_pb.js';
-import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
+import { Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
 import {
   appendCall,
   type Credentials,
@@ -178,30 +176,9 @@ function serve(grpc: Server, node: ServerNode, host: string): void {
     delete: deleteCall(node),
     tombstone: tombstoneCall(node),
   });
-  grpc.addService(features.ServerFeaturesService, { getSupportedMethods: says(supportedMethods) });
-  grpc.addService(gossip.GossipService, { read: says(() => oneLeader(host, node.front.port)) });
-}
-
-const says =
-  <T>(answer: () => T): handleUnaryCall<unknown, T> =>
-  (_call, reply) =>
-    reply(null, answer());
-
-/** Names in lower case, as in the real server's errors. */
-function supportedMethods() {
-  const service = 'event_store.client.streams.streams';
-  const features: Readonly<Record<string, readonly string[]>> = {
-    read: ['position', 'events'],
-    append: [],
-    delete: [],
-    tombstone: [],
-  };
-  const supported = new featureMessages.SupportedMethods().setEventStoreServerVersion('23.10.6');
-  for (const [name, list] of Object.entries(features)) {
-    const method = new featureMessages.SupportedMethod().setServiceName(service).setMethodName(name);
-    supported.addMethods(method.setFeaturesList([...list]));
-  }
-  return supported;
+  grpc.addService(gossip.GossipService, {
+    read: (_call: unknown, reply: sendUnaryData<unknown>) => reply(null, oneLeader(host, node.front.port)),
+  });
 }
 
 function oneLeader(host: string, port: number) {

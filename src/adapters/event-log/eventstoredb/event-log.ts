@@ -9,15 +9,13 @@ import {
   START,
   StreamDeletedError,
   StreamNotFoundError,
-  type SubscribeToAllOptions,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
 import { type CheckedEvent, checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
-import { growingPause, sleep, unlessAborted, withTimeout } from '#src/lib/time.ts';
+import { growingPause, sleep, unlessAborted } from '#src/lib/time.ts';
 import {
   type AbortSignalLike,
   type Appended,
-  type EventFilter,
   type EventLog,
   EventLogUnavailable,
   type ExpectedRevision,
@@ -26,18 +24,8 @@ import {
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { type Client, collect, eventStoreConnection, NoAnswer } from './connection.ts';
-import {
-  eventToAppend,
-  headSearch,
-  matches,
-  PAGE_EVENTS,
-  positionOf,
-  positionText,
-  type ServerEvent,
-  serverEvent,
-  validPosition,
-} from './events.ts';
+import { eventStoreConnection } from './connection.ts';
+import * as convert from './events.ts';
 import { eventStoreSettings } from './url.ts';
 
 export { UnreadableConnectionString } from './url.ts';
@@ -55,9 +43,9 @@ export type EventStoreDbEventLogOptions = {
 };
 
 const HEALTH_LIMIT_MS = 2000;
-/** The server's largest revision: that of a tombstoned stream. */
+/** The server's largest revision: that of a tombstoned stream. No event has it, and a larger one cannot be sent. */
 const LAST_REVISION = 2n ** 63n - 1n;
-/** After this time without a message a subscription is compared with the head. */
+/** Without an event for this time the head is read; if it is not delivered in as much time, the subscription is renewed. */
 const SILENCE_MS = 1000;
 /** Events that a subscription buffers for a slow reader before it applies backpressure to the server. */
 const READ_AHEAD = 1024;
@@ -65,12 +53,15 @@ const DROPS_LOGGED_EVERY_MS = 60_000;
 
 const LEADER = { requiresLeader: true };
 
-type Page = { readonly events: RecordedEvent[]; readonly cursor: string | null; readonly end: boolean };
+type Direction = 'forwards' | 'backwards';
+type ReadStreamOptions = { readonly from?: bigint; readonly direction?: Direction; readonly max?: number };
+type ReadAllOptions = Parameters<EventLog['readAll']>[0];
+type SubscribeOptions = Parameters<EventLog['subscribeAll']>[0];
 
 /** Connects with the first call. Throws `UnreadableConnectionString`. */
 export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): EventLog {
   const { url, timeLimitMs = 5000, logger } = options;
-  const connection = eventStoreConnection(eventStoreSettings(url), { ...options, timeLimitMs });
+  const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
   let closed: Promise<void> | null = null;
@@ -97,194 +88,153 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     expected: ExpectedRevision,
     events: readonly CheckedEvent[],
   ): Promise<Appended> {
-    // No stream is at the server's last revision; a larger one cannot be sent.
-    const sent = typeof expected === 'bigint' && expected >= LAST_REVISION ? LAST_REVISION - 1n : expected;
-    const call = async (client: Client) => {
-      const appending = client.appendToStream(stream, events.map(eventToAppend), {
-        ...LEADER,
-        expectedRevision: sent,
-        // The server drops an append that it has not begun by then. One that it has begun may be stored later.
-        deadline: timeLimitMs,
+    const expectedRevision = typeof expected === 'bigint' ? sendable(expected) : expected;
+    // The server drops an append that it has not begun by the deadline. One that it has begun may be stored later.
+    const options = { ...LEADER, expectedRevision, deadline: timeLimitMs };
+    const { nextExpectedRevision: nextRevision, position } = await connection
+      .call((client) => client.appendToStream(stream, events.map(convert.eventToAppend), options))
+      .catch((error: unknown) => {
+        throw refusal(error, stream, expected);
       });
-      return withTimeout(appending, timeLimitMs, () => new NoAnswer(timeLimitMs));
-    };
-    try {
-      const { nextExpectedRevision, position } = await connection.call(call);
-      // For a repeat whose events are not replicated yet, the server returns no position.
-      return {
-        nextRevision: nextExpectedRevision,
-        position:
-          position === undefined ? await positionAt(stream, nextExpectedRevision) : positionText(position),
-      };
-    } catch (error) {
-      if (error instanceof WrongExpectedVersionError) {
-        const actual = typeof error.actualVersion === 'bigint' ? error.actualVersion : null;
-        throw new WrongExpectedVersion(stream, expected, actual);
-      }
-      if (error instanceof StreamDeletedError)
-        throw new WrongExpectedVersion(stream, expected, LAST_REVISION);
-      if (error instanceof MaxAppendSizeExceededError) {
-        throw new RangeError('the events of one append are larger than the event store accepts', {
-          cause: error,
-        });
-      }
-      throw error;
-    }
-  }
-
-  async function positionAt(stream: string, revision: bigint): Promise<string> {
-    const [event] = await readPage(stream, revision, 'forwards', 1);
-    if (event?.revision === revision) return event.position;
-    throw new EventLogUnavailable({ cause: new Error('the events are stored but cannot be read yet') });
+    if (position !== undefined) return { nextRevision, position: convert.positionText(position) };
+    throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
   }
 
   /** A missing or deleted stream is empty. */
-  function readPage(
-    stream: string,
-    fromRevision: bigint | typeof END,
-    direction: 'forwards' | 'backwards',
-    maxCount: number,
-  ): Promise<ServerEvent[]> {
-    const read = { ...LEADER, fromRevision, direction, maxCount };
-    return connection
-      .call((client) => collect(client.readStream(stream, read), timeLimitMs, serverEvent))
-      .catch((error: unknown) => {
-        if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
-        throw error;
-      });
+  async function readStream(stream: string, options: ReadStreamOptions): Promise<RecordedEvent[]> {
+    const { direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = options;
+    const step = direction === 'forwards' ? 1n : -1n;
+    const events: RecordedEvent[] = [];
+    let next = options.from ?? (step > 0n ? 0n : LAST_REVISION);
+    if (step > 0n && next < 0n) next = 0n;
+    try {
+      // One read, unless it contains events that are not part of this log.
+      while (next >= 0n && events.length < max) {
+        const maxCount = max - events.length;
+        const range = { ...LEADER, fromRevision: sendable(next), direction, maxCount };
+        const read = await connection.read((client) => client.readStream(stream, range));
+        for (const { event } of read) if (event !== null) events.push(event);
+        const last = read.at(-1);
+        if (last === undefined || read.length < maxCount) break;
+        next = last.revision + step;
+      }
+    } catch (error) {
+      if (!(error instanceof StreamNotFoundError || error instanceof StreamDeletedError)) throw error;
+    }
+    return events;
   }
 
-  /** `from` is inclusive forwards and exclusive backwards. */
-  function readLog(
-    from: string | typeof START | typeof END,
-    direction: 'forwards' | 'backwards',
-    maxCount: number,
-    limitMs = timeLimitMs,
-  ): Promise<ServerEvent[]> {
-    const fromPosition: ReadPosition = from === START || from === END ? from : positionOf(from);
-    const read = { ...LEADER, fromPosition, direction, maxCount };
-    return connection.call((client) => collect(client.readAll(read), limitMs, serverEvent));
+  /** `from`: inclusive forwards, exclusive backwards; null: the beginning, or the end. */
+  function readLog(from: string | null, direction: Direction, maxCount: number, limitMs = timeLimitMs) {
+    const first = direction === 'forwards' ? START : END;
+    const fromPosition: ReadPosition = from === null ? first : convert.positionOf(from);
+    const range = { ...LEADER, fromPosition, direction, maxCount };
+    return connection.read((client) => client.readAll(range), limitMs);
   }
+
+  const head = convert.headSearch((from, count) => readLog(from, 'backwards', count));
 
   /** The port's filter is applied here: the server filters subscriptions only. */
-  async function page(after: string | null, max: number, filter?: EventFilter): Promise<Page> {
-    const count = filter === undefined ? Math.min(max + 1, PAGE_EVENTS) : PAGE_EVENTS;
-    const read = await readLog(after ?? START, 'forwards', count);
+  async function readAll({ after, max, filter }: ReadAllOptions): Promise<RecordedEvent[]> {
     const events: RecordedEvent[] = [];
     let cursor = after;
-    for (const { position, event } of read) {
-      if (cursor !== null && position <= cursor) continue;
-      cursor = position;
-      if (event !== null && matches(event, filter)) events.push(event);
-      if (events.length === max) return { events, cursor, end: false };
+    let count = filter === undefined ? Math.min(max + 1, convert.PAGE_EVENTS) : convert.PAGE_EVENTS;
+    for (let more = true; more && events.length < max; count = convert.PAGE_EVENTS) {
+      const read = await readLog(cursor, 'forwards', count);
+      for (const { position, event } of read) {
+        if (cursor !== null && position <= cursor) continue;
+        cursor = position;
+        if (event !== null && convert.matches(event, filter)) events.push(event);
+        if (events.length === max) break;
+      }
+      more = read.length === count;
     }
-    return { events, cursor, end: read.length < count };
+    return events;
   }
-
-  const head = headSearch((from, count) => readLog(from, 'backwards', count));
-
-  type SubscribeOptions = {
-    readonly after: string | null;
-    readonly filter?: EventFilter;
-    readonly signal: AbortSignalLike;
-  };
 
   async function* subscribe({ after, filter, signal }: SubscribeOptions): AsyncGenerator<LiveMessage, void> {
     let cursor = after;
     let caughtUp = false;
-    let dropped: unknown = null;
     let followed = false;
+    let dropped: unknown = null;
     for (let failures = 0; !signal.aborted; failures++) {
-      assertOpen();
       if (failures > 0) await sleep(growingPause(failures - 1), signal, closing.signal);
+      assertOpen();
       const goal = await unlessAborted(
-        track(head).then(
-          (position) => ({ position }),
-          () => null,
-        ),
+        track(async () => ({ position: await head() })),
         signal,
-      );
-      // Aborted, or the log is unavailable, which the failed call has logged.
-      if (goal === null) {
-        dropped = null;
-        continue;
-      }
-      if (dropped !== null) logDrop(dropped);
-      if (followed) yield { kind: 'resumed' };
-      followed = true;
-      const live = follow(cursor, signal);
+      ).catch(() => null);
+      assertOpen();
+      // Without a goal the log is unavailable, which the failed call has logged.
+      if (dropped !== null && goal !== null) logDrop(dropped);
+      dropped = null;
+      if (goal === null) continue;
+      const { live, end } = follow(() => cursor, signal);
       try {
-        for (;;) {
+        if (followed) yield { kind: 'resumed' };
+        followed = true;
+        const events = live[Symbol.asyncIterator]();
+        while (!live.destroyed) {
           if (!caughtUp && (goal.position === null || (cursor !== null && cursor >= goal.position))) {
             caughtUp = true;
             yield { kind: 'caught_up' };
           }
-          const next = await live.next();
-          if (signal.aborted) return;
-          if (next === null) break;
+          const { done, value } = await events.next();
+          if (done) break;
+          const next = convert.serverEvent(value);
+          if (next === null || (cursor !== null && next.position <= cursor)) continue;
           cursor = next.position;
           failures = 0;
-          if (next.event !== null && matches(next.event, filter)) yield { kind: 'event', event: next.event };
-          if (signal.aborted) return;
+          if (next.event !== null && convert.matches(next.event, filter))
+            yield { kind: 'event', event: next.event };
         }
       } catch (error) {
         dropped = error;
       } finally {
-        live.end();
+        end();
       }
     }
   }
 
   /**
    * The server excludes its own events: with its standard projections enabled it would drop an unfiltered subscription as
-   * too slow. `next` returns null at the end and throws on any fault. The subscription ends with the signal, with `close`,
-   * and if it delivers nothing although the head has advanced.
+   * too slow. It ends with the signal, with `close`, and if it delivers nothing although the head has advanced.
    */
-  function follow(after: string | null, signal: AbortSignalLike) {
-    const options: SubscribeToAllOptions = {
-      ...LEADER,
-      fromPosition: after === null ? START : positionOf(after),
-      filter: excludeSystemEvents({ checkpointInterval: 1000 }),
-    };
-    const events = connection.client().subscribeToAll(options, { highWaterMark: READ_AHEAD });
+  function follow(cursor: () => string | null, signal: AbortSignalLike) {
+    const after = cursor();
+    const fromPosition: ReadPosition = after === null ? START : convert.positionOf(after);
+    let before: string | null = null;
+    let expected = '';
+    const filter = excludeSystemEvents({
+      checkpointInterval: 100,
+      // The server is searching among its own events.
+      checkpointReached: async () => {
+        before = null;
+      },
+    });
+    const range = { ...LEADER, fromPosition, filter };
+    const live = connection.client().subscribeToAll(range, { highWaterMark: READ_AHEAD });
     // It may also fail after its end.
-    events.on('error', () => {});
-    const iterator = events[Symbol.asyncIterator]();
-    let cursor = after;
+    live.on('error', () => {});
     const end = () => {
       clearInterval(watch);
       for (const each of [signal, closing.signal]) each.removeEventListener('abort', end);
-      events.unsubscribe().catch(() => {});
-      events.destroy();
+      live.unsubscribe().catch(() => {});
+      live.destroy();
     };
     const watch = setInterval(async () => {
-      const before = cursor;
-      const last = await track(head).catch(() => null);
-      const behind = last !== null && (before === null || before < last);
-      if (behind && cursor === before && events.readableLength === 0) end();
+      const now = cursor() ?? '';
+      if (now !== before) before = now;
+      else if (now < expected && live.readableLength === 0) end();
+      else expected = (await track(head).catch(() => null)) ?? '';
     }, SILENCE_MS);
     for (const each of [signal, closing.signal]) each.addEventListener('abort', end, { once: true });
-    return {
-      end,
-      async next(): Promise<ServerEvent | null> {
-        while (!events.destroyed) {
-          const { done, value } = await iterator.next();
-          if (done) return null;
-          const next = serverEvent(value);
-          if (next === null || (cursor !== null && next.position <= cursor)) continue;
-          cursor = next.position;
-          watch.refresh();
-          return next;
-        }
-        return null;
-      },
-    };
+    return { live, end };
   }
 
   function logDrop(cause: unknown): void {
-    const now = performance.now();
-    if (now - dropLoggedAt < DROPS_LOGGED_EVERY_MS) return;
-    dropLoggedAt = now;
+    if (performance.now() - dropLoggedAt < DROPS_LOGGED_EVERY_MS) return;
+    dropLoggedAt = performance.now();
     logger?.warn('the event log dropped the subscription; it resumes from its last position', { cause });
   }
 
@@ -299,45 +249,18 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       const checked = checkedAppend(stream, expected, events);
       return track(() => append(stream, expected, checked));
     },
-    readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
-      return track(async () => {
-        const events: RecordedEvent[] = [];
-        let next = firstOf(direction, from);
-        while (next !== null && events.length < max) {
-          const count = Math.min(max - events.length, PAGE_EVENTS);
-          const read: ServerEvent[] = await readPage(stream, next, direction, count);
-          events.push(...read.flatMap(({ event }) => event ?? []));
-          const last = read.at(-1)?.revision;
-          if (last === undefined || read.length < count) next = null;
-          else if (direction === 'forwards') next = last + 1n;
-          else next = last === 0n ? null : last - 1n;
-        }
-        return events;
-      });
+    readStream: (stream, range = {}) => track(() => readStream(stream, range)),
+    readAll: (range) => track(() => readAll(range)),
+    subscribeAll(range) {
+      if (range.after !== null) convert.positionOf(range.after);
+      return subscribe(range);
     },
-    readAll({ after, max, filter }) {
-      return track(async () => {
-        const events: RecordedEvent[] = [];
-        let cursor = validPosition(after);
-        for (let more = true; more && events.length < max; ) {
-          const next = await page(cursor, max - events.length, filter);
-          events.push(...next.events);
-          cursor = next.cursor;
-          more = !next.end;
-        }
-        return events;
-      });
-    },
-    subscribeAll: (options) => subscribe({ ...options, after: validPosition(options.after) }),
     head: () => track(head),
-    async health() {
-      try {
-        await track(() => readLog(END, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS)));
-        return { ok: true };
-      } catch {
-        return { ok: false };
-      }
-    },
+    health: () =>
+      track(() => readLog(null, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS))).then(
+        () => ({ ok: true }),
+        () => ({ ok: false }),
+      ),
     close() {
       closed ??= finish();
       return closed;
@@ -345,11 +268,21 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   };
 }
 
-/** null: no event can have such a revision. */
-function firstOf(direction: 'forwards' | 'backwards', from: bigint | undefined): bigint | typeof END | null {
-  if (direction === 'backwards') {
-    return from === undefined || from >= LAST_REVISION ? END : from < 0n ? null : from;
+function sendable(revision: bigint): bigint {
+  return revision < LAST_REVISION ? revision : LAST_REVISION - 1n;
+}
+
+/** What an append throws for an error of the client. */
+function refusal(error: unknown, stream: string, expected: ExpectedRevision): unknown {
+  if (error instanceof WrongExpectedVersionError) {
+    const { actualVersion } = error;
+    return new WrongExpectedVersion(
+      stream,
+      expected,
+      typeof actualVersion === 'bigint' ? actualVersion : null,
+    );
   }
-  if (from === undefined || from < 0n) return 0n;
-  return from > LAST_REVISION ? null : from;
+  if (error instanceof StreamDeletedError) return new WrongExpectedVersion(stream, expected, LAST_REVISION);
+  if (!(error instanceof MaxAppendSizeExceededError)) return error;
+  return new RangeError('the events of one append are larger than the event store accepts', { cause: error });
 }

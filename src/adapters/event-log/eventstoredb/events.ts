@@ -1,9 +1,9 @@
 // Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
-import { END, jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
+import { jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
 import type { EventFilter, RecordedEvent } from '#src/ports/event-log.ts';
 
-/** Events of one read. */
+/** Events of one read of the whole log. */
 export const PAGE_EVENTS = 512;
 /** Events of the first read for the head: the server's standard projections write several events after each of ours. */
 const HEAD_EVENTS = 16;
@@ -14,37 +14,37 @@ export type ServerEvent = {
   readonly revision: bigint;
   readonly event: RecordedEvent | null;
 };
+
 /**
  * Position of the last event of this log, null if there is none. On an idle server thousands of the server's own events
- * follow it, so a part of the log that was searched is not searched again.
+ * follow it, so a part of the log that was searched is not searched again. `from` null: the end.
  */
 export function headSearch(
-  readBackwards: (from: string | typeof END, count: number) => Promise<ServerEvent[]>,
+  readBackwards: (from: string | null, count: number) => Promise<ServerEvent[]>,
 ): () => Promise<string | null> {
   /** No event of this log is at or before `upTo` but after `head`. */
   let searched: { readonly upTo: string; readonly head: string | null } | null = null;
 
-  return async () => {
-    let first: string | null = null;
-    const found = (head: string | null) => {
-      if (first !== null && (searched === null || searched.upTo < first)) searched = { upTo: first, head };
-      return head;
-    };
-    let from: string = END;
-    for (let count = HEAD_EVENTS; ; count = PAGE_EVENTS) {
-      const read = await readBackwards(from, count);
-      if (from === END) {
-        first = read[0]?.position ?? null;
-        // The log ends before that position: the server was restored from a backup.
-        if (searched !== null && (first === null || first < searched.upTo)) searched = null;
-      }
+  async function search(newest: readonly ServerEvent[]): Promise<string | null> {
+    for (let read = newest, count = HEAD_EVENTS; ; count = PAGE_EVENTS) {
       for (const { position, event } of read) {
-        if (event !== null) return found(position);
-        if (searched !== null && position <= searched.upTo) return found(searched.head);
+        if (event !== null) return position;
+        if (searched !== null && position <= searched.upTo) return searched.head;
       }
-      if (read.length < count) return found(null);
-      from = read.at(-1)?.position ?? from;
+      const last = read.at(-1);
+      if (last === undefined || read.length < count) return null;
+      read = await readBackwards(last.position, PAGE_EVENTS);
     }
+  }
+
+  return async () => {
+    const newest = await readBackwards(null, HEAD_EVENTS);
+    const upTo = newest[0]?.position ?? '';
+    // The log ends before that position: the server was restored from a backup.
+    if (searched !== null && upTo < searched.upTo) searched = null;
+    const head = await search(newest);
+    if (searched === null || searched.upTo < upTo) searched = { upTo, head };
+    return head;
   };
 }
 
@@ -56,22 +56,15 @@ export function matches(
   return streamPrefixes === undefined || streamPrefixes.some((prefix) => stream.startsWith(prefix));
 }
 
-const POSITION = /^(\d{20})-(\d{20})$/;
-
 /** Both numbers in a fixed width, so that positions compare as text. */
 export function positionText({ commit, prepare }: Position): string {
   return `${String(commit).padStart(20, '0')}-${String(prepare).padStart(20, '0')}`;
 }
 
 export function positionOf(position: string): Position {
-  const [, commit, prepare] = POSITION.exec(position) ?? [];
+  const [, commit, prepare] = /^(\d{20})-(\d{20})$/.exec(position) ?? [];
   if (commit === undefined || prepare === undefined) throw new RangeError('not a position of this log');
   return { commit: BigInt(commit), prepare: BigInt(prepare) };
-}
-
-export function validPosition(position: string | null): string | null {
-  if (position !== null) positionOf(position);
-  return position;
 }
 
 const utf8 = new TextEncoder();

@@ -11,7 +11,7 @@ export type EventStoreSettings = {
   /** The hosts are queried for the cluster's leader; false: the one host is the server. */
   readonly discover: boolean;
   /** null: no TLS. `ca` null: the system's root certificates. */
-  readonly tls: { readonly ca: Buffer | null; readonly user: { cert: Buffer; key: Buffer } | null } | null;
+  readonly tls: { readonly ca: Buffer | null } | null;
   readonly credentials: { readonly username: string; readonly password: string } | null;
   /** Name of this connection in the server's logs. */
   readonly connectionName: string;
@@ -37,8 +37,6 @@ const DEFAULTS = {
   tls: 'true',
   tlsVerifyCert: 'true',
   tlsCAFile: '',
-  userCertFile: '',
-  userKeyFile: '',
   connectionName: 'relay',
   keepAliveInterval: '10000',
   keepAliveTimeout: '10000',
@@ -49,8 +47,7 @@ const DEFAULTS = {
   defaultDeadline: '',
   throwOnAppendFailure: '',
 };
-type Option = keyof typeof DEFAULTS;
-type Options = Readonly<Record<Option, string>>;
+type Options = Record<keyof typeof DEFAULTS, string>;
 
 /**
  * `esdb://` or `kurrentdb://`, with `+discover` for a cluster: `esdb://user:password@host:port,host:port?tls=false`.
@@ -69,15 +66,11 @@ export function eventStoreSettings(url: string): EventStoreSettings {
   if (tls !== null && hosts.some(({ address }) => isIP(address.replaceAll(/[[\]]/g, '')) !== 0)) {
     throw new UnreadableConnectionString('has an IP address: TLS needs the host name of the certificate');
   }
-  const credentials =
-    username === undefined || password === undefined
-      ? null
-      : { username: decoded(username), password: decoded(password) };
   return {
     hosts,
     discover: discover !== undefined || hosts.length > 1,
     tls,
-    credentials,
+    credentials: username && password ? { username: decoded(username), password: decoded(password) } : null,
     connectionName: options.connectionName,
     keepAliveMs: milliseconds(options, 'keepAliveInterval'),
     keepAliveTimeoutMs: milliseconds(options, 'keepAliveTimeout'),
@@ -96,8 +89,8 @@ function host(text: string): Host {
 const flat = (name: string): string => name.trim().toLowerCase().replaceAll(/[-_]/g, '');
 
 function optionsOf(query: string): Options {
-  const options: Record<Option, string> = { ...DEFAULTS };
-  const names = Object.keys(DEFAULTS) as Option[];
+  const options: Options = { ...DEFAULTS };
+  const names = Object.keys(DEFAULTS) as (keyof Options)[];
   for (const pair of query.split('&').filter((part) => part !== '')) {
     const [name = '', ...value] = pair.split('=');
     const option = names.find((one) => flat(one) === flat(name));
@@ -115,37 +108,26 @@ function decoded(text: string): string {
   }
 }
 
-function tlsOf(options: Options): EventStoreSettings['tls'] {
-  for (const name of ['tls', 'tlsVerifyCert'] as const) {
-    if (options[name] !== 'true' && options[name] !== 'false') {
-      throw new UnreadableConnectionString(`has ${name} with a value other than true or false`);
-    }
+function tlsOf({ tls, tlsVerifyCert, tlsCAFile }: Options): EventStoreSettings['tls'] {
+  for (const [name, value] of Object.entries({ tls, tlsVerifyCert })) {
+    if (value === 'true' || value === 'false') continue;
+    throw new UnreadableConnectionString(`has ${name} with a value other than true or false`);
   }
-  if (options.tls === 'false') return null;
-  if (options.tlsVerifyCert === 'false') {
+  if (tls === 'false') return null;
+  if (tlsVerifyCert === 'false') {
     throw new UnreadableConnectionString(
       'switches certificate checks off (tlsVerifyCert=false): set tlsCAFile to the CA instead',
     );
   }
-  const cert = file(options, 'userCertFile');
-  const key = file(options, 'userKeyFile');
-  if ((cert === null) !== (key === null)) {
-    throw new UnreadableConnectionString('must have userCertFile and userKeyFile together');
-  }
-  return { ca: file(options, 'tlsCAFile'), user: cert === null || key === null ? null : { cert, key } };
-}
-
-function file(options: Options, name: Option): Buffer | null {
-  if (options[name] === '') return null;
   try {
-    return readFileSync(options[name]);
+    return { ca: tlsCAFile === '' ? null : readFileSync(tlsCAFile) };
   } catch (cause) {
-    throw new UnreadableConnectionString(`has a file in ${name} that cannot be read`, { cause });
+    throw new UnreadableConnectionString('has a file in tlsCAFile that cannot be read', { cause });
   }
 }
 
 /** -1 means never: the longest delay of a timer. */
-function milliseconds(options: Options, name: Option): number {
+function milliseconds(options: Options, name: keyof Options): number {
   const value = options[name];
   if (!/^(-1|[1-9]\d{0,8})$/.test(value)) {
     throw new UnreadableConnectionString(`has ${name} with a value that is neither milliseconds nor -1`);

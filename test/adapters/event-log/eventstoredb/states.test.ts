@@ -89,7 +89,7 @@ test('eventstoredb: a part of the log that was searched for the head is not sear
   };
   let read = 0;
   const head = headSearch(async (from, count) => {
-    const before = log.filter(({ position }) => from === 'end' || position < from);
+    const before = log.filter(({ position }) => from === null || position < from);
     const page = before.reverse().slice(0, count);
     read += page.length;
     return page;

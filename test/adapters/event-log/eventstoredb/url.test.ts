@@ -18,7 +18,7 @@ test('a connection string contains hosts, options and credentials', () => {
     { address: 'two.example', port: 2113 },
   ]);
   assert.deepEqual(secure.credentials, { username: 'ad:min', password: 'p@ss/' });
-  assert.deepEqual(secure.tls, { ca: null, user: null });
+  assert.deepEqual(secure.tls, { ca: null });
   assert.deepEqual([secure.discover, secure.connectionName], [true, 'r 1']);
 });
 
@@ -37,14 +37,13 @@ test('options are matched without case, and those of other clients have no effec
   assert.deepEqual([keepAliveMs, keepAliveTimeoutMs], [2 ** 31 - 1, 2500]);
 });
 
-test('certificates are read from the named files', () => {
+test('the CA is read from the named file', () => {
   const folder = mkdtempSync(join(tmpdir(), 'eventstoredb-url-'));
   try {
     const file = join(folder, 'a&b@c.crt');
     writeFileSync(file, 'the CA');
-    const name = encodeURIComponent(file);
-    const { tls } = eventStoreSettings(`esdb://a?tlsCAFile=${name}&userCertFile=${name}&userKeyFile=${name}`);
-    assert.deepEqual([tls?.ca, tls?.user?.cert, tls?.user?.key].map(String), ['the CA', 'the CA', 'the CA']);
+    const { tls } = eventStoreSettings(`esdb://a?tlsCAFile=${encodeURIComponent(file)}`);
+    assert.equal(String(tls?.ca), 'the CA');
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -64,7 +63,6 @@ test('an invalid connection string is refused, and no message repeats a part of 
     [/tls with a value other than true or false/, 'esdb://a?tls=canary'],
     [/set tlsCAFile to the CA/, 'esdb://a?tlsVerifyCert=false'],
     [/file in tlsCAFile that cannot be read/, 'esdb://a?tlsCAFile=/canary/ca.crt'],
-    [/userCertFile and userKeyFile together/, `esdb://a?userCertFile=${import.meta.filename}`],
     [/IP address: TLS needs the host name/, 'esdb://127.0.0.1'],
     [/IP address: TLS needs the host name/, 'esdb://a,[::1]:2113'],
     [/keepAliveInterval with a value that is neither/, 'esdb://a?keepAliveInterval=canary'],
