@@ -1,6 +1,7 @@
 // The browser handoff: the steps that a package for an external browser agent can contain, and the package. The target
 // policy is checked elsewhere; this service executes no step.
 import { type Static, Type } from '@sinclair/typebox';
+import { oneOf } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -27,18 +28,18 @@ const Text = (description: string) =>
 
 export const HandoffAction = Type.Object(
   {
-    type: Type.Union([
-      Type.Literal('instruction'),
-      Type.Literal('navigate'),
-      Type.Literal('click'),
-      Type.Literal('type'),
-      Type.Literal('select'),
-      Type.Literal('submit'),
-      Type.Literal('wait_for_text'),
-      Type.Literal('screenshot'),
-      Type.Literal('extract'),
-      Type.Literal('verify'),
-    ]),
+    type: oneOf(
+      'instruction',
+      'navigate',
+      'click',
+      'type',
+      'select',
+      'submit',
+      'wait_for_text',
+      'screenshot',
+      'extract',
+      'verify',
+    ),
     description: Text('Instruction or note, as text.'),
     text: Text('Text to type, choose, find or wait for.'),
     selector: Type.Optional(

@@ -8,6 +8,7 @@ import {
   Method,
   Mode,
   Nullable,
+  oneOf,
   PaymentFacts,
   Phase,
   Sent,
@@ -18,7 +19,7 @@ import type { CompletedJob } from '../job/state.ts';
 import { shapeCheck } from '../shape-check.ts';
 
 const Commitments = Type.Array(Commitment);
-const Outcome = Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]);
+const Outcome = oneOf('succeeded', 'failed');
 const HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 
 const members = {

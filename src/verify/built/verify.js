@@ -448,11 +448,13 @@ function isArray(value) {
 }
 
 // src/domain/event-fields.ts
-function declareEvent(declaration) {
+function declareVersions(declaration) {
   return declaration;
 }
+var declareEvent = (stream, time, members) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
 var strict = { additionalProperties: false };
 var Nullable = (schema) => Type.Union([schema, Type.Null()]);
+var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
 var V1 = Type.Literal(1);
 var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
 var Text = Type.String();
@@ -460,38 +462,12 @@ var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
 var Count = Type.Integer({ minimum: 0 });
 var Millis = Nullable(Type.Number({ minimum: 0 }));
-var Method = Type.Union([
-  Type.Literal("POST"),
-  Type.Literal("PUT"),
-  Type.Literal("PATCH"),
-  Type.Literal("DELETE")
-]);
-var Mode = Type.Union([Type.Literal("demo"), Type.Literal("x402")]);
-var Route = Type.Union([Type.Literal("execute/webhook"), Type.Literal("execute/guided-webhook")]);
-var Phase = Type.Union([
-  Type.Literal("dns"),
-  Type.Literal("connect"),
-  Type.Literal("tls"),
-  Type.Literal("request"),
-  Type.Literal("headers"),
-  Type.Literal("body")
-]);
-var Sent = Type.Union([Type.Literal("no"), Type.Literal("maybe"), Type.Literal("yes")]);
-var ErrorCategory = Type.Union([
-  Type.Literal("timeout"),
-  Type.Literal("dns_error"),
-  Type.Literal("connect_error"),
-  Type.Literal("tls_error"),
-  Type.Literal("protocol_error"),
-  Type.Literal("truncated_response"),
-  Type.Literal("target_redirect"),
-  Type.Literal("target_rate_limited"),
-  Type.Literal("target_client_error"),
-  Type.Literal("target_server_error"),
-  Type.Literal("target_refused"),
-  Type.Literal("interrupted_unknown"),
-  Type.Literal("not_executed")
-]);
+var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
+var Mode = oneOf("demo", "x402");
+var Route = oneOf("execute/webhook", "execute/guided-webhook");
+var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
+var Sent = oneOf("no", "maybe", "yes");
+var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
 var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
 var PaymentFacts = Type.Object({
   scheme: Text,
@@ -513,7 +489,7 @@ var RequestCommitments = Type.Object({
 
 // src/domain/receipt/payload.ts
 var Commitments = Type.Array(Commitment);
-var Outcome = Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]);
+var Outcome = oneOf("succeeded", "failed");
 var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 var members = {
   receiptId: Type.String(),
@@ -910,12 +886,8 @@ var facts = {
 var decision = (v, of) => Type.Object({
   v,
   decisionId: Text,
-  recommendation: Type.Union([
-    Type.Literal("pay_and_execute"),
-    Type.Literal("manual_review"),
-    Type.Literal("do_not_pay")
-  ]),
-  confidence: Type.Union([Type.Literal("high"), Type.Literal("medium")]),
+  recommendation: oneOf("pay_and_execute", "manual_review", "do_not_pay"),
+  confidence: oneOf("high", "medium"),
   blockingIssues: Type.Array(Reason),
   warnings: Type.Array(Reason),
   reasons: Type.Array(Reason),
@@ -938,7 +910,7 @@ var version2 = decision(Type.Literal(2), Type.Object({
   ...facts,
   measured: Type.Boolean()
 }, strict));
-var DecisionRecorded = declareEvent({
+var DecisionRecorded = declareVersions({
   stream: "decision",
   time: "createdAt",
   versions: { 1: version1, 2: version2 },
@@ -952,250 +924,156 @@ var DecisionRecorded = declareEvent({
 });
 
 // src/domain/job/events.ts
-var JobStarted = declareEvent({
-  stream: "job",
-  time: "startedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      mode: Mode,
-      route: Route,
-      method: Method,
-      fingerprint: Hex,
-      payment: Nullable(PaymentFacts),
-      paymentStream: Nullable(Text),
-      claimStream: Nullable(Text),
-      decisionId: Nullable(Text),
-      decisionHash: Nullable(Hex),
-      attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
-      backoffMs: Count,
-      timeoutMs: Count,
-      leaseMs: Count,
-      owner: Text,
-      commitments: RequestCommitments,
-      startedAt: Instant
-    }, strict)
-  }
+var JobStarted = declareEvent("job", "startedAt", {
+  jobId: Text,
+  mode: Mode,
+  route: Route,
+  method: Method,
+  fingerprint: Hex,
+  payment: Nullable(PaymentFacts),
+  paymentStream: Nullable(Text),
+  claimStream: Nullable(Text),
+  decisionId: Nullable(Text),
+  decisionHash: Nullable(Hex),
+  attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
+  backoffMs: Count,
+  timeoutMs: Count,
+  leaseMs: Count,
+  owner: Text,
+  commitments: RequestCommitments,
+  startedAt: Instant
 });
-var AttemptMade = declareEvent({
-  stream: "job",
-  time: "endedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      number: Type.Integer({ minimum: 1, maximum: 3 }),
-      startedAt: Instant,
-      endedAt: Instant,
-      phase: Phase,
-      sent: Sent,
-      outcome: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
-      status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-      errorCategory: Nullable(ErrorCategory),
-      timings: Timings,
-      tlsVersion: Nullable(Text),
-      exempted: Type.Boolean(),
-      leafCommitment: Nullable(Commitment),
-      addressCommitment: Nullable(Commitment),
-      retryAfterMs: Nullable(Count),
-      willRetry: Type.Boolean(),
-      waitMs: Nullable(Count)
-    }, strict)
-  }
+var AttemptMade = declareEvent("job", "endedAt", {
+  jobId: Text,
+  number: Type.Integer({ minimum: 1, maximum: 3 }),
+  startedAt: Instant,
+  endedAt: Instant,
+  phase: Phase,
+  sent: Sent,
+  outcome: oneOf("succeeded", "failed"),
+  status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  timings: Timings,
+  tlsVersion: Nullable(Text),
+  exempted: Type.Boolean(),
+  leafCommitment: Nullable(Commitment),
+  addressCommitment: Nullable(Commitment),
+  retryAfterMs: Nullable(Count),
+  willRetry: Type.Boolean(),
+  waitMs: Nullable(Count)
 });
-var JobCompleted = declareEvent({
-  stream: "job",
-  time: "completedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      decisionId: Nullable(Text),
-      status: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
-      attempts: Type.Integer({ minimum: 0, maximum: 3 }),
-      responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-      errorCategory: Nullable(ErrorCategory),
-      responseBytes: Nullable(Count),
-      truncated: Type.Boolean(),
-      responseCommitment: Nullable(Commitment),
-      closedBy: Type.Union([Type.Literal("owner"), Type.Literal("recovery")]),
-      completedAt: Instant
-    }, strict)
-  }
+var JobCompleted = declareEvent("job", "completedAt", {
+  jobId: Text,
+  decisionId: Nullable(Text),
+  status: oneOf("succeeded", "failed"),
+  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+  responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  responseBytes: Nullable(Count),
+  truncated: Type.Boolean(),
+  responseCommitment: Nullable(Commitment),
+  closedBy: oneOf("owner", "recovery"),
+  completedAt: Instant
 });
-var ReceiptSigned = declareEvent({
-  stream: "job",
-  time: "signedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      decisionId: Nullable(Text),
-      receiptId: Text,
-      keyId: Text,
-      jws: Text,
-      signedAt: Instant
-    }, strict)
-  }
+var ReceiptSigned = declareEvent("job", "signedAt", {
+  jobId: Text,
+  decisionId: Nullable(Text),
+  receiptId: Text,
+  keyId: Text,
+  jws: Text,
+  signedAt: Instant
 });
 
 // src/domain/payment/events.ts
-var PaymentReserved = declareEvent({
-  stream: "payment",
-  time: "reservedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      fingerprint: Hex,
-      scheme: Text,
-      network: Text,
-      asset: Text,
-      amount: Type.String({ pattern: "^\\d+$" }),
-      payTo: Text,
-      payer: Text,
-      nonce: Text,
-      validBefore: Type.String({ pattern: "^\\d+$" }),
-      payloadHash: Hex,
-      x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
-      owner: Text,
-      reservedAt: Instant
-    }, strict)
-  }
+var PaymentReserved = declareEvent("payment", "reservedAt", {
+  jobId: Text,
+  fingerprint: Hex,
+  scheme: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payTo: Text,
+  payer: Text,
+  nonce: Text,
+  validBefore: Type.String({ pattern: "^\\d+$" }),
+  payloadHash: Hex,
+  x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+  owner: Text,
+  reservedAt: Instant
 });
-var PaymentSettled = declareEvent({
-  stream: "payment",
-  time: "settledAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      transaction: Nullable(Text),
-      evidence: Type.Union([
-        Type.Literal("facilitator"),
-        Type.Literal("nonce_consumed"),
-        Type.Literal("chain"),
-        Type.Literal("operator")
-      ]),
-      settledAt: Instant
-    }, strict)
-  }
+var PaymentSettled = declareEvent("payment", "settledAt", {
+  jobId: Text,
+  transaction: Nullable(Text),
+  evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator"),
+  settledAt: Instant
 });
-var PaymentRejected = declareEvent({
-  stream: "payment",
-  time: "rejectedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      reason: Text,
-      evidence: Type.Union([Type.Literal("facilitator"), Type.Literal("chain"), Type.Literal("operator")]),
-      rejectedAt: Instant
-    }, strict)
-  }
+var PaymentRejected = declareEvent("payment", "rejectedAt", {
+  jobId: Text,
+  reason: Text,
+  evidence: oneOf("facilitator", "chain", "operator"),
+  rejectedAt: Instant
 });
-var PaymentReleased = declareEvent({
-  stream: "payment",
-  time: "releasedAt",
-  versions: { 1: Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict) }
+var PaymentReleased = declareEvent("payment", "releasedAt", {
+  jobId: Text,
+  lostKeyTo: Text,
+  releasedAt: Instant
 });
-var SettlementUnknown = declareEvent({
-  stream: "payment",
-  time: "unknownAt",
-  versions: { 1: Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict) }
+var SettlementUnknown = declareEvent("payment", "unknownAt", {
+  jobId: Text,
+  cause: Text,
+  unknownAt: Instant
 });
-var SettlementRetried = declareEvent({
-  stream: "payment",
-  time: "retriedAt",
-  versions: { 1: Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict) }
+var SettlementRetried = declareEvent("payment", "retriedAt", {
+  jobId: Text,
+  owner: Text,
+  retriedAt: Instant
 });
-var PaymentRefunded = declareEvent({
-  stream: "payment",
-  time: "refundedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      network: Text,
-      asset: Text,
-      amount: Type.String({ pattern: "^\\d+$" }),
-      payer: Text,
-      transaction: Type.String({ pattern: "^0x[0-9a-f]{64}$" }),
-      evidence: Type.Union([Type.Literal("chain"), Type.Literal("operator")]),
-      refundedAt: Instant
-    }, strict)
-  }
+var PaymentRefunded = declareEvent("payment", "refundedAt", {
+  jobId: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payer: Text,
+  transaction: Type.String({ pattern: "^0x[0-9a-f]{64}$" }),
+  evidence: oneOf("chain", "operator"),
+  refundedAt: Instant
 });
-var IdempotencyKeyClaimed = declareEvent({
-  stream: "claim",
-  time: "claimedAt",
-  versions: {
-    1: Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict)
-  }
+var IdempotencyKeyClaimed = declareEvent("claim", "claimedAt", {
+  jobId: Text,
+  fingerprint: Hex,
+  paymentStream: Nullable(Text),
+  claimedAt: Instant
 });
-var IdempotencyKeyReleased = declareEvent({
-  stream: "claim",
-  time: "releasedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      reason: Type.Union([
-        Type.Literal("payment_rejected"),
-        Type.Literal("payment_released"),
-        Type.Literal("retention_over")
-      ]),
-      releasedAt: Instant
-    }, strict)
-  }
+var IdempotencyKeyReleased = declareEvent("claim", "releasedAt", {
+  jobId: Text,
+  reason: oneOf("payment_rejected", "payment_released", "retention_over"),
+  releasedAt: Instant
 });
 
 // src/domain/signing-keys/events.ts
-var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
-var SigningKeyActivated = declareEvent({
-  stream: "keys",
-  time: "activatedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      keyId: Commitment,
-      purpose: KeyPurpose,
-      alg: Type.Literal("EdDSA"),
-      x: Commitment,
-      secretCheck: Hex,
-      activatedAt: Instant
-    }, strict)
-  }
+var KeyPurpose = oneOf("receipt", "checkpoint");
+var SigningKeyActivated = declareEvent("keys", "activatedAt", {
+  keyId: Commitment,
+  purpose: KeyPurpose,
+  alg: Type.Literal("EdDSA"),
+  x: Commitment,
+  secretCheck: Hex,
+  activatedAt: Instant
 });
-var SigningKeyRetired = declareEvent({
-  stream: "keys",
-  time: "retiredAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      keyId: Commitment,
-      reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
-      effectiveAt: Instant,
-      compromisedAt: Nullable(Instant),
-      retiredAt: Instant
-    }, strict)
-  }
+var SigningKeyRetired = declareEvent("keys", "retiredAt", {
+  keyId: Commitment,
+  reason: oneOf("rotated", "retired", "compromised"),
+  effectiveAt: Instant,
+  compromisedAt: Nullable(Instant),
+  retiredAt: Instant
 });
-var CheckpointSigned = declareEvent({
-  stream: "receiptLog",
-  time: "signedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      origin: Text,
-      size: Type.String({ pattern: "^\\d+$" }),
-      root: Text,
-      keyId: Commitment,
-      note: Text,
-      signedAt: Instant
-    }, strict)
-  }
+var CheckpointSigned = declareEvent("receiptLog", "signedAt", {
+  origin: Text,
+  size: Type.String({ pattern: "^\\d+$" }),
+  root: Text,
+  keyId: Commitment,
+  note: Text,
+  signedAt: Instant
 });
 
 // src/domain/events.ts
