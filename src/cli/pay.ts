@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
-import { microUsd } from '#src/domain/payment/money.ts';
+import { microUsd } from '#src/domain/payment/price.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
 import { CannotRun, type End, onAction, systemCode } from './exit.ts';

@@ -2,14 +2,20 @@
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
-import { disclosuresOf, noProofIn, RECEIPT_FORMS, readReceiptDocument } from '../domain/receipt/document.ts';
-import type { LogFacts } from '../domain/receipt/log-check.ts';
-import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
+import type { OpenedDisclosure } from '../domain/receipt/disclosures.ts';
+import {
+  allChecksHold,
+  disclosuresOf,
+  noProofIn,
+  RECEIPT_FORMS,
+  type ReceiptReport,
+  readReceiptDocument,
+  verifyDocument,
+} from '../domain/receipt/document.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import type { Check, VerificationReport } from '../domain/receipt/report.ts';
-import { statementOf } from '../domain/receipt/statement.ts';
-import { allChecksHold, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
+import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED, statementOf } from '../domain/receipt/texts.ts';
+import type { LogFacts } from '../domain/receipt/verify.ts';
 import { CannotRun, type End, onAction } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';

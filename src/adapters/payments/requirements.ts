@@ -13,7 +13,7 @@ import {
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import type { AskedFor } from '#src/domain/payment/requirements.ts';
+import type { AskedFor } from '#src/domain/payment/price.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 
 export type X402Settings = {

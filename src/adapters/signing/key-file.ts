@@ -20,7 +20,7 @@ import { dirname, resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
-import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
+import type { HeldKey } from '#src/domain/signing-keys/keys.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
 import { acquireFileLock, createLockFile } from './file-lock.ts';

@@ -1,8 +1,7 @@
 // The keys that this process signs with: those of its key file that the event log has announced. Both are read again
 // every 5 s, so that a rotation needs no restart.
 import { Fault } from '#src/domain/refusal.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { keyThatSigns } from '#src/domain/signing-keys/local-keys.ts';
+import { type KeyRecord, keyThatSigns } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';

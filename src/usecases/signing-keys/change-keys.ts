@@ -1,8 +1,14 @@
 // The operator's commands on signing keys: list, rotate, retire. The event log decides; the marks in the key file follow.
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
-import { evolveKeys, isUnretired, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
-import { type HeldKey, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
+import {
+  evolveKeys,
+  type HeldKey,
+  isUnretired,
+  type KeyRecord,
+  keyOpenAt,
+  lastingKeys,
+} from '#src/domain/signing-keys/keys.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';

@@ -2,8 +2,13 @@
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { KeyPurpose, SigningKeyActivated } from '#src/domain/signing-keys/events.ts';
-import { evolveKeys, isUnretired, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { type HeldKey, recordOf } from '#src/domain/signing-keys/local-keys.ts';
+import {
+  evolveKeys,
+  type HeldKey,
+  isUnretired,
+  type KeyRecord,
+  recordOf,
+} from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';

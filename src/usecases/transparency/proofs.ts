@@ -8,9 +8,10 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';
-import { consistencyProof, inclusionProof } from '#src/domain/transparency/proofs.ts';
 import {
+  consistencyProof,
   HASH_BYTES,
+  inclusionProof,
   TILE_WIDTH,
   type TileLevel,
   TileMissing,

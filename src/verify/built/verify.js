@@ -364,29 +364,6 @@ function concatBytes(...parts) {
   return whole;
 }
 
-// src/verify/lean-shapes.ts
-var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
-var Type = {
-  Null: () => (value) => value === null,
-  Boolean: () => (value) => typeof value === "boolean",
-  Literal: (literal) => (value) => value === literal,
-  Integer: number(Number.isInteger),
-  Number: number(Number.isFinite),
-  String({ pattern = "", minLength = 0 } = {}) {
-    const expression = new RegExp(pattern);
-    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
-  },
-  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
-  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
-  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
-  Object(members, { additionalProperties = true } = {}) {
-    const shapes = Object.entries(members);
-    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
-  }
-};
-var shapeCheck = (shape) => shape;
-
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   if (value === null || typeof value === "boolean")
@@ -446,140 +423,6 @@ function parsedJson(text) {
 function isArray(value) {
   return Array.isArray(value);
 }
-
-// src/domain/event-fields.ts
-function declareVersions(declaration) {
-  return declaration;
-}
-var declareEvent = (stream, time, members) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
-var strict = { additionalProperties: false };
-var Nullable = (schema) => Type.Union([schema, Type.Null()]);
-var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
-var V1 = Type.Literal(1);
-var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
-var Text = Type.String();
-var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
-var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
-var Count = Type.Integer({ minimum: 0 });
-var Millis = Nullable(Type.Number({ minimum: 0 }));
-var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
-var Mode = oneOf("demo", "x402");
-var Route = oneOf("execute/webhook", "execute/guided-webhook");
-var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
-var Sent = oneOf("no", "maybe", "yes");
-var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
-var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
-var PaymentFacts = Type.Object({
-  scheme: Text,
-  network: Text,
-  asset: Text,
-  amount: Type.String({ pattern: "^\\d+$" }),
-  payTo: Text,
-  payer: Text,
-  transaction: Nullable(Text),
-  payloadHash: Hex
-}, strict);
-var RequestCommitments = Type.Object({
-  target_url: Commitment,
-  target_origin: Commitment,
-  header_names: Commitment,
-  request_body_sha256: Commitment,
-  idempotency_key: Nullable(Commitment)
-}, strict);
-
-// src/domain/receipt/payload.ts
-var Commitments = Type.Array(Commitment);
-var Outcome = oneOf("succeeded", "failed");
-var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
-var members = {
-  receiptId: Type.String(),
-  jobId: Type.String(),
-  decisionId: Nullable(Type.String()),
-  decisionHash: Nullable(Type.String()),
-  iat: Type.Integer({ minimum: 0 }),
-  mode: Mode,
-  payment: Nullable(PaymentFacts),
-  request: Type.Object({ method: Method, _sd: Commitments }, strict),
-  attempts: Type.Array(Type.Object({
-    n: Type.Integer({ minimum: 1, maximum: 3 }),
-    startedAt: Type.String(),
-    endedAt: Type.String(),
-    phase: Phase,
-    sent: Sent,
-    outcome: Outcome,
-    status: HttpStatus,
-    errorCategory: Nullable(ErrorCategory),
-    tlsVersion: Nullable(Type.String()),
-    exempted: Type.Optional(Type.Literal(true)),
-    _sd: Commitments
-  }, strict)),
-  outcome: Type.Object({
-    status: Outcome,
-    responseStatus: HttpStatus,
-    errorCategory: Nullable(ErrorCategory),
-    responseBytes: Nullable(Type.Integer({ minimum: 0 })),
-    truncated: Type.Boolean(),
-    _sd: Commitments
-  }, strict),
-  stream: Type.Object({
-    id: Type.String(),
-    revision: Type.String({ pattern: "^\\d+$" }),
-    chain: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" })
-  }, strict)
-};
-var ReceiptLog = Type.Object({ origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) }, strict);
-var ReceiptPayload = Type.Union([
-  Type.Object({ v: Type.Literal(1), ...members }, strict),
-  Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict)
-]);
-var RECEIPT_VERSIONS = [1, 2];
-var isReceiptPayload = shapeCheck(ReceiptPayload);
-var logOf = (payload) => payload.v === 2 ? payload.log : null;
-function receiptAttempt(attempt) {
-  return {
-    n: attempt.number,
-    startedAt: attempt.startedAt,
-    endedAt: attempt.endedAt,
-    phase: attempt.phase,
-    sent: attempt.sent,
-    outcome: attempt.outcome,
-    status: attempt.status,
-    errorCategory: attempt.errorCategory,
-    tlsVersion: attempt.tlsVersion,
-    ...attempt.exempted ? { exempted: true } : {},
-    _sd: present([attempt.leafCommitment, attempt.addressCommitment]).sort()
-  };
-}
-var present = (values) => values.filter((value) => value !== null);
-var shownSignature = (jws) => `ed25519:${jws.slice(jws.lastIndexOf(".") + 1)}`;
-var RECEIPT_TYPE = "relay-receipt+jws";
-function parseJws(jws) {
-  const parts = jws.split(".");
-  const [head, body, tail] = parts;
-  if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined)
-    return null;
-  const header = jsonPart(head);
-  const payload = jsonPart(body, true);
-  const signature = fromBase64url(tail);
-  if (signature === null || payload === undefined || header === null || typeof header !== "object")
-    return null;
-  return {
-    header: { alg: undefined, kid: undefined, typ: undefined, ...header },
-    payload,
-    signingInput: `${head}.${body}`,
-    signature
-  };
-}
-function jsonPart(part, oneForm = false) {
-  const bytes = fromBase64url(part);
-  const text = bytes === null ? null : fromUtf8(bytes);
-  if (text === null)
-    return;
-  const value = parsedJson(text);
-  return value !== undefined && oneForm && JSON.stringify(value) !== text ? null : value;
-}
-var payloadIn = (jws) => isReceiptPayload(jws?.payload) ? jws.payload : null;
-var payloadOf = (jws) => payloadIn(parseJws(jws));
 
 // src/domain/transparency/merkle.ts
 var LEAF = Uint8Array.of(0);
@@ -732,90 +575,7 @@ function isIncluded({ index, path }, data, { size, root }) {
   return verifyInclusion({ index, size, leaf: leafHash(data), proof: path, root });
 }
 
-// src/domain/receipt/document.ts
-var RECEIPT_FORMS = "it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS";
-function readReceiptDocument(text) {
-  const trimmed = text.trim();
-  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
-    return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
-  }
-  const value = parsedJson(trimmed);
-  return value === undefined ? none("is neither JSON nor a JWS") : receiptDocumentOf(value);
-}
-function receiptDocumentOf(value) {
-  if (!isMap(value))
-    return none("holds JSON without a receipt");
-  const { jws, receipt, job } = value;
-  if (typeof jws === "string") {
-    return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
-  }
-  if (isMap(receipt) && typeof receipt.jws === "string") {
-    const jobId = isMap(job) ? textOrNull(job.id) : null;
-    return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
-  }
-  return none(errorIn(value) ?? "holds JSON without a receipt");
-}
-function errorIn(value) {
-  const error = isMap(value) ? value.error : null;
-  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
-}
-var none = (problem) => ({ kind: null, problem });
-function disclosuresOf(value) {
-  const list = isMap(value) ? value.disclosures : value;
-  return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
-}
-function differences({ kind, jws, text }) {
-  const read = parseJws(jws);
-  const payload = payloadIn(read);
-  if (payload === null || kind === "jws")
-    return [];
-  const keyId = textOrNull(read?.header.kid);
-  const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
-  return compare("", text, signed);
-}
-function receiptCopy(payload, keyId, jws) {
-  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } };
-}
-function executionCopy(payload, keyId, jws) {
-  const { outcome, payment } = payload;
-  return {
-    mode: payload.mode,
-    job: {
-      id: payload.jobId,
-      status: outcome.status,
-      attempts: payload.attempts.length,
-      decisionId: payload.decisionId,
-      responseStatus: outcome.responseStatus,
-      errorCategory: outcome.errorCategory
-    },
-    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
-    payment
-  };
-}
-function compare(field, text, signed) {
-  if (text === undefined)
-    return [];
-  if (isMap(text) && isMap(signed)) {
-    const names = field.startsWith("payload") ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
-    return names.flatMap((name) => compare(field === "" ? name : `${field}.${name}`, text[name], signed[name] ?? null));
-  }
-  const written = canonical(text);
-  if (written === canonicalJson(signed))
-    return [];
-  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
-}
-var UNWRITABLE = "(something that no JSON text of a receipt can hold)";
-function canonical(value) {
-  try {
-    return canonicalJson(value);
-  } catch {
-    return null;
-  }
-}
-var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-var textOrNull = (value) => typeof value === "string" ? value : null;
-
-// src/domain/receipt/open-disclosures.ts
+// src/domain/receipt/disclosures.ts
 function openDisclosures(payload, texts) {
   const names = new Set;
   const opened = [];
@@ -867,6 +627,171 @@ function readDisclosure(text) {
   if (typeof value === "string")
     return { name, value };
   return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
+}
+
+// src/verify/lean-shapes.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
+var Type = {
+  Null: () => (value) => value === null,
+  Boolean: () => (value) => typeof value === "boolean",
+  Literal: (literal) => (value) => value === literal,
+  Integer: number(Number.isInteger),
+  Number: number(Number.isFinite),
+  String({ pattern = "", minLength = 0 } = {}) {
+    const expression = new RegExp(pattern);
+    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
+  },
+  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
+  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
+  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
+  Object(members, { additionalProperties = true } = {}) {
+    const shapes = Object.entries(members);
+    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+  }
+};
+var shapeCheck = (shape) => shape;
+
+// src/domain/event-fields.ts
+function declareVersions(declaration) {
+  return declaration;
+}
+var declareEvent = (stream, time, members) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
+var strict = { additionalProperties: false };
+var Nullable = (schema) => Type.Union([schema, Type.Null()]);
+var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
+var V1 = Type.Literal(1);
+var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
+var Text = Type.String();
+var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
+var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
+var Count = Type.Integer({ minimum: 0 });
+var Millis = Nullable(Type.Number({ minimum: 0 }));
+var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
+var Mode = oneOf("demo", "x402");
+var Route = oneOf("execute/webhook", "execute/guided-webhook");
+var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
+var Sent = oneOf("no", "maybe", "yes");
+var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
+var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
+var PaymentFacts = Type.Object({
+  scheme: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payTo: Text,
+  payer: Text,
+  transaction: Nullable(Text),
+  payloadHash: Hex
+}, strict);
+var RequestCommitments = Type.Object({
+  target_url: Commitment,
+  target_origin: Commitment,
+  header_names: Commitment,
+  request_body_sha256: Commitment,
+  idempotency_key: Nullable(Commitment)
+}, strict);
+
+// src/domain/receipt/payload.ts
+var Commitments = Type.Array(Commitment);
+var Outcome = oneOf("succeeded", "failed");
+var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
+var members = {
+  receiptId: Type.String(),
+  jobId: Type.String(),
+  decisionId: Nullable(Type.String()),
+  decisionHash: Nullable(Type.String()),
+  iat: Type.Integer({ minimum: 0 }),
+  mode: Mode,
+  payment: Nullable(PaymentFacts),
+  request: Type.Object({ method: Method, _sd: Commitments }, strict),
+  attempts: Type.Array(Type.Object({
+    n: Type.Integer({ minimum: 1, maximum: 3 }),
+    startedAt: Type.String(),
+    endedAt: Type.String(),
+    phase: Phase,
+    sent: Sent,
+    outcome: Outcome,
+    status: HttpStatus,
+    errorCategory: Nullable(ErrorCategory),
+    tlsVersion: Nullable(Type.String()),
+    exempted: Type.Optional(Type.Literal(true)),
+    _sd: Commitments
+  }, strict)),
+  outcome: Type.Object({
+    status: Outcome,
+    responseStatus: HttpStatus,
+    errorCategory: Nullable(ErrorCategory),
+    responseBytes: Nullable(Type.Integer({ minimum: 0 })),
+    truncated: Type.Boolean(),
+    _sd: Commitments
+  }, strict),
+  stream: Type.Object({
+    id: Type.String(),
+    revision: Type.String({ pattern: "^\\d+$" }),
+    chain: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" })
+  }, strict)
+};
+var ReceiptLog = Type.Object({ origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) }, strict);
+var ReceiptPayload = Type.Union([
+  Type.Object({ v: Type.Literal(1), ...members }, strict),
+  Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict)
+]);
+var RECEIPT_VERSIONS = [1, 2];
+var isReceiptPayload = shapeCheck(ReceiptPayload);
+var logOf = (payload) => payload.v === 2 ? payload.log : null;
+function receiptAttempt(attempt) {
+  return {
+    n: attempt.number,
+    startedAt: attempt.startedAt,
+    endedAt: attempt.endedAt,
+    phase: attempt.phase,
+    sent: attempt.sent,
+    outcome: attempt.outcome,
+    status: attempt.status,
+    errorCategory: attempt.errorCategory,
+    tlsVersion: attempt.tlsVersion,
+    ...attempt.exempted ? { exempted: true } : {},
+    _sd: present([attempt.leafCommitment, attempt.addressCommitment]).sort()
+  };
+}
+var present = (values) => values.filter((value) => value !== null);
+var shownSignature = (jws) => `ed25519:${jws.slice(jws.lastIndexOf(".") + 1)}`;
+var RECEIPT_TYPE = "relay-receipt+jws";
+function parseJws(jws) {
+  const parts = jws.split(".");
+  const [head, body, tail] = parts;
+  if (parts.length !== 3 || head === undefined || body === undefined || tail === undefined)
+    return null;
+  const header = jsonPart(head);
+  const payload = jsonPart(body, true);
+  const signature = fromBase64url(tail);
+  if (signature === null || payload === undefined || header === null || typeof header !== "object")
+    return null;
+  return {
+    header: { alg: undefined, kid: undefined, typ: undefined, ...header },
+    payload,
+    signingInput: `${head}.${body}`,
+    signature
+  };
+}
+function jsonPart(part, oneForm = false) {
+  const bytes = fromBase64url(part);
+  const text = bytes === null ? null : fromUtf8(bytes);
+  if (text === null)
+    return;
+  const value = parsedJson(text);
+  return value !== undefined && oneForm && JSON.stringify(value) !== text ? null : value;
+}
+var payloadIn = (jws) => isReceiptPayload(jws?.payload) ? jws.payload : null;
+var payloadOf = (jws) => payloadIn(parseJws(jws));
+function eventChain(events) {
+  let link = new Uint8Array(32);
+  for (const { stream, revision, type, id, data } of events) {
+    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
+    link = sha2562(concatBytes(link, utf8(json)));
+  }
+  return toBase64url(link);
 }
 
 // src/domain/decision/events.ts
@@ -1145,16 +1070,6 @@ function fromJwkSet(value) {
   }));
 }
 
-// src/domain/receipt/chain.ts
-function eventChain(events) {
-  let link = new Uint8Array(32);
-  for (const { stream, revision, type, id, data } of events) {
-    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
-    link = sha2562(concatBytes(link, utf8(json)));
-  }
-  return toBase64url(link);
-}
-
 // src/domain/limits.ts
 var INVALID = "400 invalid_request; the value is not clamped.";
 var INVALID_ACTIONS = "400 invalid_handoff_actions.";
@@ -1401,31 +1316,8 @@ var TRANSPARENCY = {
   checkpointMs: 5000
 };
 
-// src/domain/transparency/leaves.ts
+// src/domain/transparency/tree.ts
 var receiptLeafData = (jws) => sha2562(utf8(jws));
-
-// src/domain/receipt/log-check.ts
-var MAX_PENDING_SECONDS = 86400;
-async function logCheck(jws, payload, log, keys, primitives) {
-  const name = "receipt_logged";
-  if (payload === null)
-    return { name, ok: false };
-  if (log.proof === null) {
-    const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
-    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
-    if (payload.iat > log.now + MAX_PENDING_SECONDS)
-      return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
-    const pending = log.now <= dueBy;
-    return { name, ok: pending, details: { pending, dueBy } };
-  }
-  const leafData = receiptLeafData(jws);
-  const expected = { leafData, origin: logOf(payload)?.origin ?? null };
-  const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
-  if (!verdict.ok)
-    return { name, ok: false, details: { pending: false, problem: verdict.problem } };
-  const { origin, size } = verdict.checkpoint;
-  return { name, ok: true, details: { pending: false, origin, index: verdict.index, size } };
-}
 
 // src/domain/receipt/verify.ts
 async function verifyReceipt(facts, primitives, jws = parseJws(facts.jws)) {
@@ -1546,8 +1438,110 @@ function attemptsCheck(job, payload) {
 function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }
+var MAX_PENDING_SECONDS = 86400;
+async function logCheck(jws, payload, log, keys, primitives) {
+  const name = "receipt_logged";
+  if (payload === null)
+    return { name, ok: false };
+  if (log.proof === null) {
+    const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
+    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
+    if (payload.iat > log.now + MAX_PENDING_SECONDS)
+      return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
+    const pending = log.now <= dueBy;
+    return { name, ok: pending, details: { pending, dueBy } };
+  }
+  const leafData = receiptLeafData(jws);
+  const expected = { leafData, origin: logOf(payload)?.origin ?? null };
+  const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
+  if (!verdict.ok)
+    return { name, ok: false, details: { pending: false, problem: verdict.problem } };
+  const { origin, size } = verdict.checkpoint;
+  return { name, ok: true, details: { pending: false, origin, index: verdict.index, size } };
+}
 
-// src/domain/receipt/verify-document.ts
+// src/domain/receipt/document.ts
+var RECEIPT_FORMS = "it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS";
+function readReceiptDocument(text) {
+  const trimmed = text.trim();
+  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
+    return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
+  }
+  const value = parsedJson(trimmed);
+  return value === undefined ? none("is neither JSON nor a JWS") : receiptDocumentOf(value);
+}
+function receiptDocumentOf(value) {
+  if (!isMap(value))
+    return none("holds JSON without a receipt");
+  const { jws, receipt, job } = value;
+  if (typeof jws === "string") {
+    return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
+  }
+  if (isMap(receipt) && typeof receipt.jws === "string") {
+    const jobId = isMap(job) ? textOrNull(job.id) : null;
+    return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
+  }
+  return none(errorIn(value) ?? "holds JSON without a receipt");
+}
+function errorIn(value) {
+  const error = isMap(value) ? value.error : null;
+  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
+}
+var none = (problem) => ({ kind: null, problem });
+function disclosuresOf(value) {
+  const list = isMap(value) ? value.disclosures : value;
+  return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
+}
+function differences({ kind, jws, text }) {
+  const read = parseJws(jws);
+  const payload = payloadIn(read);
+  if (payload === null || kind === "jws")
+    return [];
+  const keyId = textOrNull(read?.header.kid);
+  const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
+  return compare("", text, signed);
+}
+function receiptCopy(payload, keyId, jws) {
+  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } };
+}
+function executionCopy(payload, keyId, jws) {
+  const { outcome, payment } = payload;
+  return {
+    mode: payload.mode,
+    job: {
+      id: payload.jobId,
+      status: outcome.status,
+      attempts: payload.attempts.length,
+      decisionId: payload.decisionId,
+      responseStatus: outcome.responseStatus,
+      errorCategory: outcome.errorCategory
+    },
+    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
+    payment
+  };
+}
+function compare(field, text, signed) {
+  if (text === undefined)
+    return [];
+  if (isMap(text) && isMap(signed)) {
+    const names = field.startsWith("payload") ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
+    return names.flatMap((name) => compare(field === "" ? name : `${field}.${name}`, text[name], signed[name] ?? null));
+  }
+  const written = canonical(text);
+  if (written === canonicalJson(signed))
+    return [];
+  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
+}
+var UNWRITABLE = "(something that no JSON text of a receipt can hold)";
+function canonical(value) {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return null;
+  }
+}
+var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var textOrNull = (value) => typeof value === "string" ? value : null;
 async function verifyDocument(document, { keys, log, receiptId, jobId, disclosures }, primitives) {
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
