@@ -12,7 +12,7 @@ import { runStory, type StoryDeps } from '#src/demo/story.ts';
 import { type DemoTarget, startDemoTarget } from '#src/demo/target.ts';
 import { type Config, readConfig } from '../config.ts';
 import { linkLines, paidStoryLines, storyLines } from './demo-print.ts';
-import { CannotRun, type End, FoundWrong, onAction, oneLine } from './exit.ts';
+import { CannotRun, exiting, FoundWrong, oneLine } from './exit.ts';
 import { stopSignal } from './serve.ts';
 import { heading, print, printJson } from './terminal.ts';
 
@@ -33,8 +33,8 @@ outside the public internet that may be called is ${HOST}, where the target of t
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
 pays for the call.`;
 
-export function addDemo(program: Command, end: End): void {
-  const command = program
+export function addDemo(program: Command): void {
+  program
     .command('demo')
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
@@ -42,8 +42,8 @@ export function addDemo(program: Command, end: End): void {
     .option('--port <n>', `where the service listens (default: ${DEFAULT_PORT}, or any free port)`, readPort)
     .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', HELP);
-  onAction(command, end, demo);
+    .addHelpText('after', HELP)
+    .action(exiting(demo));
 }
 
 function readPort(text: string): number {

@@ -5,7 +5,7 @@ import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
-import { CannotRun, type End, onAction, systemCode } from './exit.ts';
+import { CannotRun, exiting, systemCode } from './exit.ts';
 import { heading, mark, paint, print, printError, printJson, row, shown } from './terminal.ts';
 import { checkLines } from './verify.ts';
 
@@ -36,8 +36,8 @@ shows the stored result when it is done. Remove the file to buy another call.
   relay pay https://target.example/hook --relay https://relay.example --dry-run
   relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --save order`;
 
-export function addPay(program: Command, end: End): void {
-  const command = program
+export function addPay(program: Command): void {
+  program
     .command('pay')
     .description('Buy one call from a relay (x402), and verify its receipt.')
     .argument('<url>', 'the target to call')
@@ -53,8 +53,8 @@ export function addPay(program: Command, end: End): void {
     .option('--save <file>', 'store the payment before it is sent; a repeat continues from the file')
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', HELP);
-  onAction(command, end, pay);
+    .addHelpText('after', HELP)
+    .action(exiting(pay));
 }
 
 /** Payments are sent over TLS, or to this machine only. */
