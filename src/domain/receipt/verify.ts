@@ -5,7 +5,7 @@ import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
 import { hasLoneSurrogate, type Json, sameJson } from '../canonical-json.ts';
 import type { PaymentFacts } from '../event-fields.ts';
-import { TRANSPARENCY } from '../limits.ts';
+import { TRANSPARENCY } from '../transparency/checkpoint.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
 import { receiptLeafData } from '../transparency/tree.ts';
 import {

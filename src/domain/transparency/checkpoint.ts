@@ -7,6 +7,14 @@ import { type Hash, isCount, sameHash } from './merkle.ts';
 import { parseNote, verifyNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';
 
+/** Guarantees of the transparency log. */
+export const TRANSPARENCY = {
+  /** A receipt is in the log within this time (maximum merge delay). */
+  mmdSeconds: 3600,
+  /** A checkpoint is signed at least this often while receipts are added. */
+  checkpointMs: 5000,
+} as const;
+
 export type TreeHead = { readonly origin: string; readonly size: number; readonly root: Hash };
 
 /** Key name and origin of the log: `<host>/receipts`. `host`: with its port where the URL has one. */

@@ -29,14 +29,6 @@ export function parseTilePath(path: string): TileName | null {
   return Number(level) > 63 ? null : { level: Number(level), n, width };
 }
 
-/** For example `0/x001/234.p/17`. */
-export function tilePath({ level, n, width }: TileName): string {
-  const digits = String(n);
-  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
-  const number = groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/');
-  return `${level}/${number}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
-}
-
 /** How many hashes of tile `n` at `level` a tree of `size` leaves has: 0 to 256. */
 export function tileWidth(level: TileLevel, n: number, size: number): number {
   const complete = Math.floor(size / TILE_WIDTH ** (level === 'entries' ? 0 : level));

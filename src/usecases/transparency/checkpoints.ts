@@ -4,7 +4,6 @@
 import { fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
-import { TRANSPARENCY } from '#src/domain/limits.ts';
 import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import {
@@ -13,6 +12,7 @@ import {
   nextCheckpoint,
   originOf,
   parseCheckpoint,
+  TRANSPARENCY,
   type TreeHead,
   verifyOwnCheckpoint,
 } from '#src/domain/transparency/checkpoint.ts';
