@@ -44,7 +44,7 @@ export async function wireKeys(
   warnOfCheckpoints(content, announced, journal.logger);
   const directory = keyDirectory(journal, announced);
   const { clock, logger } = journal;
-  const own = activeKeys({ store, directory, clock, logger }, { content, announced });
+  const own = activeKeys({ store, directory, clock, logger }, content);
   return {
     signer: own.signer,
     checkpointSigner: own.checkpointSigner,
