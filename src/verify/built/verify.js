@@ -1026,6 +1026,10 @@ var EVENTS = {
   PaymentRefunded
 };
 var EVENT_TYPES = Object.keys(EVENTS);
+var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;
+var isJobEvent = isOf("job");
+var isPaymentEvent = isOf("payment");
+var isClaimEvent = isOf("claim");
 
 // src/domain/event-codec.ts
 var versions = new Map(EVENT_TYPES.map((type) => {
