@@ -1,4 +1,4 @@
-// What src/adapters/runtime/bun.ts uses of Bun, for `deno check`: bun-types and Deno's own types declare the same globals.
+// What src/adapters/runtime/serve.ts uses of Bun, for `deno check`: bun-types and Deno's own types declare the same globals.
 declare const Bun: {
   serve(options: {
     readonly hostname: string;

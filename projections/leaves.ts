@@ -1,8 +1,7 @@
 // The leaves that events add to the transparency tree, found of the rows that are about to change: in the batch's own
 // transaction, so that no two projectors number a leaf alike, and in a rebuild of the rows that it has folded so far.
 // What is a leaf and how the tree is hashed it leaves to the domain, what rows come of it to the model.
-import { isLeaf, leafData } from '#src/domain/transparency/leaves.ts';
-import { appendLeaf, type Tree } from '#src/domain/transparency/tree.ts';
+import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
 import type { Row } from './registry.ts';
 import type { TableShape } from './rows.ts';

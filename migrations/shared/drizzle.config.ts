@@ -4,7 +4,7 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./projections/generations.ts', './src/adapters/quota/table.ts'],
+  schema: ['./projections/generations.ts', './src/adapters/quota/postgres.ts'],
   out: './migrations/shared',
   migrations: { prefix: 'index' },
 });

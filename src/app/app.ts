@@ -4,7 +4,7 @@ import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { Config } from '#src/config.ts';
-import { isInside } from '#src/domain/destination/addresses.ts';
+import { isInside } from '#src/domain/destination/policy.ts';
 import { ATTENTION } from '#src/domain/monitoring/alert-rules.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';

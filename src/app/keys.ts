@@ -4,8 +4,7 @@ import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { type HeldKey, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
+import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
@@ -40,7 +39,7 @@ export async function wireKeys(
   warnOfCheckpoints(content, announced, journal.logger);
   const directory = keyDirectory(journal, announced);
   const { clock, logger } = journal;
-  const own = activeKeys({ store, directory, clock, logger }, { content, announced });
+  const own = activeKeys({ store, directory, clock, logger }, content);
   return {
     signer: own.signer,
     checkpointSigner: own.checkpointSigner,

@@ -4,7 +4,7 @@ import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import { didOf } from '#src/domain/signing-keys/did.ts';
+import { didOf } from '#src/domain/signing-keys/keys.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';

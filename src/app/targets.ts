@@ -5,16 +5,17 @@ import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import type { Config } from '#src/config.ts';
-import { type AddressFacts, type Cidr, judgeAddress } from '#src/domain/destination/addresses.ts';
-import { hostOf } from '#src/domain/destination/names.ts';
-import { relayPseudonym } from '#src/domain/destination/outbound-headers.ts';
+import { relayPseudonym } from '#src/domain/destination/headers.ts';
 import {
+  type AddressFacts,
+  type Cidr,
   chooseDial,
+  judgeAddress,
   judgeTarget,
   type TargetReaders,
   type TargetRules,
 } from '#src/domain/destination/policy.ts';
-import { ownHostOf, type UrlParts } from '#src/domain/destination/url.ts';
+import { hostOf, ownHostOf, type UrlParts } from '#src/domain/destination/url.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Outbound } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';

@@ -10,7 +10,7 @@ import type { EvidenceFinding, KeptCheckpoint } from '../domain/audit/evidence.t
 import type { Finding } from '../domain/audit/finding.ts';
 import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
-import { CannotRun, type End, EXIT, onAction } from './exit.ts';
+import { CannotRun, EXIT } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { nameOf, readSource, unreadable } from './read-source.ts';
@@ -46,8 +46,8 @@ read the retirement (checkpoint_key_compromised): the exit status stays 1.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
 
-export function addAudit(program: Command, end: End): void {
-  const command = program
+export function addAudit(program: Command): void {
+  program
     .command('audit')
     .description('Check the complete record: events, receipts, keys, payments, checkpoints.')
     .option('--events <file>', 'read an export instead of the log; - for standard input')
@@ -58,14 +58,13 @@ export function addAudit(program: Command, end: End): void {
       (file: string, before: readonly string[] = []) => [...before, file],
     )
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
-    .addHelpText('after', HELP);
-  // A finding sets the exit code at once: it remains if the rest cannot be read.
-  onAction(command, end, (options: Options) => audit(options, () => end(EXIT.foundWrong)));
+    .addHelpText('after', HELP)
+    .action(audit);
 }
 
 export type AnyFinding = Finding | EvidenceFinding;
 
-async function audit(options: Options, onProblem: () => void): Promise<void> {
+async function audit(options: Options): Promise<void> {
   const { events: file, json } = options;
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
@@ -73,7 +72,8 @@ async function audit(options: Options, onProblem: () => void): Promise<void> {
   const findings = findingTable();
   const found = (finding: AnyFinding) => {
     findings.add(finding);
-    onProblem();
+    // At once: it remains if the rest cannot be read.
+    process.exitCode = EXIT.foundWrong;
     if (json) print(jsonText({ finding }));
   };
   const { openAuditor } = await import('#src/app/audit.ts');

@@ -11,8 +11,8 @@ import type { PaidWorld } from '#src/demo/paid.ts';
 import { runStory, type StoryDeps } from '#src/demo/story.ts';
 import { type DemoTarget, startDemoTarget } from '#src/demo/target.ts';
 import { type Config, readConfig } from '../config.ts';
-import { linkLines, paidStoryLines, storyLines } from './demo-print.ts';
-import { CannotRun, type End, FoundWrong, onAction, oneLine } from './exit.ts';
+import { linkLines, storyLines } from './demo-print.ts';
+import { CannotRun, exiting, FoundWrong, oneLine } from './exit.ts';
 import { stopSignal } from './serve.ts';
 import { heading, print, printJson } from './terminal.ts';
 
@@ -33,8 +33,8 @@ outside the public internet that may be called is ${HOST}, where the target of t
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
 pays for the call.`;
 
-export function addDemo(program: Command, end: End): void {
-  const command = program
+export function addDemo(program: Command): void {
+  program
     .command('demo')
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
@@ -42,8 +42,8 @@ export function addDemo(program: Command, end: End): void {
     .option('--port <n>', `where the service listens (default: ${DEFAULT_PORT}, or any free port)`, readPort)
     .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', HELP);
-  onAction(command, end, demo);
+    .addHelpText('after', HELP)
+    .action(exiting(demo));
 }
 
 function readPort(text: string): number {
@@ -134,9 +134,9 @@ type DemoRun = {
 
 async function run({ options, dataDir, target, paid, baseUrl, signal }: DemoRun): Promise<boolean> {
   const deps = { baseUrl, target, folder: dataDir, primitives: verifierPrimitives };
-  const { story, lines } = paid === null ? await freeStory(deps) : await paidStory(deps, paid);
+  const story = paid === null ? await runStory(deps) : await paidStory(deps, paid);
   if (options.json) printJson(story);
-  else print(...lines);
+  else print(...storyLines(story));
   if (options.once) return story.ok;
   if (!options.json)
     print('', ...linkLines(story), '', heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`));
@@ -144,15 +144,9 @@ async function run({ options, dataDir, target, paid, baseUrl, signal }: DemoRun)
   return story.ok;
 }
 
-async function freeStory(deps: StoryDeps) {
-  const story = await runStory(deps);
-  return { story, lines: storyLines(story) };
-}
-
 /** Loaded on use: wallets and protocols are large for a demo that pays nothing. */
 async function paidStory(deps: StoryDeps, paid: PaidWorld) {
   const { runPaidStory } = await import('#src/demo/paid.ts');
   const { systemClock } = await import('#src/app/buyer.ts');
-  const story = await runPaidStory({ ...deps, paid, clock: systemClock() });
-  return { story, lines: paidStoryLines(story) };
+  return runPaidStory({ ...deps, paid, clock: systemClock() });
 }

@@ -20,7 +20,7 @@ import type { Command } from 'commander';
 import { containsEvent, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
 import { endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
-import { CannotRun, type End, onAction, systemCode } from './exit.ts';
+import { CannotRun, systemCode } from './exit.ts';
 import { type ExistingExport, NO_EXPORT, readExisting } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { type Print, plain, printer, printJson, printWhole, showProgress } from './terminal.ts';
@@ -33,14 +33,14 @@ missing: run it again with the same file to add them. A file that is not an expo
 The file contains no secret: targets and bodies are in it as salted commitments only. It shows who paid, and how much.
 Audit it with: relay audit --events FILE`;
 
-export function addExport(program: Command, end: End): void {
-  const command = program
+export function addExport(program: Command): void {
+  program
     .command('export')
     .description('Export the event log as NDJSON that anyone can audit.')
     .requiredOption('--out <file>', 'the file; - for standard output')
     .option('--json', 'print the result as JSON; progress goes to standard error')
-    .addHelpText('after', HELP);
-  onAction(command, end, exportLog);
+    .addHelpText('after', HELP)
+    .action(exportLog);
 }
 
 async function exportLog({ out, json }: Options): Promise<void> {

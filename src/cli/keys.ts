@@ -12,7 +12,7 @@ import {
   windowOf,
 } from '#src/usecases/signing-keys/change-keys.ts';
 import { readConfig } from '../config.ts';
-import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
+import { CannotRun, FoundWrong } from './exit.ts';
 import { withKeys } from './operator.ts';
 import { plain, print, printJson, table } from './terminal.ts';
 
@@ -50,39 +50,39 @@ checkpoint counts, because a checkpoint contains no time. This is recorded in th
 second call can only end the key earlier.
 The only key that can sign is not retired: run "relay keys rotate" first. Write -- before an id that begins with -.`;
 
-export function addKeys(program: Command, end: End): void {
+export function addKeys(program: Command): void {
   const keys = program.command('keys').description('Manage the signing keys.');
-  const init = keys
+  keys
     .command('init')
     .description('Create a file with new signing keys and a new secret, readable by its owner only.')
     .option('--file <file>', 'where to create it (default: SIGNING_KEYS_FILE, or else keys.json in DATA_DIR)')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', '\nAn existing file is never changed.');
-  onAction(init, end, initKeys);
-  const list = keys
+    .addHelpText('after', '\nAn existing file is never changed.')
+    .action(initKeys);
+  keys
     .command('list')
     .description('List all keys with their windows, and which of them the key file contains.')
     .option('--json', 'print an array of JSON')
-    .addHelpText('after', LIST_HELP);
-  onAction(list, end, listAll);
+    .addHelpText('after', LIST_HELP)
+    .action(listAll);
   const purpose = new Option('--purpose <purpose>', 'what the key signs').choices(['receipt', 'checkpoint']);
-  const rotating = keys
+  keys
     .command('rotate')
     .description('Replace the signing key by a new one.')
     .addOption(purpose.default('receipt'))
     .option('--grace <minutes>', 'how long the old key stays valid', readGrace, GRACE_MINUTES.default)
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', ROTATE_HELP);
-  onAction(rotating, end, rotate);
-  const retiring = keys
+    .addHelpText('after', ROTATE_HELP)
+    .action(rotate);
+  keys
     .command('retire')
     .description('Retire a key.')
     .argument('<key>', 'its id, as "relay keys list" shows it', readKeyId)
     .option('--compromised', 'the private key may be known to others')
     .option('--since <date>', 'since when, RFC 3339: 2026-01-31 or 2026-01-31T12:00:00Z', readDate)
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', RETIRE_HELP);
-  onAction(retiring, end, retire);
+    .addHelpText('after', RETIRE_HELP)
+    .action(retire);
 }
 
 function readGrace(text: string): number {

@@ -1,17 +1,14 @@
 // relay migrate: applies the migrations of the tables that belong to no generation of read models.
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { CannotRun, type End, EXIT, oneLine } from './exit.ts';
+import { CannotRun, oneLine } from './exit.ts';
 import { print } from './terminal.ts';
 
-export function addMigrate(program: Command, end: End): void {
+export function addMigrate(program: Command): void {
   program
     .command('migrate')
     .description('Apply the migrations to the database of DATABASE_URL.')
-    .action(async () => {
-      await migrate();
-      end(EXIT.good);
-    });
+    .action(migrate);
 }
 
 async function migrate(): Promise<void> {

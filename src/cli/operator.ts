@@ -9,7 +9,10 @@ import { CannotRun } from './exit.ts';
 export async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
   const config = readLogConfig();
   const { openOperatorLog } = await import('#src/app/operator.ts');
-  const deps = await openOperatorLog(config);
+  return closing(await openOperatorLog(config), work);
+}
+
+async function closing<D extends JournalDeps, T>(deps: D, work: (deps: D) => Promise<T>): Promise<T> {
   try {
     return await work(deps);
   } finally {
@@ -23,18 +26,13 @@ export async function withKeys<T>(
 ): Promise<T> {
   const config = readConfig();
   const { openOperatorKeys } = await import('#src/app/operator.ts');
-  const deps = await openOperatorKeys(config);
-  try {
-    return await work({ ...deps, path: config.keyFile.path });
-  } catch (cause) {
+  const deps = { ...(await openOperatorKeys(config)), path: config.keyFile.path };
+  return closing(deps, work).catch((cause: unknown) => {
     if (!(cause instanceof LogTakesNothing)) throw cause;
-    throw new CannotRun(
-      'the event log accepts no events: run the command again when it does; nothing is done twice',
-      { cause },
-    );
-  } finally {
-    await deps.log.close();
-  }
+    const message =
+      'the event log accepts no events: run the command again when it does; nothing is done twice';
+    throw new CannotRun(message, { cause });
+  });
 }
 
 /**

@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
-import { microUsd } from '#src/domain/payment/money.ts';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import { microUsd } from '#src/domain/payment/price.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
-import { CannotRun, type End, onAction, systemCode } from './exit.ts';
+import { CannotRun, exiting, systemCode } from './exit.ts';
+import { collect } from './read-source.ts';
 import { heading, mark, paint, print, printError, printJson, row, shown } from './terminal.ts';
 import { checkLines } from './verify.ts';
 
@@ -36,8 +38,8 @@ shows the stored result when it is done. Remove the file to buy another call.
   relay pay https://target.example/hook --relay https://relay.example --dry-run
   relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --save order`;
 
-export function addPay(program: Command, end: End): void {
-  const command = program
+export function addPay(program: Command): void {
+  program
     .command('pay')
     .description('Buy one call from a relay (x402), and verify its receipt.')
     .argument('<url>', 'the target to call')
@@ -53,8 +55,8 @@ export function addPay(program: Command, end: End): void {
     .option('--save <file>', 'store the payment before it is sent; a repeat continues from the file')
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', HELP);
-  onAction(command, end, pay);
+    .addHelpText('after', HELP)
+    .action(exiting(pay));
 }
 
 /** Payments are sent over TLS, or to this machine only. */
@@ -74,11 +76,9 @@ function readHeader(text: string, before: Readonly<Record<string, string>> = {})
 }
 
 function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new InvalidArgumentError('It must be JSON.');
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw new InvalidArgumentError('It must be JSON.');
+  return value;
 }
 
 function readPrice(text: string): bigint {
@@ -159,15 +159,10 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** Limited in size and time. Redirects are not followed: a payment goes to the address that was named and to no other. */
 const sendByFetch: Send = async (request) => {
   const response = await fetch(request, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    parts.push(part);
-    size += part.length;
-    if (size > MAX_BYTES) throw new Error(`${request.url} answers over ${MAX_BYTES} bytes`);
-  }
+  const body = await collect((response.body ?? []) as AsyncIterable<Uint8Array>, MAX_BYTES);
+  if (body === null) throw new Error(`${request.url} answers over ${MAX_BYTES} bytes`);
   const { status, headers } = response;
-  return new Response(parts.length === 0 ? null : Buffer.concat(parts), { status, headers });
+  return new Response(body.length === 0 ? null : body, { status, headers });
 };
 
 const POLICY_LABELS = {

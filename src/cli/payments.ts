@@ -10,7 +10,7 @@ import {
 } from '#src/usecases/payments/resolve-payment.ts';
 import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import { CannotRun, type End, FoundWrong, onAction } from './exit.ts';
+import { CannotRun, exiting, FoundWrong } from './exit.ts';
 import { withLog } from './operator.ts';
 import { plain, print, printError, printJson, table } from './terminal.ts';
 
@@ -42,7 +42,7 @@ looked up at X402_RPC_URL: it must have succeeded after the charge, and must not
 X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
 executes a call. The record cannot be undone. If the command is interrupted, run it again.`;
 
-export function addPayments(program: Command, end: End): void {
+export function addPayments(program: Command): void {
   const payments = program
     .command('payments')
     .description('List payments that were not served, or that could not be confirmed.')
@@ -52,18 +52,18 @@ export function addPayments(program: Command, end: End): void {
     .option('--balance', 'print charged = served + refunded + open instead')
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
-    .addHelpText('after', HELP);
-  onAction(payments, end, list);
-  const resolving = payments
+    .addHelpText('after', HELP)
+    .action(exiting(list));
+  payments
     .command('resolve')
     .description('Record what became of an unconfirmed payment.')
     .argument('<id>', 'as the list shows it: payment-…', readId)
     .option('--settled [transaction]', 'it was paid; 0x and 64 hex digits, if known')
     .option('--not-settled', 'it was not paid, and no longer can be')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', RESOLVE_HELP);
-  onAction(resolving, end, resolve);
-  const refunding = payments
+    .addHelpText('after', RESOLVE_HELP)
+    .action(resolve);
+  payments
     .command('refund')
     .description('Record the refund of one or several payments of one payer.')
     .argument(
@@ -74,8 +74,8 @@ export function addPayments(program: Command, end: End): void {
     .requiredOption('--tx <hash>', 'the transfer to the payer: 0x and 64 hex digits', readTransaction)
     .option('--unverified', 'record it without looking at the chain')
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', REFUND_HELP);
-  onAction(refunding, end, refund);
+    .addHelpText('after', REFUND_HELP)
+    .action(refund);
 }
 
 function readId(text: string): string {

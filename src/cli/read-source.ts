@@ -1,5 +1,6 @@
 // Reads a source that the user names (a file, `-` for standard input, a URL), limited in size and time.
 import { createReadStream } from 'node:fs';
+import { parsedJson } from '../domain/canonical-json.ts';
 import { CannotRun, systemCode } from './exit.ts';
 
 /** A receipt or key set is a few kilobytes long. */
@@ -20,12 +21,9 @@ export async function readSource(source: string): Promise<string> {
 
 /** The parsed JSON of the source. Throws `CannotRun`. */
 export async function readJsonSource(source: string): Promise<unknown> {
-  const text = await readSource(source);
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new CannotRun(`${nameOf(source)} is not JSON`);
-  }
+  const value = parsedJson(await readSource(source));
+  if (value === undefined) throw new CannotRun(`${nameOf(source)} is not JSON`);
+  return value;
 }
 
 export const nameOf = (source: string): string => (source === '-' ? 'standard input' : source);
@@ -51,19 +49,29 @@ async function fetched(url: string): Promise<Uint8Array> {
 }
 
 async function collected(source: string, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
+  let bytes: Uint8Array | null;
   try {
-    for await (const chunk of chunks) {
-      parts.push(chunk);
-      size += chunk.length;
-      if (size > MAX_BYTES) break;
-    }
+    bytes = await collect(chunks, MAX_BYTES);
   } catch (error) {
     throw isUrl(source) ? unreachable(source, error) : unreadable(source, error);
   }
-  if (size > MAX_BYTES)
+  if (bytes === null)
     throw new CannotRun(`${nameOf(source)} is larger than 1 MiB, the limit for a receipt or key set`);
+  return bytes;
+}
+
+/** null: there are more than `maxBytes`. */
+export async function collect(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    size += chunk.length;
+    if (size > maxBytes) return null;
+  }
   return Buffer.concat(parts);
 }
 
@@ -74,12 +82,8 @@ export function unreadable(source: string, cause: unknown): CannotRun {
     EISDIR: 'is a folder',
     EACCES: 'cannot be read: permission denied',
   };
-  return new CannotRun(
-    `${nameOf(source)} ${problems[code ?? ''] ?? `cannot be read (${code ?? 'unknown'})`}`,
-    {
-      cause,
-    },
-  );
+  const problem = problems[code ?? ''] ?? `cannot be read (${code ?? 'unknown'})`;
+  return new CannotRun(`${nameOf(source)} ${problem}`, { cause });
 }
 
 function unreachable(url: string, cause: unknown): CannotRun {

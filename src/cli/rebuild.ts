@@ -5,7 +5,7 @@ import { CannotRebuild, type RebuildResult } from '#projections/rebuild.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
-import { CannotRun, type End, EXIT } from './exit.ts';
+import { CannotRun, exiting } from './exit.ts';
 import { rootOf } from './migrate.ts';
 import { mark, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
@@ -16,7 +16,7 @@ Run it before a release is deployed: the release then starts with complete read 
 Embedded read models are rebuilt while no service has them. A rebuild that was interrupted can be run again.
 --check changes nothing and exits with 1 if rows differ.`;
 
-export function addRebuild(program: Command, end: End): void {
+export function addRebuild(program: Command): void {
   program
     .command('rebuild')
     .description('Build the read models of this release from the event log.')
@@ -24,14 +24,16 @@ export function addRebuild(program: Command, end: End): void {
     .option('--prune', 'drop read models that no process has used for 10 minutes instead')
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
-    .action(async (options: Options) => {
-      if (options.check && options.prune) throw new CannotRun('--check and --prune cannot be combined');
-      if (options.prune) return prune(readConfig(), options);
-      const result = await run(readConfig(), options);
-      if (options.json) printJson(result);
-      else print(...linesOf(result));
-      end(result.outcome === 'different' ? EXIT.foundWrong : EXIT.good);
-    });
+    .action(exiting(rebuild));
+}
+
+async function rebuild(options: Options): Promise<unknown> {
+  if (options.check && options.prune) throw new CannotRun('--check and --prune cannot be combined');
+  if (options.prune) return prune(readConfig(), options);
+  const result = await run(readConfig(), options);
+  if (options.json) printJson(result);
+  else print(...linesOf(result));
+  return result.outcome !== 'different';
 }
 
 async function prune(config: Config, { json }: Options): Promise<void> {

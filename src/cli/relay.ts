@@ -4,7 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
 import { addDemo } from './demo.ts';
-import { EXIT, type ExitCode, exitOf, oneLine } from './exit.ts';
+import { exitOf, oneLine } from './exit.ts';
 import { addExport } from './export.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
@@ -36,12 +36,8 @@ Examples:
 
 Exit status: 0 good, 1 a problem was found, 2 the command could not run.`;
 
-async function run(args: readonly string[]): Promise<ExitCode> {
-  let exit: ExitCode = EXIT.good;
-  const end = (code: ExitCode) => {
-    exit = code;
-  };
-  endWithOutput(() => exit);
+async function run(args: readonly string[]): Promise<void> {
+  endWithOutput();
   const program = new Command('relay')
     .description('Make one outbound HTTPS request per call and return a receipt that anyone can verify.')
     .version(SERVICE.version)
@@ -52,16 +48,14 @@ async function run(args: readonly string[]): Promise<ExitCode> {
       outputError: (text) => printError(`${oneLine(text.replace(/^error: /, ''))} (see --help)`),
     })
     .exitOverride();
-  for (const add of COMMANDS) add(program, end);
+  for (const add of COMMANDS) add(program);
   try {
     await program.parseAsync(args, { from: 'user' });
-    return exit;
   } catch (error) {
-    // Commander has printed it.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.couldNotRun;
-    printError(oneLine(error));
-    return exitOf(error);
+    process.exitCode = exitOf(error);
+    // Commander has printed its own.
+    if (!(error instanceof CommanderError)) printError(oneLine(error));
   }
 }
 
-process.exitCode = await run(process.argv.slice(2));
+await run(process.argv.slice(2));

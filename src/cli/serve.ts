@@ -2,25 +2,27 @@
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { variableList } from '../config-variables.ts';
-import { type End, EXIT, onAction } from './exit.ts';
+import { EXIT } from './exit.ts';
 
-export function addServe(program: Command, end: End): void {
-  const command = program
+export function addServe(program: Command): void {
+  program
     .command('serve')
     .description('Run the service. It is configured by the environment and stopped by SIGTERM or Ctrl-C.')
-    .addHelpText('after', () => `\nVariables:\n${variableList()}`);
-  onAction(command, end, async () => {
-    const config = readConfig();
-    const stop = stopSignal();
-    try {
-      const { runService } = await import('#src/app/service.ts');
-      await runService(config, stop.signal);
-    } finally {
-      stop.release();
-    }
-    // The service has ended: connections that remain open do not delay the exit.
-    process.exit(EXIT.good);
-  });
+    .addHelpText('after', () => `\nVariables:\n${variableList()}`)
+    .action(serve);
+}
+
+async function serve(): Promise<void> {
+  const config = readConfig();
+  const stop = stopSignal();
+  try {
+    const { runService } = await import('#src/app/service.ts');
+    await runService(config, stop.signal);
+  } finally {
+    stop.release();
+  }
+  // The service has ended: connections that remain open do not delay the exit.
+  process.exit(EXIT.good);
 }
 
 /** Ctrl-C, a supervisor's stop, a closed terminal. */

@@ -2,7 +2,7 @@
 // outside cannot control the terminal.
 import { styleText } from 'node:util';
 import { SingleBar } from 'cli-progress';
-import { EXIT, type ExitCode, systemCode } from './exit.ts';
+import { EXIT, systemCode } from './exit.ts';
 
 export type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 
@@ -175,14 +175,14 @@ const newBar = (label: string, stream: NodeJS.WriteStream) =>
 
 /**
  * Called once, before anything is written. If standard output can no longer be written (`relay … | head`, a full disk),
- * the process ends with exit 1 if a problem was found by then, else 2. `current`: the exit code so far.
+ * the process ends with exit 1 if a problem was found by then, else 2.
  */
-export function endWithOutput(current: () => ExitCode): void {
+export function endWithOutput(): void {
   process.stdout.on('error', (error: unknown) => {
     const code = systemCode(error) ?? 'unknown';
     // EPIPE: the reader has closed the pipe on purpose.
     if (code !== 'EPIPE') printError(`standard output cannot be written (${code})`);
-    process.exit(current() === EXIT.foundWrong ? EXIT.foundWrong : EXIT.couldNotRun);
+    process.exit(process.exitCode === EXIT.foundWrong ? EXIT.foundWrong : EXIT.couldNotRun);
   });
   process.stderr.on('error', () => undefined);
 }

@@ -2,15 +2,21 @@
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED } from '../domain/receipt/check-labels.ts';
-import { disclosuresOf, noProofIn, RECEIPT_FORMS, readReceiptDocument } from '../domain/receipt/document.ts';
-import type { LogFacts } from '../domain/receipt/log-check.ts';
-import type { OpenedDisclosure } from '../domain/receipt/open-disclosures.ts';
+import type { OpenedDisclosure } from '../domain/receipt/disclosures.ts';
+import {
+  allChecksHold,
+  disclosuresOf,
+  noProofIn,
+  RECEIPT_FORMS,
+  type ReceiptReport,
+  readReceiptDocument,
+  verifyDocument,
+} from '../domain/receipt/document.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import type { Check, VerificationReport } from '../domain/receipt/report.ts';
-import { statementOf } from '../domain/receipt/statement.ts';
-import { allChecksHold, type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
-import { CannotRun, type End, onAction } from './exit.ts';
+import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED, statementOf } from '../domain/receipt/texts.ts';
+import type { LogFacts } from '../domain/receipt/verify.ts';
+import { CannotRun, exiting } from './exit.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
 
@@ -30,8 +36,8 @@ With --proof, obtained from /log/proof/{receiptId}, the receipt must be included
 With --disclose, each disclosure (a JSON array, or the complete execution response) must match a commitment of the
 receipt. Disclosures of a receipt that does not verify are not opened.`;
 
-export function addVerify(program: Command, end: End): void {
-  const command = program
+export function addVerify(program: Command): void {
+  program
     .command('verify')
     .description('Verify one receipt offline.')
     .argument('<file|url>', 'the receipt; - for standard input')
@@ -39,8 +45,8 @@ export function addVerify(program: Command, end: End): void {
     .option('--proof <file>', 'its inclusion proof (C2SP tlog-proof): a file or a URL')
     .option('--disclose <file>', "disclosures that open the receipt's commitments: a file")
     .option('--json', 'print the report as JSON')
-    .addHelpText('after', HELP);
-  onAction(command, end, verify);
+    .addHelpText('after', HELP)
+    .action(exiting(verify));
 }
 
 async function verify(source: string, options: Options): Promise<boolean> {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { addressOf, type Fact, type Finding, present, purchase, type Terms } from '#src/app/buyer.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import { microUsd } from '#src/domain/payment/money.ts';
+import { microUsd } from '#src/domain/payment/price.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import {
   BODY,

@@ -3,7 +3,7 @@
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import type { Mode, Route } from '#src/domain/event-fields.ts';
 import type { Offer } from '#src/domain/monitoring/trust.ts';
-import type { AskedFor } from '#src/domain/payment/requirements.ts';
+import type { AskedFor } from '#src/domain/payment/price.ts';
 
 export type Facts = {
   /** PUBLIC_BASE_URL without a trailing slash. */

@@ -1,6 +1,6 @@
 // Request bodies of the two paid routes: schemas as enforced, and examples. Prices come from the configuration.
 
-import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
+import { GuidedRequest } from '#src/domain/decision/requests.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ROUTES, type RouteFacts } from './routes.ts';

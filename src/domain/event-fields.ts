@@ -1,5 +1,12 @@
 // What an event type consists of, and the field schemas that events share. A released value is never removed.
-import { type Static, type TObject, Type } from '@sinclair/typebox';
+import {
+  type Static,
+  type TLiteral,
+  type TObject,
+  type TProperties,
+  type TUnion,
+  Type,
+} from '@sinclair/typebox';
 
 /** The kinds of streams; `events.ts` names them. */
 export type StreamKind = 'job' | 'decision' | 'payment' | 'claim' | 'keys' | 'receiptLog';
@@ -14,8 +21,8 @@ export type EventData<D extends { readonly versions: Versions }> = DataOf<
   Latest<D['versions']>
 >;
 
-/** One event type. */
-export function declareEvent<
+/** An event type of several versions. */
+export function declareVersions<
   const V extends Versions,
   const S extends StreamKind,
   const T extends keyof DataOf<V, Latest<V>> & string,
@@ -34,9 +41,25 @@ export function declareEvent<
   return declaration;
 }
 
+/** An event type of one version. `members`: all but the version. */
+export const declareEvent = <
+  const S extends StreamKind,
+  M extends TProperties,
+  const T extends keyof M & string,
+>(
+  stream: S,
+  time: T,
+  members: M,
+) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
+
 export const strict = { additionalProperties: false };
 export const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
+/** One of the texts. */
+export const oneOf = <const L extends string[]>(...texts: L) =>
+  Type.Union(texts.map((text) => Type.Literal(text))) as unknown as TUnion<{
+    [K in keyof L]: TLiteral<L[K]>;
+  }>;
 export const V1 = Type.Literal(1);
 /** UTC, RFC 3339, milliseconds. */
 export const Instant = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' });
@@ -47,50 +70,38 @@ export const Hex = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const Count = Type.Integer({ minimum: 0 });
 export const Millis = Nullable(Type.Number({ minimum: 0 }));
 
-export const Method = Type.Union([
-  Type.Literal('POST'),
-  Type.Literal('PUT'),
-  Type.Literal('PATCH'),
-  Type.Literal('DELETE'),
-]);
+export const Method = oneOf('POST', 'PUT', 'PATCH', 'DELETE');
 export type Method = Static<typeof Method>;
 
-export const Mode = Type.Union([Type.Literal('demo'), Type.Literal('x402')]);
+export const Mode = oneOf('demo', 'x402');
 export type Mode = Static<typeof Mode>;
 
-export const Route = Type.Union([Type.Literal('execute/webhook'), Type.Literal('execute/guided-webhook')]);
+export const Route = oneOf('execute/webhook', 'execute/guided-webhook');
 export type Route = Static<typeof Route>;
 
 /** How far an attempt came before it ended. */
-export const Phase = Type.Union([
-  Type.Literal('dns'),
-  Type.Literal('connect'),
-  Type.Literal('tls'),
-  Type.Literal('request'),
-  Type.Literal('headers'),
-  Type.Literal('body'),
-]);
+export const Phase = oneOf('dns', 'connect', 'tls', 'request', 'headers', 'body');
 export type Phase = Static<typeof Phase>;
 
 /** Whether the target may have received the request. */
-export const Sent = Type.Union([Type.Literal('no'), Type.Literal('maybe'), Type.Literal('yes')]);
+export const Sent = oneOf('no', 'maybe', 'yes');
 export type Sent = Static<typeof Sent>;
 
-export const ErrorCategory = Type.Union([
-  Type.Literal('timeout'),
-  Type.Literal('dns_error'),
-  Type.Literal('connect_error'),
-  Type.Literal('tls_error'),
-  Type.Literal('protocol_error'),
-  Type.Literal('truncated_response'),
-  Type.Literal('target_redirect'),
-  Type.Literal('target_rate_limited'),
-  Type.Literal('target_client_error'),
-  Type.Literal('target_server_error'),
-  Type.Literal('target_refused'),
-  Type.Literal('interrupted_unknown'),
-  Type.Literal('not_executed'),
-]);
+export const ErrorCategory = oneOf(
+  'timeout',
+  'dns_error',
+  'connect_error',
+  'tls_error',
+  'protocol_error',
+  'truncated_response',
+  'target_redirect',
+  'target_rate_limited',
+  'target_client_error',
+  'target_server_error',
+  'target_refused',
+  'interrupted_unknown',
+  'not_executed',
+);
 export type ErrorCategory = Static<typeof ErrorCategory>;
 
 export const Timings = Type.Object(

@@ -56,8 +56,13 @@ export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[];
 export const typesIn = (stream: StreamKind): readonly EventType[] =>
   EVENT_TYPES.filter((type) => EVENTS[type].stream === stream);
 
-export const isPaymentEvent = (event: DomainEvent): event is PaymentEvent =>
-  EVENTS[event.type].stream === 'payment';
+const isOf =
+  <E extends DomainEvent>(stream: StreamKind) =>
+  (event: DomainEvent): event is E =>
+    EVENTS[event.type].stream === stream;
+export const isJobEvent = isOf<JobEvent>('job');
+export const isPaymentEvent = isOf<PaymentEvent>('payment');
+export const isClaimEvent = isOf<ClaimEvent>('claim');
 
 /** When the relay says that it happened: RFC 3339, UTC. The event log's own time of storage proves nothing. */
 export function claimedTime({ type, data }: DomainEvent): string {

@@ -1,5 +1,6 @@
 // Identifiers: a prefix that names the kind, then 128 random bits in Crockford base32 (26 letters, no '-',
 // because EventStoreDB's category is the text before the first '-'). The random bytes are an argument.
+import { toHex } from './encoding.ts';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 
@@ -8,18 +9,10 @@ export type IdPrefix = 'job' | 'rcpt' | 'dec' | 'hnd';
 /** `random`: 16 bytes or more; the first 16 are used. */
 export function makeId(prefix: IdPrefix, random: Uint8Array): string {
   if (random.length < 16) throw new RangeError('an id needs 16 random bytes');
-  // 130 bits: two zero bits come first. At most 12 of them are held at a time.
-  let text = '';
-  let held = 0;
-  let count = 2;
-  for (const byte of random.subarray(0, 16)) {
-    held = ((held << 8) | byte) & 0xfff;
-    for (count += 8; count >= 5; ) {
-      count -= 5;
-      text += ALPHABET.charAt((held >> count) & 31);
-    }
-  }
-  return `${prefix}_${text}`;
+  const number = BigInt(`0x${toHex(random.subarray(0, 16))}`);
+  // 26 digits hold 130 bits: the first one is at most 7.
+  const digits = number.toString(32).padStart(26, '0');
+  return `${prefix}_${digits.replaceAll(/./g, (digit) => ALPHABET.charAt(Number.parseInt(digit, 32)))}`;
 }
 
 export const ID_PATTERN = {

@@ -1,11 +1,10 @@
 // Every limit that a caller can reach, declared once: the enforced number, its unit, its meaning and the answer when it is
 // exceeded. Schemas, checks and documents read this table; a name is the limit's name in the capabilities document.
 
-export type Limit = {
-  readonly min?: number;
-  readonly max: number;
-  /** Set if the caller may omit the value. */
-  readonly default?: number;
+/** `default`: set if the caller may omit the value. */
+type Range = { readonly min?: number; readonly max: number; readonly default?: number };
+
+export type Limit = Range & {
   readonly unit: string;
   readonly meaning: string;
   readonly whenExceeded: string;
@@ -19,8 +18,6 @@ const RATE_LIMITED = '429 rate_limited.';
 const KIB = 1024;
 const BODY_BYTES = 128 * KIB;
 const JSON_LEVELS = 64;
-// A constant, so that bundles of the verifier leave the table out.
-const MISMATCH_BLOCK_MS = 3_600_000;
 
 /** Durations that do not belong to a single request. */
 export const TIMES = {
@@ -29,7 +26,7 @@ export const TIMES = {
   /** A decision is valid for this long. */
   decisionValidMs: 24 * 3_600_000,
   /** A payment that reached `mismatchesPerPayment` is accepted only for its own request for this long. */
-  mismatchBlockMs: MISMATCH_BLOCK_MS,
+  mismatchBlockMs: 3_600_000,
   /** The lease of a job is its longest possible run plus this. */
   leaseMarginMs: 15_000,
   /** A job is recovered when its stream has not changed for its lease plus this. */
@@ -38,232 +35,167 @@ export const TIMES = {
   responseDeadlineMs: 110_000,
 } as const;
 
+/** A row of the table. */
+const limit = <const R extends Range>(unit: string, range: R, meaning: string, whenExceeded = INVALID) => ({
+  ...range,
+  unit,
+  meaning,
+  whenExceeded,
+});
+
 export const LIMITS = {
-  urlLength: { max: 4096, unit: 'characters', meaning: 'Length of url.', whenExceeded: INVALID },
-  retryAttempts: {
-    min: 1,
-    max: 3,
-    default: 1,
-    unit: 'attempts',
-    meaning: 'retry.attempts: attempts of one call, the first included.',
-    whenExceeded: INVALID,
-  },
-  retryBackoffMs: {
-    min: 0,
-    max: 5000,
-    default: 250,
-    unit: 'ms',
-    meaning: 'retry.backoffMs: base of the exponential backoff with full jitter.',
-    whenExceeded: INVALID,
-  },
-  retryWaitMs: {
-    max: 5000,
-    unit: 'ms',
-    meaning: 'Longest wait between two attempts, and the longest Retry-After of a target that is honoured.',
-    whenExceeded: 'A longer Retry-After ends the job as failed.',
-  },
-  timeoutMs: {
-    min: 1000,
-    max: 12_000,
-    default: 12_000,
-    unit: 'ms',
-    meaning: 'timeoutMs: one attempt from its DNS lookup to the last byte read.',
-    whenExceeded: `${INVALID} For a slower target, errorCategory is timeout.`,
-  },
-  idempotencyKeyLength: {
-    min: 1,
-    max: 160,
-    unit: 'characters',
-    meaning: 'Length of idempotencyKey.',
-    whenExceeded: INVALID,
-  },
-  requestBodyBytes: {
-    max: BODY_BYTES,
-    unit: 'bytes',
-    meaning: 'The complete JSON body of a call to this service.',
-    whenExceeded: '413 body_too_large.',
-  },
-  requestBodyArrivalMs: {
-    max: 10_000,
-    unit: 'ms',
-    meaning: 'Time in which that body must arrive.',
-    whenExceeded: '408 body_timeout.',
-  },
-  jsonDepth: { max: JSON_LEVELS, unit: 'levels', meaning: 'Nesting of that body.', whenExceeded: INVALID },
-  mcpMessageBytes: {
-    // The arguments of a tool and the message around them, payment included.
-    max: BODY_BYTES + 32 * KIB,
-    unit: 'bytes',
-    meaning: 'A complete MCP message, payment included.',
-    whenExceeded: '413, as a JSON-RPC error.',
-  },
-  mcpMessageDepth: {
-    max: JSON_LEVELS + 2,
-    unit: 'levels',
-    meaning: 'Nesting of an MCP message.',
-    whenExceeded: '400, as a JSON-RPC error.',
-  },
-  targetHeaders: { max: 64, unit: 'headers', meaning: 'Number of headers.', whenExceeded: INVALID },
-  targetHeaderBytes: {
-    max: 16 * KIB,
-    unit: 'bytes',
-    meaning: 'Names and values of all headers.',
-    whenExceeded: INVALID,
-  },
-  decideBodyBytes: {
-    max: 16 * KIB,
-    unit: 'bytes',
-    meaning: 'The complete JSON body of a decision.',
-    whenExceeded: '413 body_too_large.',
-  },
-  responseBodyBytes: {
-    max: 64 * KIB,
-    unit: 'bytes',
-    meaning: 'How much of the answer of the target is read and hashed. It is never returned or stored.',
-    whenExceeded: 'Reading stops; the receipt states truncated.',
-  },
-  responseHeaderBytes: {
-    max: 16 * KIB,
-    unit: 'bytes',
-    meaning: 'Headers of the answer of the target.',
-    whenExceeded: 'errorCategory protocol_error.',
-  },
-  policyDnsMs: {
-    max: 2000,
-    unit: 'ms',
-    meaning: 'DNS lookup of the target before the payment is settled.',
-    whenExceeded: '400 target_unresolvable, details.retryable true.',
-  },
-  answerWaitMs: {
-    max: 1000,
-    unit: 'ms',
-    meaning: 'How long an answer is delayed so that its links work at once.',
-    whenExceeded: 'It is sent without further delay; a link may then answer 503 for a short time.',
-  },
-  recentProofs: {
-    min: 1,
-    max: 50,
-    default: 10,
-    unit: 'proofs',
-    meaning: 'limit of recent proofs.',
-    whenExceeded: INVALID,
-  },
-  recentDecisions: {
-    min: 1,
-    max: 50,
-    default: 10,
-    unit: 'decisions',
-    meaning: 'limit of recent decisions.',
-    whenExceeded: INVALID,
-  },
-  monitoringWindowMs: {
-    min: 60_000,
-    max: 30 * 86_400_000,
-    default: 86_400_000,
-    unit: 'ms',
-    meaning: 'windowMs of the monitoring summary.',
-    whenExceeded: INVALID,
-  },
-  recentFailures: {
-    max: 10,
-    unit: 'failures',
-    meaning: 'recentFailures of the monitoring summary.',
-    whenExceeded: 'Older ones are left out.',
-  },
-  handoffActions: {
-    min: 1,
-    max: 12,
-    unit: 'actions',
-    meaning: 'actions of a browser handoff.',
-    whenExceeded: INVALID_ACTIONS,
-  },
-  handoffTextLength: {
-    max: 2000,
-    unit: 'characters',
-    meaning: 'description and text of an action.',
-    whenExceeded: INVALID_ACTIONS,
-  },
-  handoffSelectorLength: {
-    max: 500,
-    unit: 'characters',
-    meaning: 'selector of an action.',
-    whenExceeded: INVALID_ACTIONS,
-  },
-  handoffValidMs: {
-    max: 3_600_000,
-    unit: 'ms',
-    meaning: 'From createdAt to expiresAt of a package.',
-    whenExceeded: 'Request a new one: packages are not stored.',
-  },
-  scheduleNextRuns: {
-    max: 3,
-    unit: 'runs',
-    meaning: 'nextRuns of a preview.',
-    whenExceeded: 'Later ones are not shown.',
-  },
-  scheduleTimezoneLength: {
-    max: 64,
-    unit: 'characters',
-    meaning: 'timezone of a schedule.',
-    whenExceeded: INVALID_SCHEDULE,
-  },
-  scheduleRunAtLength: {
-    max: 64,
-    unit: 'characters',
-    meaning: 'runAt of a schedule.',
-    whenExceeded: INVALID_SCHEDULE,
-  },
-  inFlightPerPayer: {
-    max: 4,
-    unit: 'calls',
-    meaning: 'Concurrent paid calls of one payer, including unconfirmed payments.',
-    whenExceeded: '429 too_many_in_flight.',
-  },
-  perMinutePerPayer: {
-    max: 30,
-    unit: 'calls a minute',
-    meaning: 'Paid calls of one payer.',
-    whenExceeded: RATE_LIMITED,
-  },
-  verifiesInFlight: {
-    max: 16,
-    unit: 'payments',
-    meaning: 'Payments that one process verifies at the same time, over all payers.',
-    whenExceeded: '429 too_many_in_flight.',
-  },
-  contractWalletPerMinute: {
-    max: 5,
-    unit: 'failed calls a minute',
-    meaning: 'Failed paid calls from one client address for one contract wallet.',
-    whenExceeded: RATE_LIMITED,
-  },
-  mismatchesPerPayment: {
-    max: 10,
-    unit: 'requests',
-    meaning: `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${MISMATCH_BLOCK_MS} ms.`,
-    whenExceeded: '409 payment_reused.',
-  },
-  decisionsPerMinute: {
-    // Each decision is a permanent event.
-    max: 10,
-    unit: 'decisions a minute',
-    meaning: 'Decisions of one client address.',
-    whenExceeded: RATE_LIMITED,
-  },
-  decisionsPerDay: {
-    max: 200,
-    unit: 'decisions a day',
-    meaning: 'Decisions of one client address.',
-    whenExceeded: RATE_LIMITED,
-  },
-  authorizationSeconds: {
-    // A facilitator refuses less (exact scheme, EVM); with a longer one a settlement could stay unconfirmed for longer.
-    min: 6,
-    max: 300,
-    unit: 's',
-    meaning: 'Time until the authorization of a payment expires (validBefore).',
-    whenExceeded: '402 authorization_too_far_ahead, or authorization_expired at the minimum and below.',
-  },
+  urlLength: limit('characters', { max: 4096 }, 'Length of url.'),
+  retryAttempts: limit(
+    'attempts',
+    { min: 1, max: 3, default: 1 },
+    'retry.attempts: attempts of one call, the first included.',
+  ),
+  retryBackoffMs: limit(
+    'ms',
+    { min: 0, max: 5000, default: 250 },
+    'retry.backoffMs: base of the exponential backoff with full jitter.',
+  ),
+  retryWaitMs: limit(
+    'ms',
+    { max: 5000 },
+    'Longest wait between two attempts, and the longest Retry-After of a target that is honoured.',
+    'A longer Retry-After ends the job as failed.',
+  ),
+  timeoutMs: limit(
+    'ms',
+    { min: 1000, max: 12_000, default: 12_000 },
+    'timeoutMs: one attempt from its DNS lookup to the last byte read.',
+    `${INVALID} For a slower target, errorCategory is timeout.`,
+  ),
+  idempotencyKeyLength: limit('characters', { min: 1, max: 160 }, 'Length of idempotencyKey.'),
+  requestBodyBytes: limit(
+    'bytes',
+    { max: BODY_BYTES },
+    'The complete JSON body of a call to this service.',
+    '413 body_too_large.',
+  ),
+  requestBodyArrivalMs: limit(
+    'ms',
+    { max: 10_000 },
+    'Time in which that body must arrive.',
+    '408 body_timeout.',
+  ),
+  jsonDepth: limit('levels', { max: JSON_LEVELS }, 'Nesting of that body.'),
+  // The arguments of a tool and the message around them, payment included.
+  mcpMessageBytes: limit(
+    'bytes',
+    { max: BODY_BYTES + 32 * KIB },
+    'A complete MCP message, payment included.',
+    '413, as a JSON-RPC error.',
+  ),
+  mcpMessageDepth: limit(
+    'levels',
+    { max: JSON_LEVELS + 2 },
+    'Nesting of an MCP message.',
+    '400, as a JSON-RPC error.',
+  ),
+  targetHeaders: limit('headers', { max: 64 }, 'Number of headers.'),
+  targetHeaderBytes: limit('bytes', { max: 16 * KIB }, 'Names and values of all headers.'),
+  decideBodyBytes: limit(
+    'bytes',
+    { max: 16 * KIB },
+    'The complete JSON body of a decision.',
+    '413 body_too_large.',
+  ),
+  responseBodyBytes: limit(
+    'bytes',
+    { max: 64 * KIB },
+    'How much of the answer of the target is read and hashed. It is never returned or stored.',
+    'Reading stops; the receipt states truncated.',
+  ),
+  responseHeaderBytes: limit(
+    'bytes',
+    { max: 16 * KIB },
+    'Headers of the answer of the target.',
+    'errorCategory protocol_error.',
+  ),
+  policyDnsMs: limit(
+    'ms',
+    { max: 2000 },
+    'DNS lookup of the target before the payment is settled.',
+    '400 target_unresolvable, details.retryable true.',
+  ),
+  answerWaitMs: limit(
+    'ms',
+    { max: 1000 },
+    'How long an answer is delayed so that its links work at once.',
+    'It is sent without further delay; a link may then answer 503 for a short time.',
+  ),
+  recentProofs: limit('proofs', { min: 1, max: 50, default: 10 }, 'limit of recent proofs.'),
+  recentDecisions: limit('decisions', { min: 1, max: 50, default: 10 }, 'limit of recent decisions.'),
+  monitoringWindowMs: limit(
+    'ms',
+    { min: 60_000, max: 30 * 86_400_000, default: 86_400_000 },
+    'windowMs of the monitoring summary.',
+  ),
+  recentFailures: limit(
+    'failures',
+    { max: 10 },
+    'recentFailures of the monitoring summary.',
+    'Older ones are left out.',
+  ),
+  handoffActions: limit('actions', { min: 1, max: 12 }, 'actions of a browser handoff.', INVALID_ACTIONS),
+  handoffTextLength: limit(
+    'characters',
+    { max: 2000 },
+    'description and text of an action.',
+    INVALID_ACTIONS,
+  ),
+  handoffSelectorLength: limit('characters', { max: 500 }, 'selector of an action.', INVALID_ACTIONS),
+  handoffValidMs: limit(
+    'ms',
+    { max: 3_600_000 },
+    'From createdAt to expiresAt of a package.',
+    'Request a new one: packages are not stored.',
+  ),
+  scheduleNextRuns: limit('runs', { max: 3 }, 'nextRuns of a preview.', 'Later ones are not shown.'),
+  scheduleTimezoneLength: limit('characters', { max: 64 }, 'timezone of a schedule.', INVALID_SCHEDULE),
+  scheduleRunAtLength: limit('characters', { max: 64 }, 'runAt of a schedule.', INVALID_SCHEDULE),
+  inFlightPerPayer: limit(
+    'calls',
+    { max: 4 },
+    'Concurrent paid calls of one payer, including unconfirmed payments.',
+    '429 too_many_in_flight.',
+  ),
+  perMinutePerPayer: limit('calls a minute', { max: 30 }, 'Paid calls of one payer.', RATE_LIMITED),
+  verifiesInFlight: limit(
+    'payments',
+    { max: 16 },
+    'Payments that one process verifies at the same time, over all payers.',
+    '429 too_many_in_flight.',
+  ),
+  contractWalletPerMinute: limit(
+    'failed calls a minute',
+    { max: 5 },
+    'Failed paid calls from one client address for one contract wallet.',
+    RATE_LIMITED,
+  ),
+  mismatchesPerPayment: limit(
+    'requests',
+    { max: 10 },
+    `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${TIMES.mismatchBlockMs} ms.`,
+    '409 payment_reused.',
+  ),
+  // Each decision is a permanent event.
+  decisionsPerMinute: limit(
+    'decisions a minute',
+    { max: 10 },
+    'Decisions of one client address.',
+    RATE_LIMITED,
+  ),
+  decisionsPerDay: limit('decisions a day', { max: 200 }, 'Decisions of one client address.', RATE_LIMITED),
+  // A facilitator refuses less (exact scheme, EVM); with a longer one a settlement could stay unconfirmed for longer.
+  authorizationSeconds: limit(
+    's',
+    { min: 6, max: 300 },
+    'Time until the authorization of a payment expires (validBefore).',
+    '402 authorization_too_far_ahead, or authorization_expired at the minimum and below.',
+  ),
 } as const satisfies Readonly<Record<string, Limit>>;
 
 export const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -274,14 +206,6 @@ export const FACTORS = {
   targetQuotaOfAllPayers: 10,
   /** The rate limit of the canary and the MCP server, in rate limits of the other free routes. */
   generousRate: 10,
-} as const;
-
-/** Guarantees of the transparency log. */
-export const TRANSPARENCY = {
-  /** A receipt is in the log within this time (maximum merge delay). */
-  mmdSeconds: 3600,
-  /** A checkpoint is signed at least this often while receipts are added. */
-  checkpointMs: 5000,
 } as const;
 
 export const PRICE = {

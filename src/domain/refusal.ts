@@ -77,3 +77,11 @@ export class Fault extends Error {
     this.details = options.details;
   }
 }
+
+/** A remark on a request that is not refused. */
+export type Warning = { readonly code: string; readonly message: string };
+
+/** The warnings whose condition holds. */
+export const warningsIf = (
+  ...warnings: readonly (readonly [holds: boolean, code: string, message: string])[]
+): readonly Warning[] => warnings.flatMap(([holds, code, message]) => (holds ? [{ code, message }] : []));

@@ -1,5 +1,5 @@
 // The private keys of this process and its HMAC secret: the key file.
-import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
+import type { HeldKey } from '#src/domain/signing-keys/keys.ts';
 import type { SigningKey } from './signer.ts';
 
 export type StoredKey = HeldKey & SigningKey;

@@ -1,7 +1,7 @@
 // Payments on the wire (x402, HTTP transport, versions 1 and 2): challenge, payment header, payment response. No network
 // call: facilitator and chain are in payments.ts.
 
-import type { AskedFor } from '#src/domain/payment/requirements.ts';
+import type { AskedFor } from '#src/domain/payment/price.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
 import type { PaymentFacts, Route } from '../domain/event-fields.ts';
 import type { Refused } from '../domain/refusal.ts';

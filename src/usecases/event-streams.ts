@@ -3,10 +3,10 @@
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import {
-  type ClaimEvent,
   type DomainEvent,
+  isClaimEvent,
+  isJobEvent,
   isPaymentEvent,
-  type JobEvent,
   type PaymentEvent,
   STREAM,
 } from '#src/domain/events.ts';
@@ -112,15 +112,6 @@ export async function loadPaymentSurely(deps: JournalDeps, stream: string): Prom
 export async function loadClaim(log: EventLog, stream: string): Promise<View<Claim>> {
   return fold(stream, await log.readStream(stream), isClaimEvent, freeClaim, evolveClaim);
 }
-
-const isJobEvent = (event: DomainEvent): event is JobEvent =>
-  event.type === 'JobStarted' ||
-  event.type === 'AttemptMade' ||
-  event.type === 'JobCompleted' ||
-  event.type === 'ReceiptSigned';
-
-const isClaimEvent = (event: DomainEvent): event is ClaimEvent =>
-  event.type === 'IdempotencyKeyClaimed' || event.type === 'IdempotencyKeyReleased';
 
 function fold<S, E extends DomainEvent>(
   stream: string,

@@ -24,10 +24,9 @@ export async function declarations(source: Source, payload: object): Promise<str
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/canonical-json.ts': ['Json'],
   'domain/receipt/report.ts': ['CheckName', 'Check', 'VerificationReport'],
-  'domain/receipt/document.ts': ['Difference'],
-  'domain/receipt/open-disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
+  'domain/receipt/disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
   'domain/transparency/tlog-proof.ts': ['ProofProblem'],
-  'domain/receipt/verify-document.ts': ['ReceiptReport'],
+  'domain/receipt/document.ts': ['Difference', 'ReceiptReport'],
   'verify/given.ts': ['Given'],
   'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
 };

@@ -9,7 +9,7 @@ import {
   readReceiptDocument,
   receiptDocumentOf,
 } from '../domain/receipt/document.ts';
-import type { LogFacts } from '../domain/receipt/log-check.ts';
+import type { LogFacts } from '../domain/receipt/verify.ts';
 
 /** As text, or as parsed JSON. */
 export type Given = string | object;

@@ -1,10 +1,10 @@
 // The importable verifier: checks one receipt, or one proof, with a given key set. It uses no network, no storage and no
 // package. The checks are the same as those of the service, the command line and the pages.
 import { toBase64 } from '#src/domain/encoding.ts';
+import { type ReceiptReport, verifyDocument } from '../domain/receipt/document.ts';
 import { logOf, payloadOf } from '../domain/receipt/payload.ts';
-import { type ReceiptReport, verifyDocument } from '../domain/receipt/verify-document.ts';
-import { receiptLeafData } from '../domain/transparency/leaves.ts';
 import { type ProofProblem, verifyTlogProof } from '../domain/transparency/tlog-proof.ts';
+import { receiptLeafData } from '../domain/transparency/tree.ts';
 import { disclosureTexts, documentOf, type Given, keysOf, logFacts, proofText } from './given.ts';
 import { webPrimitives } from './primitives.ts';
 

@@ -1,9 +1,9 @@
 // relay verify with an inclusion proof and with disclosures.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { disclose } from '#src/domain/receipt/commitments.ts';
+import { disclose } from '#src/domain/receipt/disclosures.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
+import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { runCli } from '#test/support/cli.ts';
 import { payload as base, key, keySet, receiptFolder } from '#test/support/cli-receipts.ts';
 import { signed } from '#test/support/given-receipt.ts';

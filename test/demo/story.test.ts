@@ -10,7 +10,7 @@ import { StoryFailed } from '#src/demo/facts.ts';
 import { runStory, type Story } from '#src/demo/story.ts';
 import type { DemoTarget, Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
-import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
+import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { payloadOf, signed } from '#test/support/given-receipt.ts';
 import { primitives, sha256, testKey } from '#test/support/primitives.ts';
 import { smallLog } from '#test/support/small-log.ts';

@@ -10,8 +10,7 @@ import { tableShapes } from '#projections/rows.ts';
 import { projectTransparency } from '#projections/transparency/project.ts';
 import { concatBytes, fromBase64 } from '#src/domain/encoding.ts';
 import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
-import { consistencyProof } from '#src/domain/transparency/proofs.ts';
-import { type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';
+import { consistencyProof, type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { checkpointSigned, keyActivated } from '#test/support/given-events.ts';
 import {

@@ -3,10 +3,9 @@
 import { createHash } from 'node:crypto';
 import { readEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { TRANSPARENCY } from '#src/domain/limits.ts';
 import { evolveKeys, type KeyRecord, toJwk } from '#src/domain/signing-keys/keys.ts';
-import { leafData } from '#src/domain/transparency/leaves.ts';
-import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
+import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
+import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';

@@ -1,6 +1,6 @@
 // Payments on the wire as a test drives them: a header that reads `paid` is a payment, any other is refused.
 import type { Route } from '#src/domain/event-fields.ts';
-import type { AskedFor } from '#src/domain/payment/requirements.ts';
+import type { AskedFor } from '#src/domain/payment/price.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type {
   ChallengeRequest,

@@ -1,7 +1,7 @@
 // Decisions as a test asks for them, and the guided calls that they approve, through the real use cases.
 import assert from 'node:assert/strict';
-import type { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import type { DecisionFacts } from '#src/domain/decision/recommend.ts';
+import type { BuyerPolicyRequest } from '#src/domain/decision/requests.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { type DecideDeps, type Decided, decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';

@@ -3,9 +3,10 @@
 import { utf8 } from '#src/domain/encoding.ts';
 import type { JobEvent } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
-import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
 import {
+  type ChainedEvent,
   compactJws,
+  eventChain,
   type ReceiptPayload,
   receiptPayload,
   signingInput,

@@ -1,7 +1,7 @@
 // The transparency log as its read model has it, over a tree in memory: n receipts, one leaf each, and a checkpoint.
 import { concatBytes } from '#src/domain/encoding.ts';
-import { receiptLeafData } from '#src/domain/transparency/leaves.ts';
 import { TILE_WIDTH } from '#src/domain/transparency/tiles.ts';
+import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { type Transparency, type TransparencyDeps, transparency } from '#src/usecases/transparency/proofs.ts';
 import { primitives } from './primitives.ts';
 import { type SmallLog, smallLog } from './small-log.ts';

@@ -3,8 +3,7 @@
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { leafData } from '#src/domain/transparency/leaves.ts';
-import { appendLeaf, EMPTY_TREE } from '#src/domain/transparency/tree.ts';
+import { appendLeaf, EMPTY_TREE, leafData } from '#src/domain/transparency/tree.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import {

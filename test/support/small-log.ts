@@ -3,8 +3,13 @@ import { concatBytes, fromBase64url } from '#src/domain/encoding.ts';
 import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
-import { consistencyProof, inclusionProof } from '#src/domain/transparency/proofs.ts';
-import { type ReadTile, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
+import {
+  consistencyProof,
+  inclusionProof,
+  type ReadTile,
+  TILE_WIDTH,
+  treeReader,
+} from '#src/domain/transparency/tiles.ts';
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
 import { appendLeaf, EMPTY_TREE, type Tree } from '#src/domain/transparency/tree.ts';
 import { type TestKey, testKey } from './primitives.ts';

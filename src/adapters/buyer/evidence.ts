@@ -7,8 +7,9 @@ import {
   type SignedReceipt,
   verifyReceiptSignatureJWS,
 } from '@x402/extensions/offer-receipt';
-import { fromBase64url, fromUtf8, sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import { openDisclosures } from '#src/domain/receipt/disclosures.ts';
 import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
@@ -115,7 +116,7 @@ export async function checkExecution(
     settled(settlement, agreed),
     requestBound(signed, execution, agreed),
     // A failed target is paid for too, but a payment receipt is signed for a delivery only.
-    ...(answer.status === 200 ? [await paymentReceiptFact(settlement, execution, agreed)] : []),
+    ...(answer.status === 200 ? [await paymentReceiptSigned(settlement, execution, agreed)] : []),
   ];
   const ok = all.every((each) => each.ok);
   return { ok, execution, settlement, receiptPayment: signed?.payment ?? null, verification, facts: all };
@@ -163,85 +164,51 @@ function settled(settlement: Settlement | null, { terms, payer }: ExpectedPurcha
   return fact('payment_settled', ok, 'the payment header of the relay states that this payment is settled');
 }
 
-async function paymentReceiptFact(
+/** The relay signed that this payer paid for this resource in this transaction. */
+async function paymentReceiptSigned(
   settlement: Settlement | null,
   { job }: PaidExecution,
   { url, terms, payer, by }: ExpectedPurchase,
 ): Promise<Fact> {
-  const name = 'payment_receipt_signed';
-  const paid = {
-    resourceUrl: url,
-    network: terms.network,
-    payer,
-    completedMs: Date.parse(job.completedAt),
-  };
-  const problem =
-    settlement === null ? 'the payment header is missing' : await paymentReceiptProblem(settlement, paid, by);
-  if (problem === null) return fact(name, true, 'the relay signed a payment receipt for this delivery');
-  return fact(name, false, `the signed payment receipt: ${problem}`);
+  const problem = await problemOf();
+  return fact(
+    'payment_receipt_signed',
+    problem === null,
+    problem === null
+      ? 'the relay signed a payment receipt for this delivery'
+      : `the signed payment receipt: ${problem}`,
+  );
+
+  async function problemOf(): Promise<string | null> {
+    if (settlement === null) return 'the payment header is missing';
+    const { receipt, transaction } = settlement;
+    if (receipt === null) return 'it is missing';
+    const jws = isJWSSignedReceipt(receipt) ? receipt : null;
+    const verified = await verifiedJws(jws, by, Date.parse(job.completedAt), verifyReceiptSignatureJWS);
+    if ('problem' in verified) return verified.problem;
+    const signed = verified.payload;
+    const differs = [
+      ['resource', signed.resourceUrl, url],
+      ['network', signed.network, terms.network],
+      ['payer', String(signed.payer).toLowerCase(), payer],
+      ['transaction', signed.transaction || null, transaction],
+    ].flatMap(([name, actual, expected]) => (actual === expected ? [] : [name]));
+    return differs.length === 0 ? null : `it names another ${differs.join(', ')}`;
+  }
 }
 
-/** Opens the salted commitments of the receipt: they must match this URL and this body. */
+/** The disclosures open commitments of the receipt to this URL and this body. */
 function requestBound(
   signed: ReceiptPayload | null,
   { disclosures }: PaidExecution,
   { request }: ExpectedPurchase,
 ): Fact {
-  const body = request.body === undefined ? new Uint8Array(0) : utf8(JSON.stringify(request.body));
+  const body = request.body === undefined ? '' : JSON.stringify(request.body);
   const url = new URL(request.url);
   url.hash = '';
-  const expected: Readonly<Record<string, string>> = {
-    target_url: url.href,
-    request_body_sha256: toHex(sha256(body)),
-  };
-  const opened = new Set<string>();
-  for (const text of disclosures) {
-    const [name = '', value] = disclosed(text);
-    const commitment = toBase64url(sha256(utf8(text)));
-    if (expected[name] === value && signed?.request._sd.includes(commitment)) opened.add(name);
-  }
-  const ok = Object.keys(expected).every((name) => opened.has(name));
+  const opened = signed === null ? [] : openDisclosures(signed, disclosures);
+  const opens = (name: string, value: string) =>
+    opened.some((one) => one.ok && one.name === name && one.value === value);
+  const ok = opens('target_url', url.href) && opens('request_body_sha256', toHex(sha256(utf8(body))));
   return fact('receipt_binds_request', ok, 'the receipt is bound to this URL and body');
-}
-
-function disclosed(text: string): readonly [name?: string, value?: unknown] {
-  try {
-    const [, name, value] = JSON.parse(fromUtf8(fromBase64url(text) ?? new Uint8Array(0)) ?? '');
-    return [String(name), value];
-  } catch {
-    return [];
-  }
-}
-
-type PaidResource = {
-  readonly resourceUrl: string;
-  readonly network: string;
-  /** Lower case. */
-  readonly payer: string;
-  /** Completion of the job, Unix ms. */
-  readonly completedMs: number;
-};
-
-/** Returns null if the relay signed that this payer paid for this resource; otherwise the problem, for a person. */
-async function paymentReceiptProblem(
-  { receipt, transaction }: Settlement,
-  { resourceUrl, network, payer, completedMs }: PaidResource,
-  by: OfferSigner,
-): Promise<string | null> {
-  if (receipt === null) return 'it is missing';
-  const verified = await verifiedJws(
-    isJWSSignedReceipt(receipt) ? receipt : null,
-    by,
-    completedMs,
-    verifyReceiptSignatureJWS,
-  );
-  if ('problem' in verified) return verified.problem;
-  const signed = verified.payload;
-  const differs = [
-    ['resource', signed.resourceUrl, resourceUrl],
-    ['network', signed.network, network],
-    ['payer', String(signed.payer).toLowerCase(), payer],
-    ['transaction', signed.transaction || null, transaction],
-  ].flatMap(([name, actual, expected]) => (actual === expected ? [] : [name]));
-  return differs.length === 0 ? null : `it names another ${differs.join(', ')}`;
 }

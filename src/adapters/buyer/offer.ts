@@ -40,22 +40,19 @@ export type Finding = {
   readonly offered: string;
 };
 
-/** `accepted`: null if no requirement has the network and scheme `exact`. */
-export type CheckedOffer = {
-  readonly accepted: PaymentRequirements | null;
-  readonly findings: readonly Finding[];
-};
-
 /** No webhook needs a longer validity of its payment authorization. */
 const WINDOW_MAX_SECONDS = 300;
 
-/** Returns all findings, not only the first bad one. `nowMs`: Unix ms. */
+/**
+ * Returns all findings, not only the first bad one. `accepted`: null if no requirement has the network and scheme `exact`.
+ * `nowMs`: Unix ms.
+ */
 export async function checkOffer(
   required: PaymentRequired,
   limits: BuyerLimits,
   signedBy: OfferSigner,
   nowMs: number,
-): Promise<CheckedOffer> {
+): Promise<{ readonly accepted: PaymentRequirements | null; readonly findings: readonly Finding[] }> {
   const { accepts, resource } = required;
   const onNetwork = accepts.filter(({ network }) => network === limits.network);
   const accepted = onNetwork.find(({ scheme }) => scheme === 'exact') ?? null;
@@ -80,31 +77,26 @@ const finding = (name: Finding['name'], expected: string, offered: unknown, ok: 
 });
 
 function termFindings(accepted: PaymentRequirements, limits: BuyerLimits): Finding[] {
-  const { asset, amount, payTo, maxTimeoutSeconds, extra } = accepted;
-  const usdc = usdcOf(limits.network);
+  const { asset, amount, payTo, maxTimeoutSeconds: seconds, extra } = accepted;
   const { name, version, assetTransferMethod = 'eip3009' } = extra ?? {};
-  const sameAsset = usdc !== null && same(asset, usdc.asset);
+  const usdc = usdcOf(limits.network);
   // With another domain or transfer method it would be another kind of signature.
   const sameDomain = name === usdc?.name && version === usdc?.version && assetTransferMethod === 'eip3009';
-  const cap = usdc === null ? 0n : atomicUnits(limits.maxPriceMicroUsd, usdc.decimals);
-  const withinPrice = /^[1-9]\d{0,30}$/.test(amount) && BigInt(amount) <= cap;
-  const shownAsset = `${asset} (${String(name)} ${String(version)}, ${String(assetTransferMethod)})`;
-  const expectedAsset =
+  const sameAsset = usdc !== null && same(asset, usdc.asset) && sameDomain;
+  const shown = `${asset} (${name} ${version}, ${assetTransferMethod})`;
+  const expected =
     usdc === null
       ? 'a network with a known USDC contract'
       : `${usdc.asset} (${usdc.name} ${usdc.version}, eip3009)`;
-  const withinWindow =
-    Number.isInteger(maxTimeoutSeconds) && maxTimeoutSeconds > 0 && maxTimeoutSeconds <= WINDOW_MAX_SECONDS;
+  const cap = usdc === null ? 0n : atomicUnits(limits.maxPriceMicroUsd, usdc.decimals);
+  const withinPrice = /^[1-9]\d{0,30}$/.test(amount) && BigInt(amount) <= cap;
+  const samePayee = limits.payTo !== null && same(payTo, limits.payTo);
+  const withinWindow = Number.isInteger(seconds) && seconds > 0 && seconds <= WINDOW_MAX_SECONDS;
   return [
-    finding('asset', expectedAsset, shownAsset, sameAsset && sameDomain),
+    finding('asset', expected, shown, sameAsset),
     finding('price', `at most ${cap}`, amount, withinPrice),
-    finding(
-      'pay_to',
-      limits.payTo ?? 'none given',
-      payTo,
-      limits.payTo !== null && same(payTo, limits.payTo),
-    ),
-    finding('window', `at most ${WINDOW_MAX_SECONDS} s`, `${maxTimeoutSeconds} s`, withinWindow),
+    finding('pay_to', limits.payTo ?? 'none given', payTo, samePayee),
+    finding('window', `at most ${WINDOW_MAX_SECONDS} s`, `${seconds} s`, withinWindow),
   ];
 }
 
@@ -130,56 +122,41 @@ async function offerFinding(
   if (signed.length === 0) return found('no signed offer');
   const problems: string[] = [];
   for (const each of signed) {
-    const verified = await verifiedJws(
-      isJWSSignedOffer(each) ? each : null,
-      signedBy,
-      nowMs,
-      verifyOfferSignatureJWS,
-    );
+    const jws = isJWSSignedOffer(each) ? each : null;
+    const verified = await verifiedJws(jws, signedBy, nowMs, verifyOfferSignatureJWS);
     if ('problem' in verified) {
       problems.push(verified.problem);
       continue;
     }
-    const { scheme, network, asset, payTo, amount, validUntil, resourceUrl: of } = verified.payload;
-    const terms = { scheme, network, asset, payTo, amount, of };
-    const asked = { ...pick(accepted), of: required.resource.url };
-    if (JSON.stringify(terms) !== JSON.stringify(asked)) problems.push('signed for other terms');
-    else if (!(validUntil * 1000 > nowMs)) problems.push('it has expired');
+    const { payload } = verified;
+    const sameTerms =
+      payload.resourceUrl === required.resource.url &&
+      TERMS.every((name) => payload[name] === accepted[name]);
+    if (!sameTerms) problems.push('signed for other terms');
+    else if (!(payload.validUntil * 1000 > nowMs)) problems.push('it has expired');
     else return found(`signed by ${verified.keyUrl}`, true);
   }
   return found(problems.join('; '));
 }
 
-const pick = ({ scheme, network, asset, payTo, amount }: PaymentRequirements) => ({
-  scheme,
-  network,
-  asset,
-  payTo,
-  amount,
-});
+const TERMS = ['scheme', 'network', 'asset', 'payTo', 'amount'] as const;
 
 function offersOf(required: PaymentRequired): readonly SignedOffer[] {
   try {
-    return decodeSignedOffers(extractOffersFromPaymentRequired(required)).map(
-      ({ signedOffer }) => signedOffer,
-    );
+    const offers = extractOffersFromPaymentRequired(required);
+    return decodeSignedOffers(offers).map(({ signedOffer }) => signedOffer);
   } catch {
     return [];
   }
 }
 
-export type Verified<P> =
-  | { readonly payload: P; readonly keyUrl: string }
-  /** For a person. */
-  | { readonly problem: string };
-
-/** `atMs`: when it was signed. */
+/** `atMs`: when it was signed. `problem`: for a person. */
 export async function verifiedJws<S extends { readonly signature: string }, P>(
   signed: S | null,
   { did, keys }: OfferSigner,
   atMs: number,
   verify: (signed: S, key: ReturnType<typeof toJwk>) => Promise<P>,
-): Promise<Verified<P>> {
+): Promise<{ readonly payload: P; readonly keyUrl: string } | { readonly problem: string }> {
   if (signed === null) return { problem: 'not signed as a JWS' };
   try {
     const { alg, kid = '' } = extractJWSHeader(signed.signature);

@@ -1,29 +1,20 @@
 // One purchase by `@x402/fetch`: its hooks compare the 402 with the buyer's limits before anything is signed, and keep
 // the payment before it is sent. The same payment is presented until the relay gives a final answer; a second payment is
 // never made for one call.
-import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client, x402HTTPClient } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
-import { showUsd } from '#src/domain/payment/money.ts';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
+import { showUsd } from '#src/domain/payment/price.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import { didOf } from '#src/domain/signing-keys/did.ts';
-import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { didOf, fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type Answer, checkExecution, type Evidence } from './evidence.ts';
-import { type BuyerLimits, checkOffer, type Finding, type Terms } from './offer.ts';
+import { type BuyerLimits, checkOffer, type Finding, type OfferSigner, type Terms } from './offer.ts';
 
 /** One HTTP request without following redirects; rejects if no complete answer came. */
 export type Send = (request: Request) => Promise<Response>;
@@ -56,6 +47,8 @@ export type PaymentHeader = {
   readonly payer: string;
 };
 
+type Problem = { readonly code: string; readonly message: string };
+
 export type PurchaseResult = {
   readonly outcome:
     | 'delivered'
@@ -71,7 +64,7 @@ export type PurchaseResult = {
   readonly policy: readonly Finding[];
   readonly payment: PaymentHeader | null;
   /** Of a relay that refused or did not finish. */
-  readonly problem: { readonly code: string; readonly message: string } | null;
+  readonly problem: Problem | null;
   readonly evidence: Evidence | null;
 };
 
@@ -86,7 +79,17 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
   const url = `${relay}${PATH}`;
   const body = JSON.stringify(request);
   const account = privateKey === null ? null : privateKeyToAccount(privateKey);
-  let state: PurchaseResult = { ...NOTHING, relay };
+  const network = order.limits.network as `${string}:${string}`;
+  let state: PurchaseResult = {
+    outcome: 'policy_refused',
+    relay,
+    resumed: false,
+    terms: null,
+    policy: [],
+    payment: null,
+    problem: null,
+    evidence: null,
+  };
 
   const saved = save === null || account === null ? null : readPurchase(save, url, body);
   if (saved !== null) {
@@ -96,17 +99,14 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
 
   let accepted: PaymentRequirements | null = null;
   const client = x402Client.fromConfig({
-    schemes:
-      account === null
-        ? []
-        : [{ network: networkOf(order.limits.network), client: new ExactEvmScheme(account) }],
+    schemes: account === null ? [] : [{ network, client: new ExactEvmScheme(account) }],
     // Only the requirements that were compared with the limits can be paid.
     policies: [(_version, offered) => offered.filter((each) => each === accepted)],
     spendControls: { maxAmountPerPayment: showUsd(order.limits.maxPriceMicroUsd) },
   });
   const http = new x402HTTPClient(client).onPaymentRequired(async ({ paymentRequired }) => {
     demandVersion2(url, paymentRequired);
-    const by = { did: didOfRelay(relay), keys: await publishedKeys(deps, relay) };
+    const by = await signerOf(deps, relay);
     const limits = { ...order.limits, resourceUrl: url };
     const checked = await checkOffer(paymentRequired, limits, by, deps.clock.now());
     const allowed = checked.accepted !== null && checked.findings.every(({ ok }) => ok);
@@ -147,18 +147,6 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
   return resultOf(deps, order, state, presented);
 }
 
-const NOTHING: Omit<PurchaseResult, 'relay'> = {
-  outcome: 'policy_refused',
-  resumed: false,
-  terms: null,
-  policy: [],
-  payment: null,
-  problem: null,
-  evidence: null,
-};
-
-const networkOf = (text: string) => text as `${string}:${string}`;
-
 const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Terms): Terms => ({
   scheme,
   network,
@@ -181,15 +169,13 @@ function demandVersion2(url: string, { x402Version, resource, accepts }: Payment
     throw new Error(`${url} does not send readable payment requirements of x402 version 2`);
 }
 
-async function publishedKeys(
-  { send }: Pick<PurchaseDeps, 'send'>,
-  relay: string,
-): Promise<readonly KeyRecord[]> {
+/** The relay's name and its published keys. */
+async function signerOf({ send }: Pick<PurchaseDeps, 'send'>, relay: string): Promise<OfferSigner> {
   const url = `${relay}/.well-known/jwks.json`;
   const answer = await reached(url, send(new Request(url)));
   const keys = answer.status === 200 ? fromJwkSet(parsedJson(await answer.text())) : null;
   if (keys === null) throw new Error(`${url} is not a JWK set (status ${answer.status})`);
-  return keys;
+  return { did: didOfRelay(relay), keys };
 }
 
 async function reached<T>(url: string, answer: Promise<T>): Promise<T> {
@@ -212,10 +198,7 @@ async function resultOf(
   presented: Presented,
 ): Promise<PurchaseResult> {
   const { terms, payment } = state;
-  if (presented.kind === 'refused') {
-    const { code, message } = presented;
-    return { ...state, outcome: 'relay_refused', problem: { code, message } };
-  }
+  if (presented.kind === 'refused') return { ...state, outcome: 'relay_refused', problem: presented.problem };
   if (presented.kind === 'unfinished' || terms === null || payment === null) {
     const last = presented.kind === 'unfinished' ? presented.last : presented.answer.status;
     const problem = { code: 'unfinished', message: `no final answer: the last was ${last}` };
@@ -223,8 +206,7 @@ async function resultOf(
   }
   const { answer } = presented;
   // The result is shown even if the keys cannot be fetched now: it then fails verification.
-  const keys = await publishedKeys(deps, relay).catch(() => []);
-  const by = { did: didOfRelay(relay), keys };
+  const by = await signerOf(deps, relay).catch(() => ({ did: didOfRelay(relay), keys: [] }));
   const agreed = { url: `${relay}${PATH}`, request, terms, payer: payment.payer, by };
   const evidence = await checkExecution(deps.primitives, answer, agreed);
   return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
@@ -234,7 +216,7 @@ export type Presented =
   /** An execution response: delivered, or attempted and failed. */
   | { readonly kind: 'executed'; readonly answer: Answer }
   /** A final refusal: nothing was sent to the target. */
-  | { readonly kind: 'refused'; readonly answer: Answer; readonly code: string; readonly message: string }
+  | { readonly kind: 'refused'; readonly answer: Answer; readonly problem: Problem }
   /** No final answer in time: the same header may be presented again. `last`: the latest result. */
   | { readonly kind: 'unfinished'; readonly answer: null; readonly last: string };
 
@@ -279,13 +261,8 @@ async function completeAnswer(send: Send, request: Request): Promise<Answer | nu
 /** null: presenting the same header again may still bring the result. Only the relay's own error is a final refusal. */
 function finalAnswer(answer: Answer): Presented | null {
   const { status } = answer;
-  const execution = jsonObject(answer.body);
-  if (
-    (status === 200 || status === 502) &&
-    execution !== null &&
-    'job' in execution &&
-    'receipt' in execution
-  )
+  const body = jsonObject(answer.body);
+  if ((status === 200 || status === 502) && 'job' in body && 'receipt' in body)
     return { kind: 'executed', answer };
   if (status >= 300 && status < 400)
     return { kind: 'unfinished', answer: null, last: `${status}, and redirects are not followed` };
@@ -293,15 +270,15 @@ function finalAnswer(answer: Answer): Presented | null {
   // 508: the relay would call itself; a repeat cannot succeed.
   const final = status === 508 || (status >= 400 && status < 500 && !TEMPORARY.has(status));
   if (error === null || !final || error.code === 'idempotency_in_progress') return null;
-  return { kind: 'refused', answer, ...error };
+  return { kind: 'refused', answer, problem: error };
 }
 
 /** Request timeout, too many requests: not charged, and temporary. */
 const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
 
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
-function errorOf({ status, body }: Answer): { readonly code: string; readonly message: string } | null {
-  const error = jsonObject(body)?.error;
+function errorOf({ status, body }: Answer): Problem | null {
+  const { error } = jsonObject(body);
   if (typeof error === 'string') return status === 402 ? { code: 'payment_required', message: error } : null;
   const { code, message } = (error ?? {}) as Record<string, unknown>;
   return typeof code === 'string' ? { code, message: String(message ?? '') } : null;
@@ -312,18 +289,10 @@ function retryAfterMs(answer: Answer | null): number | null {
   return /^\d{1,6}$/.test(text) ? Math.min(Number(text) * 1000, LONGEST_RETRY_AFTER_MS) : null;
 }
 
-function jsonObject(text: string): Readonly<Record<string, unknown>> | null {
+/** Empty if the text is no JSON object. */
+function jsonObject(text: string): Readonly<Record<string, unknown>> {
   const value = parsedJson(text);
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
-}
-
-/** undefined if it is not JSON. */
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 const FORMAT = 'relay-purchase/1';
@@ -341,23 +310,17 @@ function readPurchase(file: string, url: string, body: string): Purchase | null 
   const saved = parsedJson(readFileSync(file, 'utf8')) as Saved | null | undefined;
   if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
     throw new Error(`${file} is not a purchase that --save has written`);
-  if (saved.url !== url || saved.requestSha256 !== sha256(body))
+  if (saved.url !== url || saved.requestSha256 !== sha256Hex(body))
     throw new Error(`${file} contains the purchase of another call: repeat that call, or name another file`);
   return { payment: saved.payment, terms: saved.terms };
 }
 
 /** Complete and on the disk when it returns; an existing file is not replaced. Throws if it cannot be written. */
 function savePurchase(file: string, url: string, body: string, purchase: Purchase): void {
-  const saved: Saved = { format: FORMAT, url, requestSha256: sha256(body), ...purchase };
+  const saved: Saved = { format: FORMAT, url, requestSha256: sha256Hex(body), ...purchase };
   const part = `${resolve(file)}.${process.pid}.part`;
   try {
-    const descriptor = openSync(part, 'wx', 0o600);
-    try {
-      writeSync(descriptor, `${JSON.stringify(saved, null, 2)}\n`);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    writeFileSync(part, `${JSON.stringify(saved, null, 2)}\n`, { flag: 'wx', mode: 0o600, flush: true });
     try {
       linkSync(part, file);
     } finally {
@@ -369,7 +332,7 @@ function savePurchase(file: string, url: string, body: string, purchase: Purchas
   }
 }
 
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const sha256Hex = (text: string): string => toHex(sha256(utf8(text)));
 
 /** The wallet's address, with its checksum. */
 export const addressOf = (privateKey: `0x${string}`): `0x${string}` =>

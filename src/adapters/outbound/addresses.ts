@@ -1,7 +1,7 @@
 // Parsers that the destination policy takes as arguments: the WHATWG URL parser and ipaddr.js. They apply no rules.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type { AddressFacts, Cidr } from '#src/domain/destination/addresses.ts';
+import type { AddressFacts, Cidr } from '#src/domain/destination/policy.ts';
 import type { UrlParts } from '#src/domain/destination/url.ts';
 
 /** The parts of `new URL(text)`, or null if that throws. */

@@ -9,8 +9,7 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
-import { sameAddress } from '#src/domain/destination/addresses.ts';
-import type { Dial } from '#src/domain/destination/policy.ts';
+import { type Dial, sameAddress } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { describeAddress } from './addresses.ts';
 import { type Attempt, AttemptFailed, type Stopwatch, sha256 } from './attempt.ts';

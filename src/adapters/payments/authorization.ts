@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { PaymentPayloadV1Schema, PaymentPayloadV2Schema, z } from '@x402/core/schemas';
 import { recover } from 'tiny-secp256k1';
 import { keccak256 } from 'viem';
-import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { canonicalJson, parsedJson } from '#src/domain/canonical-json.ts';
 import { fromUtf8 } from '#src/domain/encoding.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { identityText } from '#src/domain/payment/events.ts';
@@ -69,8 +69,8 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
   if (text === null)
     return refuse('payment_required', 'this call is paid: the request has no payment header');
   const json = parseHeader(text);
-  if (json === null) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
-  const decoded = v2 === null ? readV1(terms, json.value) : readV2(terms, json.value);
+  if (json === undefined) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
+  const decoded = v2 === null ? readV1(terms, json) : readV2(terms, json);
   if ('refused' in decoded) return decoded;
   const { carried, x402Version } = decoded;
   const { authorization, signature } = carried.signed;
@@ -97,17 +97,11 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
   };
 }
 
-/** Accepts standard base64 and base64url, with or without padding. */
-function parseHeader(text: string): { readonly value: unknown } | null {
+/** The JSON value; accepts standard base64 and base64url, with or without padding. undefined: it is neither. */
+function parseHeader(text: string): unknown {
   const trimmed = text.trim();
-  if (trimmed.length > HEADER_MAX_CHARS || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(trimmed)) return null;
-  const json = fromUtf8(Buffer.from(trimmed, 'base64'));
-  if (json === null) return null;
-  try {
-    return { value: JSON.parse(json) };
-  } catch {
-    return null;
-  }
+  if (trimmed.length > HEADER_MAX_CHARS || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(trimmed)) return undefined;
+  return parsedJson(fromUtf8(Buffer.from(trimmed, 'base64')) ?? '');
 }
 
 function readV2(terms: Terms, value: unknown): Decoded | Refusal {

@@ -1,4 +1,5 @@
-// Reads the state of an authorization from the chain: unused, paid to us, cancelled, or spent elsewhere.
+// Reads from the chain the state of an authorization (unused, paid to us, cancelled, or spent elsewhere), and the transfer of
+// a refund.
 import {
   createPublicClient,
   decodeEventLog,
@@ -8,7 +9,9 @@ import {
   type LogTopic,
   numberToHex,
   type PublicClient,
+  TransactionReceiptNotFoundError,
 } from 'viem';
+import type { FoundTransfer } from '#src/domain/payment/refund.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -48,6 +51,9 @@ class NoAnswer extends Error {
   }
 }
 
+const rpcClient = (rpcUrl: string): PublicClient =>
+  createPublicClient({ transport: http(rpcUrl, { timeout: CALL_MS, retryCount: 1, retryDelay: 100 }) });
+
 export function rpcChain(deps: {
   readonly terms: Terms;
   readonly rpcUrl: string;
@@ -55,9 +61,7 @@ export function rpcChain(deps: {
   readonly logger: Logger;
 }): Chain {
   const { terms, rpcUrl, clock, logger } = deps;
-  const client = createPublicClient({
-    transport: http(rpcUrl, { timeout: CALL_MS, retryCount: 1, retryDelay: 100 }),
-  });
+  const client = rpcClient(rpcUrl);
 
   async function look(payment: Authorization, hasTimeLeft: () => boolean): Promise<ChainFinding> {
     const [chainId, latest] = await Promise.all([
@@ -140,7 +144,8 @@ type Search = {
 
 type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
-type Transfer = { readonly to: string; readonly value: bigint };
+/** Addresses in lower case. */
+type Transfer = { readonly from: string; readonly to: string; readonly value: bigint };
 
 /** An authorization is used before it expires, and signed at most this long before that. */
 const LIFETIME_SECONDS = 900n;
@@ -235,11 +240,18 @@ async function transferAfter(
   const { logs } = await client.getTransactionReceipt({ hash: used.transaction });
   const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
   const log = at < 0 ? undefined : logs[at + 1];
-  if (log === undefined || lowerHex(log.address) !== asset) return null;
+  const transfer = log === undefined ? null : readTransfer(log, asset);
+  return transfer?.from === payer ? transfer : null;
+}
+
+type DataLog = { readonly address: string; readonly data: Hex; readonly topics: [] | [Hex, ...Hex[]] };
+
+/** null: the log is no transfer of this asset (lower case). */
+function readTransfer({ address, data, topics }: DataLog, asset: string): Transfer | null {
+  if (lowerHex(address) !== asset) return null;
   try {
-    const { args } = decodeEventLog({ abi: [TRANSFER], data: log.data, topics: log.topics });
-    if (lowerHex(args.from) !== payer) return null;
-    return { to: lowerHex(args.to), value: args.value };
+    const { from, to, value } = decodeEventLog({ abi: [TRANSFER], data, topics }).args;
+    return { from: lowerHex(from), to: lowerHex(to), value };
   } catch {
     return null;
   }
@@ -265,4 +277,58 @@ async function blockBefore(client: PublicClient, time: bigint, latest: Block): P
     else before = middle;
   }
   return before;
+}
+
+export type TransferQuery = {
+  /** CAIP-2, `eip155:…`. */
+  readonly network: string;
+  readonly asset: string;
+  readonly payer: string;
+  readonly transaction: string;
+  /** The known transactions of the charges. */
+  readonly charges: readonly string[];
+  /** Unix seconds: the earliest possible time of a charge. */
+  readonly notBefore: number;
+};
+
+/**
+ * The amount that a transaction transferred to the payer of the charges. Never throws. `unavailable` also if the endpoint
+ * serves another chain.
+ */
+export async function findTransfer(rpcUrl: string, query: TransferQuery): Promise<FoundTransfer> {
+  const client = rpcClient(rpcUrl);
+  try {
+    if (`eip155:${await client.getChainId()}` !== query.network) return { outcome: 'unavailable' };
+    const receipt = await client.getTransactionReceipt({ hash: query.transaction as Hex });
+    if (receipt.status !== 'success') return { outcome: 'failed' };
+    const amount = receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n);
+    return { outcome: 'found', amount, afterCharges: await isAfterCharges(client, receipt, query) };
+  } catch (error) {
+    return { outcome: error instanceof TransactionReceiptNotFoundError ? 'missing' : 'unavailable' };
+  }
+}
+
+/** Whether the refund follows every known charge in the chain's order, and is not before `notBefore`. */
+async function isAfterCharges(
+  client: PublicClient,
+  refund: { readonly blockNumber: bigint; readonly transactionIndex: number },
+  { charges, notBefore }: TransferQuery,
+): Promise<boolean> {
+  const { timestamp } = await client.getBlock({ blockNumber: refund.blockNumber });
+  if (Number(timestamp) < Math.floor(notBefore)) return false;
+  for (const hash of charges) {
+    const charge = await client.getTransactionReceipt({ hash: hash as Hex });
+    const later =
+      charge.blockNumber < refund.blockNumber ||
+      (charge.blockNumber === refund.blockNumber && charge.transactionIndex < refund.transactionIndex);
+    if (!later) return false;
+  }
+  return true;
+}
+
+/** Atomic units; 0 for any log but a transfer of this asset from someone else to the payer. */
+function movedToPayer(log: DataLog, query: TransferQuery): bigint {
+  const transfer = readTransfer(log, query.asset.toLowerCase());
+  const toPayer = transfer?.to === query.payer.toLowerCase() && transfer.from !== transfer.to;
+  return toPayer ? transfer.value : 0n;
 }

@@ -1,6 +1,7 @@
 // One JSON exchange with the facilitator over HTTP/1.1, without redirects.
 import http from 'node:http';
 import https from 'node:https';
+import { parsedJson } from '#src/domain/canonical-json.ts';
 
 export type ExchangeRequest = {
   readonly url: string;
@@ -113,14 +114,6 @@ function answerOf(status: number, date: string | null, chunks: readonly Uint8Arr
   return {
     status,
     dateMs: Number.isNaN(dateMs) ? null : dateMs,
-    json: parsed(Buffer.concat(chunks).toString('utf8')),
+    json: parsedJson(Buffer.concat(chunks).toString('utf8')),
   };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -195,16 +195,14 @@ export function facilitatorHealth(deps: {
   readonly logger: Logger;
 }): Payments['health'] {
   const { terms, facilitatorUrl, clock, logger } = deps;
-  let known: { readonly ok: boolean; readonly atMs: number } | null = null;
-  let pending: Promise<{ readonly ok: boolean }> | null = null;
+  let last: { readonly atMs: number; readonly answer: Promise<{ readonly ok: boolean }> } | null = null;
   let skewLogged = false;
 
   async function query(): Promise<{ readonly ok: boolean }> {
     const answer = await httpExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
-    if (!('code' in answer)) logSkew(answer);
-    const ok = !('code' in answer) && supports(terms, answer);
-    known = { ok, atMs: clock.monotonic() };
-    return { ok };
+    if ('code' in answer) return { ok: false };
+    logSkew(answer);
+    return { ok: supports(terms, answer) };
   }
 
   function logSkew({ dateMs }: ExchangeAnswer): void {
@@ -213,20 +211,16 @@ export function facilitatorHealth(deps: {
     // The header has whole seconds.
     if (Math.abs(skewMs) <= SKEW_MS + 1000) return;
     skewLogged = true;
-    logger.warn(
-      'the facilitator’s clock differs from ours: payments may be judged expired or not yet valid',
-      {
-        skewSeconds: Math.round(skewMs / 1000),
-      },
-    );
+    const skewSeconds = Math.round(skewMs / 1000);
+    const message =
+      'the facilitator’s clock differs from ours: payments may be judged expired or not yet valid';
+    logger.warn(message, { skewSeconds });
   }
 
-  return async () => {
-    if (known !== null && clock.monotonic() - known.atMs < HEALTH_CACHED_MS) return { ok: known.ok };
-    pending ??= query().finally(() => {
-      pending = null;
-    });
-    return pending;
+  return () => {
+    const atMs = clock.monotonic();
+    if (last === null || atMs - last.atMs >= HEALTH_CACHED_MS) last = { atMs, answer: query() };
+    return last.answer;
   };
 }
 

@@ -13,7 +13,7 @@ import {
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import type { AskedFor } from '#src/domain/payment/requirements.ts';
+import type { AskedFor } from '#src/domain/payment/price.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 
 export type X402Settings = {
@@ -119,16 +119,14 @@ export function networkNameV1(network: string): string | null {
 /** null: the configured asset is unknown to the package. */
 function knownAsset({ asset }: X402Settings, network: Terms['network']): DefaultAssetInfo | null {
   const known = asset === null ? defaultAssetOf(network) : (findDefaultAsset(asset, network) ?? null);
-  if (asset === null && known === null) {
-    throw new UnusableTerms('network', 'has no USDC known to this service: set X402_ASSET');
-  }
-  if (known !== null && 'assetTransferMethod' in known) {
-    const setting = asset === null ? 'network' : 'asset';
+  const setting = asset === null ? 'network' : 'asset';
+  if (asset === null && known === null)
+    throw new UnusableTerms(setting, 'has no USDC known to this service: set X402_ASSET');
+  if (known !== null && 'assetTransferMethod' in known)
     throw new UnusableTerms(
       setting,
       `selects ${known.symbol}, which does not support EIP-3009 authorizations`,
     );
-  }
   return known;
 }
 
@@ -203,10 +201,7 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
       discovery,
     };
   };
-  const routes = {
-    'execute/webhook': routePricing(paid['execute/webhook']),
-    'execute/guided-webhook': routePricing(paid['execute/guided-webhook']),
-  };
+  const routes = perRoute(paid, routePricing);
   return {
     terms,
     routes,
@@ -217,14 +212,15 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
 }
 
 /** The pricing as plain JSON, for documents. */
-export function askedFor({ routes }: Pricing): Readonly<Record<Route, AskedFor>> {
-  const plain = ({ required, discovery }: RoutePricing): AskedFor =>
-    copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery });
-  return {
-    'execute/webhook': plain(routes['execute/webhook']),
-    'execute/guided-webhook': plain(routes['execute/guided-webhook']),
-  };
-}
+export const askedFor = ({ routes }: Pricing): Readonly<Record<Route, AskedFor>> =>
+  perRoute(routes, ({ required, discovery }) =>
+    copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery }),
+  );
+
+const perRoute = <A, B>(of: Readonly<Record<Route, A>>, map: (value: A) => B) => ({
+  'execute/webhook': map(of['execute/webhook']),
+  'execute/guided-webhook': map(of['execute/guided-webhook']),
+});
 
 /** Without the symbols that a schema library attaches to its schemas. */
 const copyJson = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T;

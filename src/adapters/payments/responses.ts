@@ -11,7 +11,7 @@ import {
 import type { Json, JsonObject } from '#src/domain/canonical-json.ts';
 import { toBase64url } from '#src/domain/encoding.ts';
 import type { Route } from '#src/domain/event-fields.ts';
-import { didKeyId } from '#src/domain/signing-keys/did.ts';
+import { didKeyId } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol, Settlement } from '#src/ports/payment-protocol.ts';
 import type { Signer, SigningKey } from '#src/ports/signer.ts';

@@ -64,14 +64,12 @@ export async function x402Payments(options: X402Options): Promise<X402> {
 
 /** Queries until the node has answered once, and warns if its chain is not ours: there look-ups find nothing. */
 function otherChainWarning(chain: Chain, logger: Logger): () => Promise<void> {
-  let known = false;
-  let pending = false;
+  let isAsked = false;
   return async () => {
-    if (known || pending) return;
-    pending = true;
+    if (isAsked) return;
+    isAsked = true;
     const ours = await chain.isConfiguredChain();
-    pending = false;
-    known = ours !== null;
+    isAsked = ours !== null;
     if (ours === false)
       logger.warn(
         'the chain of X402_RPC_URL is not that of X402_NETWORK: look-ups find nothing; correct one of them',

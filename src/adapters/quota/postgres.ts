@@ -3,13 +3,13 @@
 import { clearInterval, setInterval } from 'node:timers';
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
 import { toBase64url } from '#src/domain/encoding.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Quota, QuotaRule } from '#src/ports/quota.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { stateOf, type Window, Windows } from './memory.ts';
-import { quotaWindows } from './table.ts';
 
 export type Db = PgDatabase<PgQueryResultHKT>;
 
@@ -44,37 +44,36 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   /** Counted while Postgres did not answer; the shared windows lack these units. */
   const alone = new Windows();
   let connected = false;
+  let wasLost = false;
   let hanging = 0;
 
-  async function probe(withinMs: number): Promise<void> {
-    hanging += 1;
-    const answer = open().then((db) => upsert(db, []));
-    answer.then(
-      () => hanging--,
-      () => hanging--,
-    );
-    await inTime(answer, withinMs);
-  }
-
-  function lost(cause: unknown): void {
-    connected = false;
-    if (!ending.aborted) {
-      logger.warn('Postgres does not answer: each process counts quotas alone until it does', { cause });
-    }
-  }
-
+  const counted = async (counts: readonly Count[]) => upsert(await open(), counts);
   const count = batched(async (counts) => {
-    if (!connected) return counts.map(() => null);
+    if (!connected) return null;
     try {
-      return await inTime(
-        open().then((db) => upsert(db, counts)),
-        limitMs,
-      );
+      return await inTime(counted(counts), limitMs);
     } catch (cause) {
-      lost(cause);
-      return counts.map(() => null);
+      return lost(cause);
     }
   });
+
+  function lost(cause: unknown): null {
+    connected = false;
+    wasLost = true;
+    if (!ending.aborted)
+      logger.warn('Postgres does not answer: each process counts quotas alone until it does', { cause });
+    return null;
+  }
+
+  async function connect(withinMs: number): Promise<void> {
+    if (connected || hanging >= HANGING_MAX) return;
+    hanging += 1;
+    const probe = counted([]).finally(() => hanging--);
+    await inTime(probe, withinMs);
+    if (connected) return;
+    connected = true;
+    if (wasLost) logger.info('Postgres answers again: all processes count quotas together');
+  }
 
   /** The table reveals neither the rule nor the payer, host or address. */
   const hashed = ({ name, windowMs }: QuotaRule, key: string): string =>
@@ -87,25 +86,15 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
       return { points: known.points + units, resetMs: known.resetMs };
     }
     const { windowMs } = rule;
-    const counted = await count({ key: hashed(rule, key), units, windowMs });
-    if (counted === null) return sumOf(shared.find(rule, key), alone.add(rule, key, units));
-    shared.set(rule, key, counted);
-    return sumOf(counted, alone.find(rule, key));
+    const window = await count({ key: hashed(rule, key), units, windowMs });
+    if (window === null) return sumOf(shared.find(rule, key), alone.add(rule, key, units));
+    shared.set(rule, key, window);
+    return sumOf(window, alone.find(rule, key));
   }
 
-  async function reconnect(): Promise<void> {
-    if (connected || hanging >= HANGING_MAX) return;
-    // Half the limit: a server that answers just in time would be lost and found alternately.
-    await probe(limitMs / 2);
-    if (connected) return;
-    connected = true;
-    logger.info('Postgres answers again: all processes count quotas together');
-  }
-
-  await probe(START_MS).then(() => {
-    connected = true;
-  }, lost);
-  every(retryMs, ending, reconnect);
+  await connect(START_MS).catch(lost);
+  // Half the limit: a server that answers just in time would be lost and found alternately.
+  every(retryMs, ending, () => connect(limitMs / 2));
   every(sweepMs, ending, async () => sweep(await open()));
 
   return {
@@ -137,21 +126,20 @@ function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): v
   ending.addEventListener('abort', () => clearInterval(timer), { once: true });
 }
 
-type Run = (counts: readonly Count[]) => Promise<readonly (Window | null)[]>;
+type Run = (counts: readonly Count[]) => Promise<readonly Window[] | null>;
 
 /** One call of `run` at a time; counts that arrive meanwhile share the next call. `run` never rejects. */
 function batched(run: Run): (count: Count) => Promise<Window | null> {
-  let waiting: { readonly count: Count; readonly done: (window: Window | null) => void }[] = [];
+  const waiting: { readonly count: Count; readonly done: (window: Window | null) => void }[] = [];
   let running = false;
   async function drain(): Promise<void> {
     running = true;
     // Counts of the same turn share a call.
     await null;
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH_MAX);
-      waiting = waiting.slice(BATCH_MAX);
+      const batch = waiting.splice(0, BATCH_MAX);
       const windows = await run(batch.map(({ count }) => count));
-      for (const [index, { done }] of batch.entries()) done(windows[index] ?? null);
+      for (const [index, { done }] of batch.entries()) done(windows?.[index] ?? null);
     }
     running = false;
   }
@@ -162,6 +150,18 @@ function batched(run: Run): (count: Count) => Promise<Window | null> {
     });
 }
 
+export const quotaWindows = pgTable(
+  'quota_windows',
+  {
+    /** A keyed hash: the table contains no payer, host or address in plain text. */
+    key: text().primaryKey(),
+    points: integer().notNull(),
+    expire: timestamp({ precision: 3, withTimezone: true }),
+  },
+  // For deleting ended windows.
+  (table) => [index('quota_windows_expire').on(table.expire)],
+);
+
 const { key, points, expire } = quotaWindows;
 
 /**
@@ -170,12 +170,10 @@ const { key, points, expire } = quotaWindows;
  * deadlock. A window without points has not begun. A window that ends more than a minute later than a new one would was
  * created before the database's clock was set back, and is replaced.
  */
-export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
-  const totals = new Map<string, { n: number; ms: number }>();
-  for (const { key: of, units, windowMs: ms } of counts) {
-    totals.set(of, { n: (totals.get(of)?.n ?? 0) + units, ms });
-  }
-  const rows = JSON.stringify([...totals].map(([k, total]) => ({ k, ...total })));
+async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
+  const totals = new Map<string, { k: string; n: number; ms: number }>();
+  for (const { key: k, units, windowMs: ms } of counts)
+    totals.set(k, { k, n: (totals.get(k)?.n ?? 0) + units, ms });
   const isOpen = sql`(${points} > 0 and ${expire} > now() and ${expire} <= excluded.expire + interval '1 minute')
     is true`;
   const counted = await db
@@ -183,7 +181,7 @@ export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]
     .select(
       // No count waits for the disk: a crash of the database may lose the last counts.
       sql`select w.k, w.n, now() + w.ms * interval '1 millisecond'
-        from json_to_recordset(${rows}::text::json) as w (k text, n integer, ms bigint),
+        from json_to_recordset(${JSON.stringify([...totals.values()])}::text::json) as w (k text, n integer, ms bigint),
           (select set_config('synchronous_commit', 'off', true) as commit) as quick
         where quick.commit = 'off'
         order by w.k collate "C"`,
@@ -201,14 +199,15 @@ export async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]
       resetMs: sql`greatest(0, extract(epoch from ${expire} - now()) * 1000)`.mapWith(Number),
     });
   const after = new Map(counted.map((row) => [row.key, row]));
-  const inOrder = counts.toReversed().map((each): Window => {
+  // Backwards: the last count sees all units, the one before it those without the last one's.
+  const windows = counts.toReversed().map((each): Window => {
     const row = after.get(each.key);
     if (row === undefined) throw new Error('a window was not counted');
     const window = { points: Math.max(0, row.points), resetMs: row.resetMs };
     row.points -= each.units;
     return window;
   });
-  return inOrder.reverse();
+  return windows.reverse();
 }
 
 /** Deletes the ended windows; skips those that another process is deleting. */

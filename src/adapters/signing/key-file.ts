@@ -1,6 +1,6 @@
 // The key file: private signing keys and the HMAC secret, as JSON, readable by its owner alone. The event log decides
 // which of its keys signs, and since when.
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import {
   closeSync,
   fchownSync,
@@ -19,9 +19,10 @@ import {
 import { dirname, resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
-import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
-import type { KeyFileChange, KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
+import { oneOf } from '#src/domain/event-fields.ts';
+import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
 import { acquireFileLock, createLockFile } from './file-lock.ts';
 import { secretCheck } from './hash.ts';
@@ -44,10 +45,7 @@ export class KeyFileError extends Error {
   }
 }
 
-/** `purpose`: `receipt`, `checkpoint`, or one of another version of this service. */
-type FileKey = HeldKey & { readonly privateKey: KeyObject };
-
-export type KeyFile = { readonly keys: readonly FileKey[]; readonly hmacSecret: Uint8Array };
+export type KeyFile = KeyStoreContent & { readonly hmacSecret: Uint8Array };
 
 /**
  * Reads the file; creates it if it is missing and `create` is true (the embedded default only). Processes that start at
@@ -68,7 +66,7 @@ export function openKeyFile({ path, create }: { readonly path: string; readonly 
 }
 
 /** Throws `KeyFileError`, also if group or others may read the file. */
-export const readKeyFile = (path: string): KeyFile => parseKeyFile(path, readOwnersFile(path).text);
+export const readKeyFile = (path: string): KeyFile => parse(path, readOwnersFile(path).text).file;
 
 /**
  * Creates a file with one active receipt key, one active checkpoint key and a secret, mode 0600, atomically: it is linked
@@ -101,13 +99,13 @@ export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileCh
     const file = linkTarget(path);
     return withKeyFileLock(file, owner, () => {
       const { text } = readOwnersFile(file);
-      const current = parseKeyFile(path, text);
-      const wanted = change(current);
-      if (wanted === null) return current;
-      const changed = changedText(path, text, wanted);
-      const parsed = parseKeyFile(path, changed);
+      const current = parse(path, text);
+      const wanted = change(current.file);
+      if (wanted === null) return current.file;
+      const changed = changedText(current.json, wanted);
+      const parsed = parse(path, changed);
       writeWhole(file, changed, owner, (temporary) => renameSync(temporary, file));
-      return parsed;
+      return parsed.file;
     });
   });
 }
@@ -117,26 +115,21 @@ export function keyFileStore(path: string): KeyStore {
   return {
     read() {
       const { text, stamp } = readOwnersFile(path);
-      const content = contentOf(parseKeyFile(path, text));
+      const { file } = parse(path, text);
       seen ??= stamp;
-      return content;
+      return file;
     },
     readIfChanged() {
       const { text, stamp } = readOwnersFile(path);
       if (stamp === seen) return null;
-      const content = contentOf(parseKeyFile(path, text));
+      const { file } = parse(path, text);
       // Set last: a file that could not be parsed is read again.
       seen = stamp;
-      return content;
+      return file;
     },
-    update: (change) => contentOf(updateKeyFile(path, (file) => change(contentOf(file)))),
+    update: (change) => updateKeyFile(path, change),
   };
 }
-
-const contentOf = ({ keys, hmacSecret }: KeyFile): KeyStoreContent => ({
-  keys: keys.map(({ privateKey, ...key }) => ({ ...key, ...ed25519SigningKey(key.keyId, privateKey) })),
-  secretCheck: secretCheck(hmacSecret),
-});
 
 const Bytes32 = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
 
@@ -148,7 +141,7 @@ const PrivateJwk = Type.Object({
   x: Bytes32,
   d: Bytes32,
   purpose: Type.String({ minLength: 1 }),
-  status: Type.Union([Type.Literal('active'), Type.Literal('retired')]),
+  status: oneOf('active', 'retired'),
 });
 type PrivateJwk = Static<typeof PrivateJwk>;
 
@@ -159,41 +152,32 @@ const KeyFileText = Type.Object({
 });
 type KeyFileText = Static<typeof KeyFileText>;
 
-/** Throws `KeyFileError`, `key_file_malformed`; `path` is for its message. */
-function parseKeyFile(path: string, text: string): KeyFile {
-  const { keys: jwks, hmacSecret: secret } = parseText(path, text);
+/** `json`: with all members of the file. Throws `KeyFileError`, `key_file_malformed`; `path` is for its message. */
+function parse(path: string, text: string): { readonly file: KeyFile; readonly json: KeyFileText } {
   const malformed = (problem: string) => new KeyFileError('key_file_malformed', path, problem);
-  const hmacSecret = fromBase64url(secret);
+  const json = parsedJson(text);
+  if (json === undefined) throw malformed('is not JSON');
+  if (!Value.Check(KeyFileText, json)) {
+    const where = Value.Errors(KeyFileText, json).First()?.path ?? '';
+    throw malformed(`is no key file: look at "${where || '/'}"`);
+  }
+  const hmacSecret = fromBase64url(json.hmacSecret);
   if (hmacSecret === null) throw malformed('is no key file: look at "/hmacSecret"');
-  const keys = jwks.map((jwk, index) => {
-    const key = fileKey(jwk);
+  const keys = json.keys.map((jwk, index) => {
+    const key = storedKey(jwk);
     if (key !== null) return key;
     throw malformed(`has a key whose parts do not belong together: look at "/keys/${index}"`);
   });
   if (new Set(keys.map((key) => key.keyId)).size < keys.length) throw malformed('has a key twice');
-  return { keys, hmacSecret };
-}
-
-function parseText(path: string, text: string): KeyFileText {
-  const malformed = (problem: string) => new KeyFileError('key_file_malformed', path, problem);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw malformed('is not JSON');
-  }
-  if (Value.Check(KeyFileText, value)) return value;
-  const where = Value.Errors(KeyFileText, value).First()?.path ?? '';
-  throw malformed(`is no key file: look at "${where || '/'}"`);
+  return { file: { keys, hmacSecret, secretCheck: secretCheck(hmacSecret) }, json };
 }
 
 /** Adds new keys in front and marks retired ones; everything else is unchanged. */
-function changedText(path: string, text: string, { fresh, retired }: KeyFileChange): string {
-  const value = parseText(path, text);
-  const kept = value.keys.map((jwk) =>
+function changedText(json: KeyFileText, { fresh, retired }: KeyFileChange): string {
+  const kept = json.keys.map((jwk) =>
     retired.includes(jwk.kid) ? { ...jwk, status: 'retired' as const } : jwk,
   );
-  return textOf({ ...value, keys: [...fresh.map(freshKey), ...kept] });
+  return textOf({ ...json, keys: [...fresh.map(freshKey), ...kept] });
 }
 
 const textOf = (value: KeyFileText): string => `${JSON.stringify(value, null, 2)}\n`;
@@ -210,11 +194,11 @@ function freshKey(purpose: string): PrivateJwk & { use: 'sig'; alg: 'EdDSA' } {
 }
 
 /** null if `d` is not the private key of `x`, or `kid` not its thumbprint: its signatures would not verify. */
-function fileKey({ kid, x, d, purpose, status }: PrivateJwk): FileKey | null {
+function storedKey({ kid, x, d, purpose, status }: PrivateJwk): StoredKey | null {
   try {
     const privateKey = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
     if (publicX(privateKey) !== x || thumbprint(x) !== kid) return null;
-    return { keyId: kid, purpose, status, x, privateKey };
+    return { purpose, status, x, ...ed25519SigningKey(kid, privateKey) };
   } catch {
     return null;
   }
@@ -226,11 +210,7 @@ type Owner = { readonly uid: number; readonly gid: number };
  * Throws `KeyFileError`. The mode is read from the open descriptor, so that the file cannot be replaced in between.
  * `stamp` changes whenever the file is written or replaced.
  */
-function readOwnersFile(path: string): {
-  readonly text: string;
-  readonly owner: Owner;
-  readonly stamp: string;
-} {
+function readOwnersFile(path: string) {
   const fd = openForReading(path);
   try {
     const stat = fstatSync(fd);
@@ -240,7 +220,7 @@ function readOwnersFile(path: string): {
     }
     const { uid, gid, ino, size, mtimeMs, ctimeMs } = stat;
     const stamp = [ino, size, mtimeMs, ctimeMs].join(' ');
-    return { text: readFileSync(fd, 'utf8'), owner: { uid, gid }, stamp };
+    return { text: readFileSync(fd, 'utf8'), owner: { uid, gid } satisfies Owner, stamp };
   } finally {
     closeSync(fd);
   }
@@ -250,10 +230,12 @@ function openForReading(path: string): number {
   try {
     return openSync(path, 'r');
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT')
-      throw new KeyFileError('key_file_unusable', path, `cannot be opened (${systemCode(error)})`, error);
-    const next = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
-    throw new KeyFileError('key_file_missing', path, `is not there: ${next}`);
+    const code = systemCode(error);
+    if (code === 'ENOENT') {
+      const next = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
+      throw new KeyFileError('key_file_missing', path, `is not there: ${next}`);
+    }
+    throw new KeyFileError('key_file_unusable', path, `cannot be opened (${code})`, error);
   }
 }
 

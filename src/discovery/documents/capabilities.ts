@@ -19,8 +19,9 @@ import { OPERATIONS, pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { STRIPPED } from '#src/domain/destination/headers.ts';
 import { ErrorCategory, Method, Mode } from '#src/domain/event-fields.ts';
 import { longestRunMs, RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
-import { FACTORS, LIMITS, type Limit, METHODS, TIMES, TRANSPARENCY } from '#src/domain/limits.ts';
+import { FACTORS, LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
 import { Closed, Count, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import { policyPreset } from './policy-modes.ts';
 
 const LimitShown = Closed({

@@ -16,7 +16,7 @@ import { ACTION } from '#src/discovery/paid-routes.ts';
 import { textFile } from '#src/discovery/release-file.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { serviceLinks } from '#src/discovery/service-links.ts';
-import { microUsd } from '#src/domain/payment/money.ts';
+import { microUsd } from '#src/domain/payment/price.ts';
 import { Closed, Link } from '#src/domain/schema-parts.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */

@@ -6,7 +6,7 @@ import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import type { AskedFor } from '#src/domain/payment/requirements.ts';
+import type { AskedFor } from '#src/domain/payment/price.ts';
 
 /**
  * `/.well-known/agent.json`: a manifest for agents that read this address first. It is not an A2A agent card:

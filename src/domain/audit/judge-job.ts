@@ -13,10 +13,16 @@ import {
 } from '../job/commands.ts';
 import type { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from '../job/events.ts';
 import type { CompletedJob, Job } from '../job/state.ts';
-import type { ChainedEvent } from '../receipt/chain.ts';
-import { CHECK_LABELS } from '../receipt/check-labels.ts';
-import { logOf, type ParsedJws, payloadIn, type ReceiptPayload, receiptPayload } from '../receipt/payload.ts';
+import {
+  type ChainedEvent,
+  logOf,
+  type ParsedJws,
+  payloadIn,
+  type ReceiptPayload,
+  receiptPayload,
+} from '../receipt/payload.ts';
 import type { CheckName, Primitives } from '../receipt/report.ts';
+import { CHECK_LABELS } from '../receipt/texts.ts';
 import { verifyReceipt } from '../receipt/verify.ts';
 import { type Fault, RECEIPT_FINDINGS } from './finding.ts';
 

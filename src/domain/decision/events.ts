@@ -2,12 +2,13 @@
 import { type Static, type TLiteral, type TObject, type TProperties, Type } from '@sinclair/typebox';
 import {
   Count,
-  declareEvent,
+  declareVersions,
   type EventData,
   Hex,
   Instant,
   Method,
   Nullable,
+  oneOf,
   strict,
   Text,
   V1,
@@ -36,12 +37,8 @@ const decision = <V extends TLiteral<number>, F extends TProperties>(v: V, of: T
     {
       v,
       decisionId: Text,
-      recommendation: Type.Union([
-        Type.Literal('pay_and_execute'),
-        Type.Literal('manual_review'),
-        Type.Literal('do_not_pay'),
-      ]),
-      confidence: Type.Union([Type.Literal('high'), Type.Literal('medium')]),
+      recommendation: oneOf('pay_and_execute', 'manual_review', 'do_not_pay'),
+      confidence: oneOf('high', 'medium'),
       blockingIssues: Type.Array(Reason),
       warnings: Type.Array(Reason),
       reasons: Type.Array(Reason),
@@ -79,7 +76,7 @@ const version2 = decision(
   ),
 );
 
-export const DecisionRecorded = declareEvent({
+export const DecisionRecorded = declareVersions({
   stream: 'decision',
   time: 'createdAt',
   versions: { 1: version1, 2: version2 },

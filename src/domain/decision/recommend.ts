@@ -1,8 +1,8 @@
 // What a buyer is recommended to do, from recorded facts and its own policy alone: the event suffices to repeat it.
 // It leaves measuring the facts to the read models and the target's verdict to the target policy.
-import { microUsd, showUsd } from '#src/domain/payment/money.ts';
-import type { BuyerPolicy } from './buyer-policy.ts';
+import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import type { DecisionRecorded } from './events.ts';
+import type { BuyerPolicy } from './requests.ts';
 
 export type DecisionFacts = DecisionRecorded['facts'];
 export type Recommended = Pick<

@@ -1,6 +1,5 @@
-// Which target URLs may be called, by the URL's text and parts alone. addresses.ts judges addresses.
+// Which target URLs may be called, by the URL's text, parts and host name alone. policy.ts judges addresses.
 import { type Refused, refused } from '#src/domain/refusal.ts';
-import { hostOf, isReservedName, isSpellableName } from './names.ts';
 
 /** The parts of a URL as the WHATWG parser gives them (the parser itself is an argument: no globals here). */
 export type UrlParts = {
@@ -43,7 +42,7 @@ export type UrlRules = {
 
 /** This service's own host, from PUBLIC_BASE_URL. */
 export type OwnHost = {
-  /** As `Target.hostname`; null if the base URL has an IP address (see addresses.ts). */
+  /** As `Target.hostname`; null if the base URL has an IP address (see policy.ts). */
   readonly hostname: string | null;
   /** The only URL of this service that may be called. */
   readonly canary: string;
@@ -118,4 +117,50 @@ const BAD_PORTS: ReadonlySet<number> = new Set([
 
 function isBadPort(port: number): boolean {
   return BAD_PORTS.has(port);
+}
+
+/** Each entry covers itself and every name under it. */
+const RESERVED = [
+  'localhost',
+  'local',
+  'internal',
+  'home.arpa',
+  'onion',
+  'localdomain',
+  'svc',
+  'lan',
+  'corp',
+  'home',
+  'intranet',
+  'private',
+  'in-addr.arpa',
+  'ip6.arpa',
+  'metadata.goog',
+] as const;
+
+export function isReservedName(hostname: string): boolean {
+  return RESERVED.some((name) => isWithin(hostname, name));
+}
+
+/** True for `name` and for every name under it. */
+export function isWithin(hostname: string, name: string): boolean {
+  return hostname === name || hostname.endsWith(`.${name}`);
+}
+
+/** Two labels or more, each of 1 to 63 letters, digits, `-` and `_`, 253 characters in all (RFC 1035 §2.3.4). */
+export function isSpellableName(hostname: string): boolean {
+  return hostname.length <= 253 && /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+$/.test(hostname);
+}
+
+/** A parsed URL's host. `hostname`: without brackets and trailing dot. `authority`: as in a URL and a Host header. */
+export function hostOf(parsed: string): { hostname: string; literal: boolean; authority: string } {
+  if (parsed.startsWith('[')) return { hostname: parsed.slice(1, -1), literal: true, authority: parsed };
+  const hostname = parsed.replace(/\.$/, '');
+  // The parser reads every host whose last label is a number as IPv4 and writes it with four parts, or fails.
+  return { hostname, literal: /^\d+\.\d+\.\d+\.\d+$/.test(hostname), authority: hostname };
+}
+
+/** `pattern`: a host name, or `*.` and a name, which matches every name under it. */
+export function matchesHost(hostname: string, pattern: string): boolean {
+  return pattern.startsWith('*.') ? hostname.endsWith(pattern.slice(1)) : hostname === pattern;
 }

@@ -11,128 +11,87 @@ import {
   Method,
   Mode,
   Nullable,
+  oneOf,
   PaymentFacts,
   Phase,
   RequestCommitments,
   Route,
   Sent,
-  strict,
   Text,
   Timings,
-  V1,
 } from '../event-fields.ts';
 
 /** Announces that attempt 1 is about to be sent. */
-export const JobStarted = declareEvent({
-  stream: 'job',
-  time: 'startedAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        jobId: Text,
-        mode: Mode,
-        route: Route,
-        method: Method,
-        fingerprint: Hex,
-        payment: Nullable(PaymentFacts),
-        paymentStream: Nullable(Text),
-        claimStream: Nullable(Text),
-        decisionId: Nullable(Text),
-        decisionHash: Nullable(Hex),
-        attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
-        backoffMs: Count,
-        timeoutMs: Count,
-        /** A recoverer may close the job after it has watched the stream unchanged for this and a grace. */
-        leaseMs: Count,
-        /** The process that runs the job: random, new at each start. */
-        owner: Text,
-        commitments: RequestCommitments,
-        startedAt: Instant,
-      },
-      strict,
-    ),
-  },
+export const JobStarted = declareEvent('job', 'startedAt', {
+  jobId: Text,
+  mode: Mode,
+  route: Route,
+  method: Method,
+  fingerprint: Hex,
+  payment: Nullable(PaymentFacts),
+  paymentStream: Nullable(Text),
+  claimStream: Nullable(Text),
+  decisionId: Nullable(Text),
+  decisionHash: Nullable(Hex),
+  attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
+  backoffMs: Count,
+  timeoutMs: Count,
+  /** A recoverer may close the job after it has watched the stream unchanged for this and a grace. */
+  leaseMs: Count,
+  /** The process that runs the job: random, new at each start. */
+  owner: Text,
+  commitments: RequestCommitments,
+  startedAt: Instant,
 });
 export type JobStarted = EventData<typeof JobStarted>;
 
-export const AttemptMade = declareEvent({
-  stream: 'job',
-  time: 'endedAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        jobId: Text,
-        number: Type.Integer({ minimum: 1, maximum: 3 }),
-        startedAt: Instant,
-        endedAt: Instant,
-        phase: Phase,
-        sent: Sent,
-        outcome: Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]),
-        status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-        errorCategory: Nullable(ErrorCategory),
-        timings: Timings,
-        tlsVersion: Nullable(Text),
-        /** true where EGRESS_ALLOW_CIDRS let a non-public address through. */
-        exempted: Type.Boolean(),
-        leafCommitment: Nullable(Commitment),
-        addressCommitment: Nullable(Commitment),
-        retryAfterMs: Nullable(Count),
-        willRetry: Type.Boolean(),
-        /** The wait before the next attempt; null where there is none. */
-        waitMs: Nullable(Count),
-      },
-      strict,
-    ),
-  },
+export const AttemptMade = declareEvent('job', 'endedAt', {
+  jobId: Text,
+  number: Type.Integer({ minimum: 1, maximum: 3 }),
+  startedAt: Instant,
+  endedAt: Instant,
+  phase: Phase,
+  sent: Sent,
+  outcome: oneOf('succeeded', 'failed'),
+  status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  timings: Timings,
+  tlsVersion: Nullable(Text),
+  /** true where EGRESS_ALLOW_CIDRS let a non-public address through. */
+  exempted: Type.Boolean(),
+  leafCommitment: Nullable(Commitment),
+  addressCommitment: Nullable(Commitment),
+  retryAfterMs: Nullable(Count),
+  willRetry: Type.Boolean(),
+  /** The wait before the next attempt; null where there is none. */
+  waitMs: Nullable(Count),
 });
 export type AttemptMade = EventData<typeof AttemptMade>;
 
-export const JobCompleted = declareEvent({
-  stream: 'job',
-  time: 'completedAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        jobId: Text,
-        decisionId: Nullable(Text),
-        status: Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]),
-        attempts: Type.Integer({ minimum: 0, maximum: 3 }),
-        responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-        errorCategory: Nullable(ErrorCategory),
-        /** Bytes of the body as read, at most the cap; null where no response came. */
-        responseBytes: Nullable(Count),
-        truncated: Type.Boolean(),
-        responseCommitment: Nullable(Commitment),
-        /** `recovery` where another than the owner closed an interrupted job. */
-        closedBy: Type.Union([Type.Literal('owner'), Type.Literal('recovery')]),
-        completedAt: Instant,
-      },
-      strict,
-    ),
-  },
+export const JobCompleted = declareEvent('job', 'completedAt', {
+  jobId: Text,
+  decisionId: Nullable(Text),
+  status: oneOf('succeeded', 'failed'),
+  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+  responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  /** Bytes of the body as read, at most the cap; null where no response came. */
+  responseBytes: Nullable(Count),
+  truncated: Type.Boolean(),
+  responseCommitment: Nullable(Commitment),
+  /** `recovery` where another than the owner closed an interrupted job. */
+  closedBy: oneOf('owner', 'recovery'),
+  completedAt: Instant,
 });
 export type JobCompleted = EventData<typeof JobCompleted>;
 
-export const ReceiptSigned = declareEvent({
-  stream: 'job',
-  time: 'signedAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        jobId: Text,
-        decisionId: Nullable(Text),
-        receiptId: Text,
-        keyId: Text,
-        /** Compact JWS (RFC 7515) over RFC 8785 bytes. */
-        jws: Text,
-        signedAt: Instant,
-      },
-      strict,
-    ),
-  },
+export const ReceiptSigned = declareEvent('job', 'signedAt', {
+  jobId: Text,
+  decisionId: Nullable(Text),
+  receiptId: Text,
+  keyId: Text,
+  /** Compact JWS (RFC 7515) over RFC 8785 bytes. */
+  jws: Text,
+  signedAt: Instant,
 });
 export type ReceiptSigned = EventData<typeof ReceiptSigned>;

@@ -7,7 +7,7 @@ import { LIMITS } from '#src/domain/limits.ts';
 export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
 
 /** A checkpoint is overdue if a receipt or key event waits longer for it, ms; usual are seconds. */
-export const CHECKPOINT_WAIT_MS = 60_000;
+const CHECKPOINT_WAIT_MS = 60_000;
 
 export type CheckpointStatus = {
   /** How long the oldest leaf that no checkpoint covers has waited; 0 where all are covered. */
@@ -25,21 +25,17 @@ export type TrustFacts = {
     /** An acknowledged event survives a crash. */
     readonly durable: boolean;
   };
-  /** Jobs finished within the window. */
+  /** Jobs finished within `TRUST_WINDOW_MS`. */
   readonly recentSucceeded: number;
   readonly recentFailed: number;
-  readonly windowMs: number;
   /** All receipts signed so far, and how many of them verified. */
   readonly receipts: number;
   readonly receiptsVerified: number;
   /** Of the transparency log; null while there is no log. */
-  readonly checkpoint: (CheckpointStatus & { readonly maxAgeMs: number }) | null;
+  readonly checkpoint: CheckpointStatus | null;
 };
 
-/**
- * The inputs of the score: mode and storage of the service, jobs finished within `TRUST_WINDOW_MS`, all receipts signed so
- * far, and the status of the transparency log.
- */
+/** The inputs of the score. */
 export function trustFacts(
   runs: { readonly mode: Mode; readonly storage: TrustFacts['storage'] },
   jobs: Pick<TrustFacts, 'recentSucceeded' | 'recentFailed'>,
@@ -51,10 +47,9 @@ export function trustFacts(
     storage: runs.storage,
     recentSucceeded: jobs.recentSucceeded,
     recentFailed: jobs.recentFailed,
-    windowMs: TRUST_WINDOW_MS,
     receipts: signed.receipts,
     receiptsVerified: signed.verified,
-    checkpoint: checkpoint && { ...checkpoint, maxAgeMs: CHECKPOINT_WAIT_MS },
+    checkpoint,
   };
 }
 
@@ -118,8 +113,7 @@ function measure(facts: TrustFacts): readonly Measure[] {
   return measured;
 }
 
-const isGood = (checkpoint: NonNullable<TrustFacts['checkpoint']>) =>
-  checkpoint.consistent && checkpoint.ageMs <= checkpoint.maxAgeMs;
+const isGood = ({ consistent, ageMs }: CheckpointStatus) => consistent && ageMs <= CHECKPOINT_WAIT_MS;
 
 /** The price of a call if payment is enforced. `price`: for example `$0.003`. */
 export type Offer = { readonly scheme: string; readonly network: string; readonly price: string };
@@ -150,9 +144,9 @@ function checkpointSignal(checkpoint: TrustFacts['checkpoint']): string {
   return `The newest checkpoint of the transparency log ${status}. It is unwitnessed: no witness cosigns it.`;
 }
 
-function executionsSignal({ recentSucceeded, recentFailed, windowMs }: TrustFacts): string {
+function executionsSignal({ recentSucceeded, recentFailed }: TrustFacts): string {
   const finished = recentSucceeded + recentFailed;
-  const within = `within the last ${spanOf(windowMs)}`;
+  const within = `within the last ${TRUST_WINDOW_MS / 3_600_000} hours`;
   if (finished === 0) return `No job has finished ${within}.`;
   const share = Math.floor((recentSucceeded / finished) * 1000) / 10;
   return `${recentSucceeded} of ${finished} jobs finished ${within} succeeded (${share} %).`;
@@ -162,11 +156,4 @@ function receiptsSignal({ receipts, receiptsVerified }: TrustFacts): string {
   if (receipts === 0) return 'No receipt has been signed yet.';
   if (receiptsVerified === receipts) return `All receipts signed so far verify (${receipts}).`;
   return `${receipts - receiptsVerified} of ${receipts} receipts signed so far do not verify.`;
-}
-
-function spanOf(ms: number): string {
-  const hours = ms / 3_600_000;
-  return Number.isInteger(hours)
-    ? `${hours} ${hours === 1 ? 'hour' : 'hours'}`
-    : `${Math.round(ms / 60_000)} minutes`;
 }

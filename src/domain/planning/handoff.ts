@@ -1,9 +1,11 @@
 // The browser handoff: the steps that a package for an external browser agent can contain, and the package. The target
 // policy is checked elsewhere; this service executes no step.
 import { type Static, Type } from '@sinclair/typebox';
+import { oneOf } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { warningsIf } from '#src/domain/refusal.ts';
 import { Closed, Instant, Nullable } from '#src/domain/schema-parts.ts';
 
 export type HandoffMember = 'description' | 'text' | 'selector';
@@ -27,18 +29,18 @@ const Text = (description: string) =>
 
 export const HandoffAction = Type.Object(
   {
-    type: Type.Union([
-      Type.Literal('instruction'),
-      Type.Literal('navigate'),
-      Type.Literal('click'),
-      Type.Literal('type'),
-      Type.Literal('select'),
-      Type.Literal('submit'),
-      Type.Literal('wait_for_text'),
-      Type.Literal('screenshot'),
-      Type.Literal('extract'),
-      Type.Literal('verify'),
-    ]),
+    type: oneOf(
+      'instruction',
+      'navigate',
+      'click',
+      'type',
+      'select',
+      'submit',
+      'wait_for_text',
+      'screenshot',
+      'extract',
+      'verify',
+    ),
     description: Text('Instruction or note, as text.'),
     text: Text('Text to type, choose, find or wait for.'),
     selector: Type.Optional(
@@ -127,16 +129,16 @@ export function makePackage(
   };
 }
 
-export function handoffWarnings(given: readonly HandoffAction[], idempotencyKey: string | null) {
-  const warnings: { code: string; message: string }[] = [];
-  if (idempotencyKey === null) {
-    const message = 'Without an idempotencyKey a browser agent cannot distinguish a repeat from a new task.';
-    warnings.push({ code: 'idempotency_key_missing', message });
-  }
-  if (given.some(({ type }) => type === 'type')) {
-    const message =
-      'Text to be typed may be a secret. This service keeps no package, but every agent that receives it can read it.';
-    warnings.push({ code: 'typed_text_may_be_secret', message });
-  }
-  return warnings;
-}
+export const handoffWarnings = (given: readonly HandoffAction[], idempotencyKey: string | null) =>
+  warningsIf(
+    [
+      idempotencyKey === null,
+      'idempotency_key_missing',
+      'Without an idempotencyKey a browser agent cannot distinguish a repeat from a new task.',
+    ],
+    [
+      given.some(({ type }) => type === 'type'),
+      'typed_text_may_be_secret',
+      'Text to be typed may be a secret. This service keeps no package, but every agent that receives it can read it.',
+    ],
+  );

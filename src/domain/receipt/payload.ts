@@ -1,6 +1,7 @@
-// What a receipt's signature covers: one payload schema per version, and the payload of a job.
+// What a receipt's signature covers: one payload schema per version, the payload of a job, and the chain of its events.
 import { type Static, Type } from '@sinclair/typebox';
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
+import { concatBytes, fromBase64url, fromUtf8, sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
 import {
   Commitment,
@@ -8,6 +9,7 @@ import {
   Method,
   Mode,
   Nullable,
+  oneOf,
   PaymentFacts,
   Phase,
   Sent,
@@ -18,7 +20,7 @@ import type { CompletedJob } from '../job/state.ts';
 import { shapeCheck } from '../shape-check.ts';
 
 const Commitments = Type.Array(Commitment);
-const Outcome = Type.Union([Type.Literal('succeeded'), Type.Literal('failed')]);
+const Outcome = oneOf('succeeded', 'failed');
 const HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 
 const members = {
@@ -66,7 +68,7 @@ const members = {
       id: Type.String(),
       /** Revision of JobCompleted, decimal. */
       revision: Type.String({ pattern: '^\\d+$' }),
-      /** base64url of 32 bytes, see chain.ts. */
+      /** base64url of 32 bytes, see `eventChain`. */
       chain: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
     },
     strict,
@@ -202,3 +204,18 @@ export const payloadIn = (jws: ParsedJws | null): ReceiptPayload | null =>
 
 /** As `payloadIn`, for a compact JWS. */
 export const payloadOf = (jws: string): ReceiptPayload | null => payloadIn(parseJws(jws));
+
+export type ChainedEvent = Pick<RecordedEvent, 'stream' | 'revision' | 'type' | 'id' | 'data'>;
+
+/**
+ * chain₀ = 32 zero bytes; chainₙ = SHA-256(chainₙ₋₁ ‖ JCS{stream, revision, type, id, data}), over events as they were
+ * recorded, revision as a decimal string. Metadata, position and time of storage are left out. base64url.
+ */
+export function eventChain(events: readonly ChainedEvent[]): string {
+  let link: Uint8Array = new Uint8Array(32);
+  for (const { stream, revision, type, id, data } of events) {
+    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
+    link = sha256(concatBytes(link, utf8(json)));
+  }
+  return toBase64url(link);
+}

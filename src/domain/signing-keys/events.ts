@@ -7,77 +7,46 @@ import {
   Hex,
   Instant,
   Nullable,
-  strict,
+  oneOf,
   Text,
-  V1,
 } from '#src/domain/event-fields.ts';
 
-export const KeyPurpose = Type.Union([Type.Literal('receipt'), Type.Literal('checkpoint')]);
+export const KeyPurpose = oneOf('receipt', 'checkpoint');
 export type KeyPurpose = Static<typeof KeyPurpose>;
 
-export const SigningKeyActivated = declareEvent({
-  stream: 'keys',
-  time: 'activatedAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        /** RFC 7638 thumbprint. */
-        keyId: Commitment,
-        purpose: KeyPurpose,
-        alg: Type.Literal('EdDSA'),
-        /** The public key: 32 bytes, base64url (RFC 8037). */
-        x: Commitment,
-        /** HMAC of a constant under the HMAC secret: a process with another secret refuses to start. */
-        secretCheck: Hex,
-        activatedAt: Instant,
-      },
-      strict,
-    ),
-  },
+export const SigningKeyActivated = declareEvent('keys', 'activatedAt', {
+  /** RFC 7638 thumbprint. */
+  keyId: Commitment,
+  purpose: KeyPurpose,
+  alg: Type.Literal('EdDSA'),
+  /** The public key: 32 bytes, base64url (RFC 8037). */
+  x: Commitment,
+  /** HMAC of a constant under the HMAC secret: a process with another secret refuses to start. */
+  secretCheck: Hex,
+  activatedAt: Instant,
 });
 export type SigningKeyActivated = EventData<typeof SigningKeyActivated>;
 
-export const SigningKeyRetired = declareEvent({
-  stream: 'keys',
-  time: 'retiredAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        keyId: Commitment,
-        reason: Type.Union([Type.Literal('rotated'), Type.Literal('retired'), Type.Literal('compromised')]),
-        /** A receipt issued later does not verify. */
-        effectiveAt: Instant,
-        /** Nothing signed by it from this time on is trusted; null unless compromised. */
-        compromisedAt: Nullable(Instant),
-        retiredAt: Instant,
-      },
-      strict,
-    ),
-  },
+export const SigningKeyRetired = declareEvent('keys', 'retiredAt', {
+  keyId: Commitment,
+  reason: oneOf('rotated', 'retired', 'compromised'),
+  /** A receipt issued later does not verify. */
+  effectiveAt: Instant,
+  /** Nothing signed by it from this time on is trusted; null unless compromised. */
+  compromisedAt: Nullable(Instant),
+  retiredAt: Instant,
 });
 export type SigningKeyRetired = EventData<typeof SigningKeyRetired>;
 
 /** A signed note over the transparency log's tree head (C2SP tlog-checkpoint). */
-export const CheckpointSigned = declareEvent({
-  stream: 'receiptLog',
-  time: 'signedAt',
-  versions: {
-    1: Type.Object(
-      {
-        v: V1,
-        origin: Text,
-        /** Leaves, decimal. */
-        size: Type.String({ pattern: '^\\d+$' }),
-        /** RFC 6962 root, base64. */
-        root: Text,
-        keyId: Commitment,
-        note: Text,
-        signedAt: Instant,
-      },
-      strict,
-    ),
-  },
+export const CheckpointSigned = declareEvent('receiptLog', 'signedAt', {
+  origin: Text,
+  /** Leaves, decimal. */
+  size: Type.String({ pattern: '^\\d+$' }),
+  /** RFC 6962 root, base64. */
+  root: Text,
+  keyId: Commitment,
+  note: Text,
+  signedAt: Instant,
 });
 export type CheckpointSigned = EventData<typeof CheckpointSigned>;

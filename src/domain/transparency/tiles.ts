@@ -1,4 +1,6 @@
-// Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their paths, and the tree read from them.
+// Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their paths, the tree read from them, and its
+// inclusion and consistency proofs (RFC 6962 §2.1.1 and §2.1.2).
+
 import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
 
 /** Levels of the tree in one tile. */
@@ -25,14 +27,6 @@ export function parseTilePath(path: string): TileName | null {
   if (!Number.isSafeInteger(n) || (partial !== undefined && width >= TILE_WIDTH)) return null;
   if (level === 'entries') return { level, n, width };
   return Number(level) > 63 ? null : { level: Number(level), n, width };
-}
-
-/** For example `0/x001/234.p/17`. */
-export function tilePath({ level, n, width }: TileName): string {
-  const digits = String(n);
-  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
-  const number = groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/');
-  return `${level}/${number}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
 }
 
 /** How many hashes of tile `n` at `level` a tree of `size` leaves has: 0 to 256. */
@@ -107,4 +101,31 @@ export function largestPowerBelow(n: number): number {
   let power = 1;
   while (power * 2 < n) power *= 2;
   return power;
+}
+
+/** PATH(index, D[size]): from the leaf's sibling upwards. Needs index < size. */
+export async function inclusionProof(reader: TreeReader, index: number, size: number): Promise<Hash[]> {
+  return path(index, 0, size);
+
+  async function path(at: number, from: number, to: number): Promise<Hash[]> {
+    const split = largestPowerBelow(to - from);
+    if (split === 0) return [];
+    return at < split
+      ? [...(await path(at, from, from + split)), await reader.root(from + split, to)]
+      : [...(await path(at - split, from + split, to)), await reader.root(from, from + split)];
+  }
+}
+
+/** PROOF(from, D[to]); empty if there is nothing to prove: `from` is 0 or equals `to`. */
+export async function consistencyProof(reader: TreeReader, from: number, to: number): Promise<Hash[]> {
+  return from === 0 || from === to ? [] : subproof(from, 0, to, true);
+
+  async function subproof(m: number, start: number, end: number, whole: boolean): Promise<Hash[]> {
+    const n = end - start;
+    if (m === n) return whole ? [] : [await reader.root(start, end)];
+    const split = largestPowerBelow(n);
+    return m <= split
+      ? [...(await subproof(m, start, start + split, whole)), await reader.root(start + split, end)]
+      : [...(await subproof(m - split, start + split, end, false)), await reader.root(start, start + split)];
+  }
 }

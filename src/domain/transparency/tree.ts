@@ -1,5 +1,10 @@
-// The growing tree as a compact range: its size and the roots of the complete subtrees along its right edge. Appending a
+// The transparency log's tree: its leaves are every receipt and every event of the signing keys, in the event log's order.
+// The growing tree is a compact range: its size and the roots of the complete subtrees along its right edge. Appending a
 // leaf and computing the root need nothing else, at any size.
+
+import { sha256, utf8 } from '#src/domain/encoding.ts';
+import { canonicalJson, type Json } from '../canonical-json.ts';
+import type { DomainEvent } from '../events.ts';
 import { emptyRoot, type Hash, leafHash, nodeHash } from './merkle.ts';
 import { TILE_HEIGHT } from './tiles.ts';
 
@@ -47,3 +52,24 @@ export function rootOf(tree: Tree): Hash {
   for (const left of rest) root = nodeHash(left, root);
   return root;
 }
+
+export const isLeaf = ({ type }: DomainEvent): boolean =>
+  type === 'ReceiptSigned' || type === 'SigningKeyActivated' || type === 'SigningKeyRetired';
+
+/** 32 bytes; null for an event that is no leaf. */
+export function leafData(event: DomainEvent): Uint8Array | null {
+  switch (event.type) {
+    case 'ReceiptSigned':
+      return receiptLeafData(event.data.jws);
+    case 'SigningKeyActivated':
+    case 'SigningKeyRetired': {
+      const { type, data } = event;
+      return sha256(utf8(canonicalJson({ type, data: { ...data } as Json })));
+    }
+    default:
+      return null;
+  }
+}
+
+/** SHA-256 of the compact JWS. */
+export const receiptLeafData = (jws: string): Uint8Array => sha256(utf8(jws));

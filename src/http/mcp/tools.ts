@@ -4,7 +4,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { pricing } from '#src/discovery/documents/pricing.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { MCP_TOOLS, type ToolFacts, type ToolName, toolDescription } from '#src/discovery/mcp-tools.ts';
-import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
+import { GuidedRequest } from '#src/domain/decision/requests.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { Closed, Count } from '#src/domain/schema-parts.ts';

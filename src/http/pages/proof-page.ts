@@ -3,8 +3,8 @@
 import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { CHECK_LABELS } from '#src/domain/receipt/check-labels.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
+import { CHECK_LABELS } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { describe } from '#src/http/openapi/operation.ts';

@@ -4,7 +4,7 @@ import type { Static, TSchema } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
 import { usd } from '#src/discovery/facts.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
-import { GuidedRequest } from '#src/domain/decision/guided-request.ts';
+import { GuidedRequest } from '#src/domain/decision/requests.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';

@@ -2,8 +2,7 @@
 // those who resolve `kid` as a DID URL.
 import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { didKeyId, didOf } from '#src/domain/signing-keys/did.ts';
-import type { Jwk, JwkSet } from '#src/domain/signing-keys/keys.ts';
+import { didKeyId, didOf, type Jwk, type JwkSet } from '#src/domain/signing-keys/keys.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { unlisted } from '#src/http/openapi/operation.ts';
 import { json } from '#src/http/response/json.ts';

@@ -14,9 +14,8 @@ import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { leafData } from '#src/domain/transparency/leaves.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
-import { appendLeaf, EMPTY_TREE, rootOf } from '#src/domain/transparency/tree.ts';
+import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
 
 export type KeptEvidence = {
   /** null: the record's own keys are trusted. */

@@ -4,14 +4,13 @@ import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
-import { TRANSPARENCY } from '#src/domain/limits.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { leafData } from '#src/domain/transparency/leaves.ts';
+import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { HASH_BYTES, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
-import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
+import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
 
 /** `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */

@@ -1,6 +1,6 @@
 // The policy check: the verdict that a decision and an execution would get, and what would be sent, free of charge.
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused, type Warning, warningsIf } from '#src/domain/refusal.ts';
 import {
   type JudgeDeps,
   judgeRequest,
@@ -10,12 +10,7 @@ import {
 } from './judge-request.ts';
 
 export type PolicyCheck = {
-  readonly verdict:
-    | { readonly allowed: true }
-    | {
-        readonly allowed: false;
-        readonly refusal: TargetRefused;
-      };
+  readonly verdict: { readonly allowed: true } | { readonly allowed: false; readonly refusal: TargetRefused };
   readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number };
   readonly normalized: {
     readonly method: string;
@@ -26,7 +21,7 @@ export type PolicyCheck = {
     readonly strippedHeaders: readonly string[];
     readonly bodyPresent: boolean;
   };
-  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+  readonly warnings: readonly Warning[];
 };
 
 /** `payer`: whose quota is read; null if it is unknown who will pay. `place`: see `readRequest`. */
@@ -56,20 +51,21 @@ export async function checkPolicy(
   };
 }
 
-function warningsOf({ headers, request }: ReadRequest): PolicyCheck['warnings'] {
-  const warnings: { code: string; message: string }[] = [];
-  if (request.idempotencyKey === null) {
-    const message = 'Without an idempotencyKey a repeat of this request is a new execution.';
-    warnings.push({ code: 'idempotency_key_missing', message });
-  }
-  if (headers.stripped.length > 0) {
-    const message = 'Some headers will not be forwarded: strippedHeaders names them.';
-    warnings.push({ code: 'headers_stripped', message });
-  }
-  if (request.retry.attempts > 1) {
-    const message =
-      'With retries the target may get the request more than once: it should honour Idempotency-Key.';
-    warnings.push({ code: 'target_may_see_repeats', message });
-  }
-  return warnings;
-}
+const warningsOf = ({ headers, request }: ReadRequest) =>
+  warningsIf(
+    [
+      request.idempotencyKey === null,
+      'idempotency_key_missing',
+      'Without an idempotencyKey a repeat of this request is a new execution.',
+    ],
+    [
+      headers.stripped.length > 0,
+      'headers_stripped',
+      'Some headers will not be forwarded: strippedHeaders names them.',
+    ],
+    [
+      request.retry.attempts > 1,
+      'target_may_see_repeats',
+      'With retries the target may get the request more than once: it should honour Idempotency-Key.',
+    ],
+  );

@@ -4,8 +4,14 @@ import type { EventOf } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { closeInterrupted, type Interruption, isRefusedCommand } from '#src/domain/job/commands.ts';
 import { type CompletedJob, evolveJob, type Job, type RunningJob } from '#src/domain/job/state.ts';
-import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
-import { compactJws, type ReceiptLog, receiptPayload, signingInput } from '#src/domain/receipt/payload.ts';
+import {
+  type ChainedEvent,
+  compactJws,
+  eventChain,
+  type ReceiptLog,
+  receiptPayload,
+  signingInput,
+} from '#src/domain/receipt/payload.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Signer } from '#src/ports/signer.ts';
 import {

@@ -5,7 +5,7 @@ import { sha256, toHex } from '#src/domain/encoding.ts';
 import type { RequestCommitments } from '#src/domain/event-fields.ts';
 import type { JobCompleted } from '#src/domain/job/events.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
-import { type CommitmentName, type Disclosure, disclose } from '#src/domain/receipt/commitments.ts';
+import { type CommitmentName, type Disclosure, disclose } from '#src/domain/receipt/disclosures.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 

@@ -1,8 +1,7 @@
 // The decision-first execution: a recorded decision, read from its stream, approves the action or not. Everything else is
 // the paid execution's, which judges the approval for new calls only.
-import { judgeApproval } from '#src/domain/decision/approval.ts';
+import { actionHash, decisionHash, judgeApproval } from '#src/domain/decision/approval.ts';
 import type { DecisionRecorded } from '#src/domain/decision/events.ts';
-import { actionHash, decisionHash } from '#src/domain/decision/hashes.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';

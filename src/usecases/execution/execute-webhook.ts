@@ -6,7 +6,7 @@
 // A step takes the state and returns the next one, or the refusal. A call that was accepted before goes from admit to
 // claim; one whose key is held by an unserved payment, to settle. If another call wrote to a stream first
 // (`WrongExpectedVersion`), the machine returns to lookUp: in one place, at most MAX_LOOK_UPS times.
-import { isOwnLoop } from '#src/domain/destination/outbound-headers.ts';
+import { isOwnLoop } from '#src/domain/destination/headers.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { claimKey } from '#src/domain/payment/claim.ts';

@@ -1,5 +1,5 @@
 // One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
-import { buildOutboundHeaders } from '#src/domain/destination/outbound-headers.ts';
+import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
 import type { ErrorCategory, Method, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';

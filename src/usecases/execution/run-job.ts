@@ -1,8 +1,7 @@
 // A job's own steps: JobStarted, then attempts, then the closing append. The side effect is never repeated because the
 // event log conflicted; a process that lost the stream stops and returns what is stored.
 
-import type { EventOf } from '#src/domain/events.ts';
-import { STREAM } from '#src/domain/events.ts';
+import { type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   completeJob,
   isRefusedCommand,
@@ -12,7 +11,7 @@ import {
 } from '#src/domain/job/commands.ts';
 import { planRetry } from '#src/domain/job/retry.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
-import type { Disclosure } from '#src/domain/receipt/commitments.ts';
+import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';

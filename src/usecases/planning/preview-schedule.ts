@@ -5,7 +5,7 @@ import {
   type ScheduleFault,
   type SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
 import type { Calendar } from '#src/ports/calendar.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
@@ -56,17 +56,16 @@ function refuse(
   return refused('invalid_schedule', 'The schedule is invalid: see details.', { details: [fault] });
 }
 
-function warningsOf({ schedule, shifted }: Preview, { normalized }: PolicyCheck): PolicyCheck['warnings'] {
-  const warnings: { code: string; message: string }[] = [];
-  if (schedule.type === 'daily' && normalized.idempotencyKeyPresent) {
-    const message =
-      'With one idempotencyKey every later run is a replay of the first: give each run its own.';
-    warnings.push({ code: 'idempotency_key_shared_by_runs', message });
-  }
-  if (shifted) {
-    const message =
-      'On one of these days the clock skips the time of day: that run is later by the skipped time.';
-    warnings.push({ code: 'run_shifted_by_clock_change', message });
-  }
-  return warnings;
-}
+const warningsOf = ({ schedule, shifted }: Preview, { normalized }: PolicyCheck) =>
+  warningsIf(
+    [
+      schedule.type === 'daily' && normalized.idempotencyKeyPresent,
+      'idempotency_key_shared_by_runs',
+      'With one idempotencyKey every later run is a replay of the first: give each run its own.',
+    ],
+    [
+      shifted,
+      'run_shifted_by_clock_change',
+      'On one of these days the clock skips the time of day: that run is later by the skipped time.',
+    ],
+  );

@@ -1,10 +1,9 @@
 // Verification of a stored receipt: the read models state what is retained, the event log supplies the events, the domain
 // judges. What cannot change is verified once.
 import { STREAM } from '#src/domain/events.ts';
-import type { ChainedEvent } from '#src/domain/receipt/chain.ts';
-import type { LogFacts } from '#src/domain/receipt/log-check.ts';
+import type { ChainedEvent } from '#src/domain/receipt/payload.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
-import { type JobFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';

@@ -1,18 +1,18 @@
 // The keys that this process signs with: those of its key file that the event log has announced. Both are read again
 // every 5 s, so that a rotation needs no restart.
 import { Fault } from '#src/domain/refusal.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { keyThatSigns } from '#src/domain/signing-keys/local-keys.ts';
+import { keyThatSigns } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, Signer } from '#src/ports/signer.ts';
-import type { KeyDirectory } from './key-ring.ts';
+import type { KeyDirectory, KeysAtHand } from './key-ring.ts';
 
 export type ActiveKeysDeps = {
   readonly store: KeyStore;
-  readonly directory: KeyDirectory;
+  /** Has read the keys at least once. */
+  readonly directory: KeyDirectory & KeysAtHand;
   readonly clock: Clock;
   readonly logger: Logger;
 };
@@ -44,17 +44,18 @@ export function demandSigningKey({
   signer.current(now + AHEAD_MS);
 }
 
-/** `first`: as just read. */
+/** `first`: the file, as just read. */
 export function activeKeys(
   { store, directory, clock, logger }: ActiveKeysDeps,
-  first: { readonly content: KeyStoreContent; readonly announced: readonly KeyRecord[] },
+  first: KeyStoreContent,
 ): ActiveKeys {
-  let { content, announced } = first;
+  let content = first;
   /** New content of the file, until one of its keys can sign. */
   let waiting: KeyStoreContent | null = null;
   const report = logOnce(logger);
 
-  const receiptKey = (keys: KeyStoreContent, at: number) => keyThatSigns(keys.keys, announced, 'receipt', at);
+  const receiptKey = ({ keys }: KeyStoreContent, at: number) =>
+    keyThatSigns(keys, directory.atHand(), 'receipt', at);
 
   function take(found: KeyStoreContent | null): void {
     if (found !== null && found.secretCheck !== content.secretCheck) {
@@ -76,7 +77,7 @@ export function activeKeys(
 
   async function look(): Promise<void> {
     try {
-      announced = await directory.refresh();
+      await directory.refresh();
       report('log', null);
     } catch (cause) {
       // An unavailable event log is logged by its own part.
@@ -104,7 +105,7 @@ export function activeKeys(
       former: (at) => receiptKey(content, at),
     },
     checkpointSigner: {
-      current: () => keyThatSigns(content.keys, announced, 'checkpoint', clock.now()),
+      current: () => keyThatSigns(content.keys, directory.atHand(), 'checkpoint', clock.now()),
     },
     async watch(ending) {
       for (;;) {

@@ -1,12 +1,25 @@
 // The operator's commands on signing keys: list, rotate, retire. The event log decides; the marks in the key file follow.
-import { type EventOf, STREAM } from '#src/domain/events.ts';
-import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
-import { evolveKeys, isUnretired, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
-import { type HeldKey, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { EventOf } from '#src/domain/events.ts';
+import type { KeyPurpose, SigningKeyRetired } from '#src/domain/signing-keys/events.ts';
+import {
+  evolveKeys,
+  type HeldKey,
+  isUnretired,
+  type KeyRecord,
+  keyOpenAt,
+  lastingKeys,
+} from '#src/domain/signing-keys/keys.ts';
 import type { KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
-import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
-import { activation, demandSameSecret, iso, type KeyRing, loadKeyRing, withTimeLimit } from './key-ring.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import {
+  activation,
+  announce,
+  demandSameSecret,
+  iso,
+  type KeyRing,
+  loadKeyRing,
+  withTimeLimit,
+} from './key-ring.ts';
 
 export type ChangeKeysDeps = JournalDeps & { readonly store: KeyStore };
 
@@ -39,17 +52,10 @@ export async function listKeys(
     ...windowOf(key),
     inFile: held.find(({ keyId }) => keyId === key.keyId)?.status ?? null,
   }));
+  const unknown = { state: 'unannounced', notBefore: null, notAfter: null, compromisedAt: null } as const;
   const others = held
     .filter(({ keyId }) => !keys.some((key) => key.keyId === keyId))
-    .map(({ keyId, purpose, status }) => ({
-      keyId,
-      purpose,
-      state: 'unannounced' as const,
-      notBefore: null,
-      notAfter: null,
-      compromisedAt: null,
-      inFile: status,
-    }));
+    .map(({ keyId, purpose, status }) => ({ keyId, purpose, ...unknown, inFile: status }));
   return [...announced, ...others];
 }
 
@@ -96,13 +102,7 @@ export async function rotateKeys(
       .filter((key) => key.purpose === purpose && isUnretired(key))
       .map(({ keyId }) => retirement({ keyId, reason: 'rotated', now, effectiveAt: now + graceMs }));
     const fresh = activation({ key: meant, purpose }, content.secretCheck, iso(now));
-    const events = envelope(deps, [fresh, ...retirements], meant.keyId);
-    try {
-      await appendUntilKnown(limited, STREAM.keys, ring.revision, events);
-    } catch (error) {
-      if (error instanceof WrongExpectedVersion) continue;
-      throw error;
-    }
+    if (!(await announce(limited, ring, [fresh, ...retirements], meant.keyId))) continue;
     const retiring = retirements.map(({ data: { keyId, effectiveAt } }) => ({ keyId, effectiveAt }));
     const retired = retiring.map(({ keyId }) => keyId);
     mark(deps.store, retired);
@@ -180,12 +180,7 @@ export async function retireKey(
     const [after = record] = evolveKeys([record], event);
     if (after.notAfter === record.notAfter && after.compromisedAt === record.compromisedAt)
       return { outcome: 'unchanged', purpose, record };
-    try {
-      await appendUntilKnown(limited, STREAM.keys, ring.revision, envelope(deps, [event], keyId));
-    } catch (error) {
-      if (error instanceof WrongExpectedVersion) continue;
-      throw error;
-    }
+    if (!(await announce(limited, ring, [event], keyId))) continue;
     try {
       mark(deps.store, [keyId]);
     } catch (cause) {
@@ -195,31 +190,18 @@ export async function retireKey(
   }
 }
 
-type RetirementEvent = {
-  readonly type: 'SigningKeyRetired';
-  readonly data: EventOf<'SigningKeyRetired'>['data'];
-};
-
 /** Times: Unix ms. */
 function retirement(facts: {
   readonly keyId: string;
-  readonly reason: RetirementEvent['data']['reason'];
+  readonly reason: SigningKeyRetired['reason'];
   readonly now: number;
   readonly effectiveAt: number;
   readonly compromisedAt?: number | null;
-}): RetirementEvent {
-  const { keyId, reason, now, effectiveAt, compromisedAt = null } = facts;
-  return {
-    type: 'SigningKeyRetired',
-    data: {
-      v: 1,
-      keyId,
-      reason,
-      effectiveAt: iso(effectiveAt),
-      compromisedAt: compromisedAt === null ? null : iso(compromisedAt),
-      retiredAt: iso(now),
-    },
-  };
+}): EventOf<'SigningKeyRetired'> {
+  const { keyId, reason, now, effectiveAt, compromisedAt: since = null } = facts;
+  const compromisedAt = since === null ? null : iso(since);
+  const data = { keyId, reason, effectiveAt: iso(effectiveAt), compromisedAt, retiredAt: iso(now) };
+  return { type: 'SigningKeyRetired', data: { v: 1, ...data } };
 }
 
 /** Marks keys of the file as retired if they are not. */

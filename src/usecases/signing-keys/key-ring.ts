@@ -1,11 +1,17 @@
 // The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
 import { decodeEvent } from '#src/domain/event-codec.ts';
-import { STREAM } from '#src/domain/events.ts';
-import type { KeyPurpose, SigningKeyActivated } from '#src/domain/signing-keys/events.ts';
-import { evolveKeys, isUnretired, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { type HeldKey, recordOf } from '#src/domain/signing-keys/local-keys.ts';
+import { type EventOf, type KeyEvent, STREAM } from '#src/domain/events.ts';
+import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import {
+  evolveKeys,
+  type HeldKey,
+  isUnretired,
+  type KeyRecord,
+  recordOf,
+} from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
 
 /** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
@@ -87,12 +93,7 @@ export function keyDirectory(
 }
 
 /** The content of a key file. */
-export type OwnKeys = {
-  /** In the order of the file. */
-  readonly keys: readonly HeldKey[];
-  /** HMAC of a constant under the HMAC secret, hex. */
-  readonly secretCheck: string;
-};
+export type OwnKeys = { readonly keys: readonly HeldKey[] } & Pick<KeyStoreContent, 'secretCheck'>;
 
 /**
  * Announces the first keys of an empty event log, and the first checkpoint key of a log without one; otherwise requires
@@ -109,12 +110,23 @@ export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Prom
     if (oldest === undefined) return ring;
     const activatedAt = iso(deps.clock.now());
     const events = first.map((key) => activation(key, own.secretCheck, activatedAt));
-    try {
-      const enveloped = envelope(deps, events, oldest.key.keyId);
-      await appendUntilKnown(limited, STREAM.keys, ring.revision, enveloped);
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    await announce(limited, ring, events, oldest.key.keyId);
+  }
+}
+
+/** Returns false if another process has changed the keys since the ring was read. */
+export async function announce(
+  deps: JournalDeps,
+  { revision }: KeyRing,
+  events: readonly KeyEvent[],
+  correlationId: string,
+): Promise<boolean> {
+  try {
+    await appendUntilKnown(deps, STREAM.keys, revision, envelope(deps, events, correlationId));
+    return true;
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return false;
+    throw error;
   }
 }
 
@@ -157,12 +169,9 @@ export function activation(
   { key, purpose }: Announced,
   secretCheck: string,
   activatedAt: string,
-): { readonly type: 'SigningKeyActivated'; readonly data: SigningKeyActivated } {
-  const { keyId, x } = key;
-  return {
-    type: 'SigningKeyActivated',
-    data: { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt },
-  };
+): EventOf<'SigningKeyActivated'> {
+  const data = { v: 1, keyId: key.keyId, purpose, alg: 'EdDSA', x: key.x, secretCheck, activatedAt } as const;
+  return { type: 'SigningKeyActivated', data };
 }
 
 /** `ms`: Unix. */

@@ -11,7 +11,7 @@ export type TreeRows = {
   /** Of the last event in the readable rows; null: none, or not known yet. */
   position(): string | null;
   /** Only a process with `projects` signs; null: the rows are unavailable. */
-  role(): 'projects' | 'follows' | 'superseded' | null;
+  role(): 'projects' | 'follows' | null;
   /** Whether the rows have reached the event log's head; waits up to a second for it. */
   reachedHead(): Promise<boolean>;
 };
@@ -72,7 +72,7 @@ export function keepCheckpoints(deps: CheckpointLoopDeps): { stop(): Promise<voi
     const [position, role, now] = [rows.position(), rows.role(), clock.monotonic()];
     const overdue = state.uncoveredAt !== null && now - state.uncoveredAt >= TAKE_OVER_MS;
     if (role === null || (position === state.looked && !overdue)) return;
-    const signs = role === 'projects' || (role === 'follows' && overdue);
+    const signs = role === 'projects' || overdue;
     if (signs && now - state.signedAt < gapMs) return;
     const looked = await checkpoints.look(signs ? deps.locked : deps.unlocked, signs);
     if (looked === 'signed') state.signedAt = clock.monotonic();

@@ -4,21 +4,21 @@
 import { fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
-import { TRANSPARENCY } from '#src/domain/limits.ts';
 import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import {
+  type CheckpointProblem,
   checkpointText,
+  nextCheckpoint,
   originOf,
   parseCheckpoint,
+  TRANSPARENCY,
   type TreeHead,
   verifyOwnCheckpoint,
 } from '#src/domain/transparency/checkpoint.ts';
 import { sameHash, verifyConsistency } from '#src/domain/transparency/merkle.ts';
-import { type CheckpointProblem, nextCheckpoint } from '#src/domain/transparency/next-checkpoint.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
-import { consistencyProof } from '#src/domain/transparency/proofs.ts';
-import { type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
+import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { CheckpointSigner } from '#src/ports/signer.ts';

@@ -136,9 +136,6 @@ export type VerificationReport = {
   readonly checks: readonly Check[];
 };
 
-/** A statement of the text around the JWS, and what the signed receipt says instead. */
-export type Difference = { readonly field: string; readonly shown: unknown; readonly signed: Json };
-
 export type OpenedDisclosure =
   | { readonly ok: true; readonly name: string; readonly value: string | readonly string[] }
   | {
@@ -160,6 +157,9 @@ export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'r
  * `inclusion`: the leaf is not where the proof says.
  */
 export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
+
+/** A statement of the text around the JWS, and what the signed receipt says instead. */
+export type Difference = { readonly field: string; readonly shown: unknown; readonly signed: Json };
 
 export type ReceiptReport = VerificationReport & {
   /** Why the document contains no receipt; null if it contains one. */

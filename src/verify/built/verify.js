@@ -364,29 +364,6 @@ function concatBytes(...parts) {
   return whole;
 }
 
-// src/verify/lean-shapes.ts
-var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
-var Type = {
-  Null: () => (value) => value === null,
-  Boolean: () => (value) => typeof value === "boolean",
-  Literal: (literal) => (value) => value === literal,
-  Integer: number(Number.isInteger),
-  Number: number(Number.isFinite),
-  String({ pattern = "", minLength = 0 } = {}) {
-    const expression = new RegExp(pattern);
-    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
-  },
-  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
-  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
-  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
-  Object(members, { additionalProperties = true } = {}) {
-    const shapes = Object.entries(members);
-    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
-  }
-};
-var shapeCheck = (shape) => shape;
-
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   if (value === null || typeof value === "boolean")
@@ -447,12 +424,246 @@ function isArray(value) {
   return Array.isArray(value);
 }
 
+// src/domain/transparency/merkle.ts
+var LEAF = Uint8Array.of(0);
+var NODE = Uint8Array.of(1);
+var leafHash = (data) => sha2562(concatBytes(LEAF, data));
+var nodeHash = (left, right) => sha2562(concatBytes(NODE, left, right));
+function sameHash(a, b) {
+  return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
+var isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+var half = (n) => Math.floor(n / 2);
+function verifyInclusion(claim) {
+  const { index, size, leaf, proof, root } = claim;
+  if (!isCount(index) || !isCount(size) || index >= size)
+    return false;
+  let at = index;
+  let last = size - 1;
+  let hash = leaf;
+  for (const sibling of proof) {
+    if (last === 0)
+      return false;
+    if (at % 2 === 1 || at === last) {
+      hash = nodeHash(sibling, hash);
+      while (at % 2 === 0 && at !== 0)
+        [at, last] = [half(at), half(last)];
+    } else
+      hash = nodeHash(hash, sibling);
+    [at, last] = [half(at), half(last)];
+  }
+  return last === 0 && sameHash(hash, root);
+}
+
+// src/domain/transparency/note.ts
+var ED25519 = Uint8Array.of(1);
+var MAX_NOTE_LENGTH = 256 * 1024;
+function keyIdOf({ name, publicKey }) {
+  return sha2562(concatBytes(utf8(`${name}
+`), ED25519, publicKey)).slice(0, 4);
+}
+function parseNote(note) {
+  if (note.length > MAX_NOTE_LENGTH || hasControl(note))
+    return null;
+  const border = note.lastIndexOf(`
+
+`);
+  if (border < 0 || !note.endsWith(`
+`))
+    return null;
+  const lines = note.slice(border + 2, -1).split(`
+`);
+  const signatures = [];
+  for (const line of lines) {
+    const [, name = "", base64 = ""] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? [];
+    const bytes = fromBase64(base64);
+    if (name === "" || bytes === null || bytes.length < 5)
+      return null;
+    signatures.push({ name, keyId: bytes.slice(0, 4), signature: bytes.slice(4) });
+  }
+  return { text: note.slice(0, border + 1), signatures };
+}
+function hasControl(text) {
+  for (let at = 0;at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 32 && code !== 10)
+      return true;
+  }
+  return false;
+}
+async function verifyNote(note, keys, primitives) {
+  let signedBy = null;
+  for (const { name, keyId, signature } of note.signatures) {
+    for (const key of keys) {
+      if (key.name !== name || !sameHash(keyIdOf(key), keyId))
+        continue;
+      if (!await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))
+        return null;
+      signedBy ??= key;
+    }
+  }
+  return signedBy;
+}
+
+// src/domain/transparency/tiles.ts
+var TILE_HEIGHT = 8;
+var TILE_WIDTH = 2 ** TILE_HEIGHT;
+var HASH_BYTES = 32;
+
+// src/domain/transparency/checkpoint.ts
+var TRANSPARENCY = {
+  mmdSeconds: 3600,
+  checkpointMs: 5000
+};
+function parseCheckpoint(note) {
+  const parsed = parseNote(note);
+  if (parsed === null)
+    return null;
+  const [origin = "", size = "", base64 = "", ...more] = parsed.text.split(`
+`);
+  const root = fromBase64(base64);
+  if (origin === "" || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES)
+    return null;
+  if (more.pop() !== "" || more.includes("") || !isCount(Number(size)))
+    return null;
+  return { origin, size: Number(size), root };
+}
+var verifyCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
+async function verifyOwnCheckpoint(note, keys, primitives) {
+  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
+  if (parsed === null || head === null)
+    return null;
+  const trusted = keys.flatMap(({ keyId, purpose, x }) => {
+    const publicKey = fromBase64url(x);
+    const fits = purpose === "checkpoint" && publicKey?.length === 32;
+    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
+  });
+  const signer = await verifyNote(parsed, trusted, primitives);
+  return signer && { ...head, keyId: signer.keyId };
+}
+
+// src/domain/transparency/tlog-proof.ts
+var FORMAT = "c2sp.org/tlog-proof@v1";
+function parseTlogProof(text) {
+  const border = text.indexOf(`
+
+`);
+  if (border < 0)
+    return null;
+  const [format, ...lines] = text.slice(0, border).split(`
+`);
+  if (lines[0]?.startsWith("extra "))
+    lines.shift();
+  const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? "") ?? [];
+  const path = lines.map(fromBase64);
+  if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits)))
+    return null;
+  if (!isPath(path))
+    return null;
+  return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
+}
+var isPath = (path) => path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
+async function verifyTlogProof(text, expected, keys, primitives) {
+  const proof = parseTlogProof(text);
+  if (proof === null)
+    return { ok: false, problem: "malformed" };
+  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  if (checkpoint === null)
+    return { ok: false, problem: "checkpoint" };
+  if (expected.origin !== null && checkpoint.origin !== expected.origin)
+    return { ok: false, problem: "origin" };
+  const included = isIncluded(proof, expected.leafData, checkpoint);
+  return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: "inclusion" };
+}
+function isIncluded({ index, path }, data, { size, root }) {
+  return verifyInclusion({ index, size, leaf: leafHash(data), proof: path, root });
+}
+
+// src/domain/receipt/disclosures.ts
+function openDisclosures(payload, texts) {
+  const names = new Set;
+  const opened = [];
+  for (const text of texts) {
+    const one = openOne(payload, text);
+    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: "repeated" } : one);
+    if (one.ok)
+      names.add(one.name);
+  }
+  return opened;
+}
+function openOne(payload, text) {
+  const read = readDisclosure(text);
+  if (read === null)
+    return { ok: false, name: null, problem: "malformed" };
+  const { name, value } = read;
+  const commitment = toBase64url(sha2562(utf8(text)));
+  if (listFor(payload, name)?.includes(commitment))
+    return { ok: true, name, value };
+  const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) => _sd.includes(commitment));
+  return { ok: false, name, problem: anywhere ? "misplaced" : "not_committed" };
+}
+var REQUEST_NAMES = [
+  "target_url",
+  "target_origin",
+  "header_names",
+  "request_body_sha256",
+  "idempotency_key"
+];
+function listFor({ request, outcome, attempts }, name) {
+  if (REQUEST_NAMES.includes(name))
+    return request._sd;
+  if (name === "response_body_sha256")
+    return outcome._sd;
+  const [, number] = /^attempt_([1-9]\d*)_(?:leaf_sha256|address)$/.exec(name) ?? [];
+  return attempts.find(({ n }) => String(n) === number)?._sd ?? null;
+}
+function readDisclosure(text) {
+  const bytes = fromBase64url(text);
+  const json = bytes === null ? null : fromUtf8(bytes);
+  if (json === null)
+    return null;
+  const parts = parsedJson(json);
+  if (!Array.isArray(parts) || parts.length !== 3)
+    return null;
+  const [salt, name, value] = parts;
+  if (typeof salt !== "string" || fromBase64url(salt)?.length !== 16 || typeof name !== "string")
+    return null;
+  if (typeof value === "string")
+    return { name, value };
+  return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
+}
+
+// src/verify/lean-shapes.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
+var Type = {
+  Null: () => (value) => value === null,
+  Boolean: () => (value) => typeof value === "boolean",
+  Literal: (literal) => (value) => value === literal,
+  Integer: number(Number.isInteger),
+  Number: number(Number.isFinite),
+  String({ pattern = "", minLength = 0 } = {}) {
+    const expression = new RegExp(pattern);
+    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
+  },
+  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
+  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
+  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
+  Object(members, { additionalProperties = true } = {}) {
+    const shapes = Object.entries(members);
+    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+  }
+};
+var shapeCheck = (shape) => shape;
+
 // src/domain/event-fields.ts
-function declareEvent(declaration) {
+function declareVersions(declaration) {
   return declaration;
 }
+var declareEvent = (stream, time, members) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
 var strict = { additionalProperties: false };
 var Nullable = (schema) => Type.Union([schema, Type.Null()]);
+var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
 var V1 = Type.Literal(1);
 var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
 var Text = Type.String();
@@ -460,38 +671,12 @@ var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
 var Count = Type.Integer({ minimum: 0 });
 var Millis = Nullable(Type.Number({ minimum: 0 }));
-var Method = Type.Union([
-  Type.Literal("POST"),
-  Type.Literal("PUT"),
-  Type.Literal("PATCH"),
-  Type.Literal("DELETE")
-]);
-var Mode = Type.Union([Type.Literal("demo"), Type.Literal("x402")]);
-var Route = Type.Union([Type.Literal("execute/webhook"), Type.Literal("execute/guided-webhook")]);
-var Phase = Type.Union([
-  Type.Literal("dns"),
-  Type.Literal("connect"),
-  Type.Literal("tls"),
-  Type.Literal("request"),
-  Type.Literal("headers"),
-  Type.Literal("body")
-]);
-var Sent = Type.Union([Type.Literal("no"), Type.Literal("maybe"), Type.Literal("yes")]);
-var ErrorCategory = Type.Union([
-  Type.Literal("timeout"),
-  Type.Literal("dns_error"),
-  Type.Literal("connect_error"),
-  Type.Literal("tls_error"),
-  Type.Literal("protocol_error"),
-  Type.Literal("truncated_response"),
-  Type.Literal("target_redirect"),
-  Type.Literal("target_rate_limited"),
-  Type.Literal("target_client_error"),
-  Type.Literal("target_server_error"),
-  Type.Literal("target_refused"),
-  Type.Literal("interrupted_unknown"),
-  Type.Literal("not_executed")
-]);
+var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
+var Mode = oneOf("demo", "x402");
+var Route = oneOf("execute/webhook", "execute/guided-webhook");
+var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
+var Sent = oneOf("no", "maybe", "yes");
+var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
 var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
 var PaymentFacts = Type.Object({
   scheme: Text,
@@ -513,7 +698,7 @@ var RequestCommitments = Type.Object({
 
 // src/domain/receipt/payload.ts
 var Commitments = Type.Array(Commitment);
-var Outcome = Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]);
+var Outcome = oneOf("succeeded", "failed");
 var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 var members = {
   receiptId: Type.String(),
@@ -604,293 +789,13 @@ function jsonPart(part, oneForm = false) {
 }
 var payloadIn = (jws) => isReceiptPayload(jws?.payload) ? jws.payload : null;
 var payloadOf = (jws) => payloadIn(parseJws(jws));
-
-// src/domain/transparency/merkle.ts
-var LEAF = Uint8Array.of(0);
-var NODE = Uint8Array.of(1);
-var leafHash = (data) => sha2562(concatBytes(LEAF, data));
-var nodeHash = (left, right) => sha2562(concatBytes(NODE, left, right));
-function sameHash(a, b) {
-  return a.length === b.length && a.every((byte, at) => byte === b[at]);
-}
-var isCount = (value) => Number.isSafeInteger(value) && value >= 0;
-var half = (n) => Math.floor(n / 2);
-function verifyInclusion(claim) {
-  const { index, size, leaf, proof, root } = claim;
-  if (!isCount(index) || !isCount(size) || index >= size)
-    return false;
-  let at = index;
-  let last = size - 1;
-  let hash = leaf;
-  for (const sibling of proof) {
-    if (last === 0)
-      return false;
-    if (at % 2 === 1 || at === last) {
-      hash = nodeHash(sibling, hash);
-      while (at % 2 === 0 && at !== 0)
-        [at, last] = [half(at), half(last)];
-    } else
-      hash = nodeHash(hash, sibling);
-    [at, last] = [half(at), half(last)];
+function eventChain(events) {
+  let link = new Uint8Array(32);
+  for (const { stream, revision, type, id, data } of events) {
+    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
+    link = sha2562(concatBytes(link, utf8(json)));
   }
-  return last === 0 && sameHash(hash, root);
-}
-
-// src/domain/transparency/note.ts
-var ED25519 = Uint8Array.of(1);
-var MAX_NOTE_LENGTH = 256 * 1024;
-function keyIdOf({ name, publicKey }) {
-  return sha2562(concatBytes(utf8(`${name}
-`), ED25519, publicKey)).slice(0, 4);
-}
-function parseNote(note) {
-  if (note.length > MAX_NOTE_LENGTH || hasControl(note))
-    return null;
-  const border = note.lastIndexOf(`
-
-`);
-  if (border < 0 || !note.endsWith(`
-`))
-    return null;
-  const lines = note.slice(border + 2, -1).split(`
-`);
-  const signatures = [];
-  for (const line of lines) {
-    const [, name = "", base64 = ""] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? [];
-    const bytes = fromBase64(base64);
-    if (name === "" || bytes === null || bytes.length < 5)
-      return null;
-    signatures.push({ name, keyId: bytes.slice(0, 4), signature: bytes.slice(4) });
-  }
-  return { text: note.slice(0, border + 1), signatures };
-}
-function hasControl(text) {
-  for (let at = 0;at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code < 32 && code !== 10)
-      return true;
-  }
-  return false;
-}
-async function verifyNote(note, keys, primitives) {
-  let signedBy = null;
-  for (const { name, keyId, signature } of note.signatures) {
-    for (const key of keys) {
-      if (key.name !== name || !sameHash(keyIdOf(key), keyId))
-        continue;
-      if (!await primitives.ed25519Verify(key.publicKey, utf8(note.text), signature))
-        return null;
-      signedBy ??= key;
-    }
-  }
-  return signedBy;
-}
-
-// src/domain/transparency/tiles.ts
-var TILE_HEIGHT = 8;
-var TILE_WIDTH = 2 ** TILE_HEIGHT;
-var HASH_BYTES = 32;
-
-// src/domain/transparency/checkpoint.ts
-function parseCheckpoint(note) {
-  const parsed = parseNote(note);
-  if (parsed === null)
-    return null;
-  const [origin = "", size = "", base64 = "", ...more] = parsed.text.split(`
-`);
-  const root = fromBase64(base64);
-  if (origin === "" || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES)
-    return null;
-  if (more.pop() !== "" || more.includes("") || !isCount(Number(size)))
-    return null;
-  return { origin, size: Number(size), root };
-}
-var verifyCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
-async function verifyOwnCheckpoint(note, keys, primitives) {
-  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
-  if (parsed === null || head === null)
-    return null;
-  const trusted = keys.flatMap(({ keyId, purpose, x }) => {
-    const publicKey = fromBase64url(x);
-    const fits = purpose === "checkpoint" && publicKey?.length === 32;
-    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
-  });
-  const signer = await verifyNote(parsed, trusted, primitives);
-  return signer && { ...head, keyId: signer.keyId };
-}
-
-// src/domain/transparency/tlog-proof.ts
-var FORMAT = "c2sp.org/tlog-proof@v1";
-function parseTlogProof(text) {
-  const border = text.indexOf(`
-
-`);
-  if (border < 0)
-    return null;
-  const [format, ...lines] = text.slice(0, border).split(`
-`);
-  if (lines[0]?.startsWith("extra "))
-    lines.shift();
-  const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? "") ?? [];
-  const path = lines.map(fromBase64);
-  if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits)))
-    return null;
-  if (!isPath(path))
-    return null;
-  return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
-}
-var isPath = (path) => path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
-async function verifyTlogProof(text, expected, keys, primitives) {
-  const proof = parseTlogProof(text);
-  if (proof === null)
-    return { ok: false, problem: "malformed" };
-  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
-  if (checkpoint === null)
-    return { ok: false, problem: "checkpoint" };
-  if (expected.origin !== null && checkpoint.origin !== expected.origin)
-    return { ok: false, problem: "origin" };
-  const included = isIncluded(proof, expected.leafData, checkpoint);
-  return included ? { ok: true, index: proof.index, checkpoint } : { ok: false, problem: "inclusion" };
-}
-function isIncluded({ index, path }, data, { size, root }) {
-  return verifyInclusion({ index, size, leaf: leafHash(data), proof: path, root });
-}
-
-// src/domain/receipt/document.ts
-var RECEIPT_FORMS = "it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS";
-function readReceiptDocument(text) {
-  const trimmed = text.trim();
-  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
-    return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
-  }
-  const value = parsedJson(trimmed);
-  return value === undefined ? none("is neither JSON nor a JWS") : receiptDocumentOf(value);
-}
-function receiptDocumentOf(value) {
-  if (!isMap(value))
-    return none("holds JSON without a receipt");
-  const { jws, receipt, job } = value;
-  if (typeof jws === "string") {
-    return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
-  }
-  if (isMap(receipt) && typeof receipt.jws === "string") {
-    const jobId = isMap(job) ? textOrNull(job.id) : null;
-    return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
-  }
-  return none(errorIn(value) ?? "holds JSON without a receipt");
-}
-function errorIn(value) {
-  const error = isMap(value) ? value.error : null;
-  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
-}
-var none = (problem) => ({ kind: null, problem });
-function disclosuresOf(value) {
-  const list = isMap(value) ? value.disclosures : value;
-  return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
-}
-function differences({ kind, jws, text }) {
-  const read = parseJws(jws);
-  const payload = payloadIn(read);
-  if (payload === null || kind === "jws")
-    return [];
-  const keyId = textOrNull(read?.header.kid);
-  const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
-  return compare("", text, signed);
-}
-function receiptCopy(payload, keyId, jws) {
-  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } };
-}
-function executionCopy(payload, keyId, jws) {
-  const { outcome, payment } = payload;
-  return {
-    mode: payload.mode,
-    job: {
-      id: payload.jobId,
-      status: outcome.status,
-      attempts: payload.attempts.length,
-      decisionId: payload.decisionId,
-      responseStatus: outcome.responseStatus,
-      errorCategory: outcome.errorCategory
-    },
-    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
-    payment
-  };
-}
-function compare(field, text, signed) {
-  if (text === undefined)
-    return [];
-  if (isMap(text) && isMap(signed)) {
-    const names = field.startsWith("payload") ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
-    return names.flatMap((name) => compare(field === "" ? name : `${field}.${name}`, text[name], signed[name] ?? null));
-  }
-  const written = canonical(text);
-  if (written === canonicalJson(signed))
-    return [];
-  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
-}
-var UNWRITABLE = "(something that no JSON text of a receipt can hold)";
-function canonical(value) {
-  try {
-    return canonicalJson(value);
-  } catch {
-    return null;
-  }
-}
-var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-var textOrNull = (value) => typeof value === "string" ? value : null;
-
-// src/domain/receipt/open-disclosures.ts
-function openDisclosures(payload, texts) {
-  const names = new Set;
-  const opened = [];
-  for (const text of texts) {
-    const one = openOne(payload, text);
-    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: "repeated" } : one);
-    if (one.ok)
-      names.add(one.name);
-  }
-  return opened;
-}
-function openOne(payload, text) {
-  const read = readDisclosure(text);
-  if (read === null)
-    return { ok: false, name: null, problem: "malformed" };
-  const { name, value } = read;
-  const commitment = toBase64url(sha2562(utf8(text)));
-  if (listFor(payload, name)?.includes(commitment))
-    return { ok: true, name, value };
-  const anywhere = [payload.request, payload.outcome, ...payload.attempts].some(({ _sd }) => _sd.includes(commitment));
-  return { ok: false, name, problem: anywhere ? "misplaced" : "not_committed" };
-}
-var REQUEST_NAMES = [
-  "target_url",
-  "target_origin",
-  "header_names",
-  "request_body_sha256",
-  "idempotency_key"
-];
-function listFor({ request, outcome, attempts }, name) {
-  if (REQUEST_NAMES.includes(name))
-    return request._sd;
-  if (name === "response_body_sha256")
-    return outcome._sd;
-  const [, number] = /^attempt_([1-9]\d*)_(?:leaf_sha256|address)$/.exec(name) ?? [];
-  return attempts.find(({ n }) => String(n) === number)?._sd ?? null;
-}
-function readDisclosure(text) {
-  const bytes = fromBase64url(text);
-  const json = bytes === null ? null : fromUtf8(bytes);
-  if (json === null)
-    return null;
-  const parts = parsedJson(json);
-  if (!Array.isArray(parts) || parts.length !== 3)
-    return null;
-  const [salt, name, value] = parts;
-  if (typeof salt !== "string" || fromBase64url(salt)?.length !== 16 || typeof name !== "string")
-    return null;
-  if (typeof value === "string")
-    return { name, value };
-  return Array.isArray(value) && value.every((one) => typeof one === "string") ? { name, value } : null;
+  return toBase64url(link);
 }
 
 // src/domain/decision/events.ts
@@ -910,12 +815,8 @@ var facts = {
 var decision = (v, of) => Type.Object({
   v,
   decisionId: Text,
-  recommendation: Type.Union([
-    Type.Literal("pay_and_execute"),
-    Type.Literal("manual_review"),
-    Type.Literal("do_not_pay")
-  ]),
-  confidence: Type.Union([Type.Literal("high"), Type.Literal("medium")]),
+  recommendation: oneOf("pay_and_execute", "manual_review", "do_not_pay"),
+  confidence: oneOf("high", "medium"),
   blockingIssues: Type.Array(Reason),
   warnings: Type.Array(Reason),
   reasons: Type.Array(Reason),
@@ -938,7 +839,7 @@ var version2 = decision(Type.Literal(2), Type.Object({
   ...facts,
   measured: Type.Boolean()
 }, strict));
-var DecisionRecorded = declareEvent({
+var DecisionRecorded = declareVersions({
   stream: "decision",
   time: "createdAt",
   versions: { 1: version1, 2: version2 },
@@ -952,250 +853,156 @@ var DecisionRecorded = declareEvent({
 });
 
 // src/domain/job/events.ts
-var JobStarted = declareEvent({
-  stream: "job",
-  time: "startedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      mode: Mode,
-      route: Route,
-      method: Method,
-      fingerprint: Hex,
-      payment: Nullable(PaymentFacts),
-      paymentStream: Nullable(Text),
-      claimStream: Nullable(Text),
-      decisionId: Nullable(Text),
-      decisionHash: Nullable(Hex),
-      attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
-      backoffMs: Count,
-      timeoutMs: Count,
-      leaseMs: Count,
-      owner: Text,
-      commitments: RequestCommitments,
-      startedAt: Instant
-    }, strict)
-  }
+var JobStarted = declareEvent("job", "startedAt", {
+  jobId: Text,
+  mode: Mode,
+  route: Route,
+  method: Method,
+  fingerprint: Hex,
+  payment: Nullable(PaymentFacts),
+  paymentStream: Nullable(Text),
+  claimStream: Nullable(Text),
+  decisionId: Nullable(Text),
+  decisionHash: Nullable(Hex),
+  attemptsAllowed: Type.Integer({ minimum: 1, maximum: 3 }),
+  backoffMs: Count,
+  timeoutMs: Count,
+  leaseMs: Count,
+  owner: Text,
+  commitments: RequestCommitments,
+  startedAt: Instant
 });
-var AttemptMade = declareEvent({
-  stream: "job",
-  time: "endedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      number: Type.Integer({ minimum: 1, maximum: 3 }),
-      startedAt: Instant,
-      endedAt: Instant,
-      phase: Phase,
-      sent: Sent,
-      outcome: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
-      status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-      errorCategory: Nullable(ErrorCategory),
-      timings: Timings,
-      tlsVersion: Nullable(Text),
-      exempted: Type.Boolean(),
-      leafCommitment: Nullable(Commitment),
-      addressCommitment: Nullable(Commitment),
-      retryAfterMs: Nullable(Count),
-      willRetry: Type.Boolean(),
-      waitMs: Nullable(Count)
-    }, strict)
-  }
+var AttemptMade = declareEvent("job", "endedAt", {
+  jobId: Text,
+  number: Type.Integer({ minimum: 1, maximum: 3 }),
+  startedAt: Instant,
+  endedAt: Instant,
+  phase: Phase,
+  sent: Sent,
+  outcome: oneOf("succeeded", "failed"),
+  status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  timings: Timings,
+  tlsVersion: Nullable(Text),
+  exempted: Type.Boolean(),
+  leafCommitment: Nullable(Commitment),
+  addressCommitment: Nullable(Commitment),
+  retryAfterMs: Nullable(Count),
+  willRetry: Type.Boolean(),
+  waitMs: Nullable(Count)
 });
-var JobCompleted = declareEvent({
-  stream: "job",
-  time: "completedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      decisionId: Nullable(Text),
-      status: Type.Union([Type.Literal("succeeded"), Type.Literal("failed")]),
-      attempts: Type.Integer({ minimum: 0, maximum: 3 }),
-      responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
-      errorCategory: Nullable(ErrorCategory),
-      responseBytes: Nullable(Count),
-      truncated: Type.Boolean(),
-      responseCommitment: Nullable(Commitment),
-      closedBy: Type.Union([Type.Literal("owner"), Type.Literal("recovery")]),
-      completedAt: Instant
-    }, strict)
-  }
+var JobCompleted = declareEvent("job", "completedAt", {
+  jobId: Text,
+  decisionId: Nullable(Text),
+  status: oneOf("succeeded", "failed"),
+  attempts: Type.Integer({ minimum: 0, maximum: 3 }),
+  responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  errorCategory: Nullable(ErrorCategory),
+  responseBytes: Nullable(Count),
+  truncated: Type.Boolean(),
+  responseCommitment: Nullable(Commitment),
+  closedBy: oneOf("owner", "recovery"),
+  completedAt: Instant
 });
-var ReceiptSigned = declareEvent({
-  stream: "job",
-  time: "signedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      decisionId: Nullable(Text),
-      receiptId: Text,
-      keyId: Text,
-      jws: Text,
-      signedAt: Instant
-    }, strict)
-  }
+var ReceiptSigned = declareEvent("job", "signedAt", {
+  jobId: Text,
+  decisionId: Nullable(Text),
+  receiptId: Text,
+  keyId: Text,
+  jws: Text,
+  signedAt: Instant
 });
 
 // src/domain/payment/events.ts
-var PaymentReserved = declareEvent({
-  stream: "payment",
-  time: "reservedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      fingerprint: Hex,
-      scheme: Text,
-      network: Text,
-      asset: Text,
-      amount: Type.String({ pattern: "^\\d+$" }),
-      payTo: Text,
-      payer: Text,
-      nonce: Text,
-      validBefore: Type.String({ pattern: "^\\d+$" }),
-      payloadHash: Hex,
-      x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
-      owner: Text,
-      reservedAt: Instant
-    }, strict)
-  }
+var PaymentReserved = declareEvent("payment", "reservedAt", {
+  jobId: Text,
+  fingerprint: Hex,
+  scheme: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payTo: Text,
+  payer: Text,
+  nonce: Text,
+  validBefore: Type.String({ pattern: "^\\d+$" }),
+  payloadHash: Hex,
+  x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+  owner: Text,
+  reservedAt: Instant
 });
-var PaymentSettled = declareEvent({
-  stream: "payment",
-  time: "settledAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      transaction: Nullable(Text),
-      evidence: Type.Union([
-        Type.Literal("facilitator"),
-        Type.Literal("nonce_consumed"),
-        Type.Literal("chain"),
-        Type.Literal("operator")
-      ]),
-      settledAt: Instant
-    }, strict)
-  }
+var PaymentSettled = declareEvent("payment", "settledAt", {
+  jobId: Text,
+  transaction: Nullable(Text),
+  evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator"),
+  settledAt: Instant
 });
-var PaymentRejected = declareEvent({
-  stream: "payment",
-  time: "rejectedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      reason: Text,
-      evidence: Type.Union([Type.Literal("facilitator"), Type.Literal("chain"), Type.Literal("operator")]),
-      rejectedAt: Instant
-    }, strict)
-  }
+var PaymentRejected = declareEvent("payment", "rejectedAt", {
+  jobId: Text,
+  reason: Text,
+  evidence: oneOf("facilitator", "chain", "operator"),
+  rejectedAt: Instant
 });
-var PaymentReleased = declareEvent({
-  stream: "payment",
-  time: "releasedAt",
-  versions: { 1: Type.Object({ v: V1, jobId: Text, lostKeyTo: Text, releasedAt: Instant }, strict) }
+var PaymentReleased = declareEvent("payment", "releasedAt", {
+  jobId: Text,
+  lostKeyTo: Text,
+  releasedAt: Instant
 });
-var SettlementUnknown = declareEvent({
-  stream: "payment",
-  time: "unknownAt",
-  versions: { 1: Type.Object({ v: V1, jobId: Text, cause: Text, unknownAt: Instant }, strict) }
+var SettlementUnknown = declareEvent("payment", "unknownAt", {
+  jobId: Text,
+  cause: Text,
+  unknownAt: Instant
 });
-var SettlementRetried = declareEvent({
-  stream: "payment",
-  time: "retriedAt",
-  versions: { 1: Type.Object({ v: V1, jobId: Text, owner: Text, retriedAt: Instant }, strict) }
+var SettlementRetried = declareEvent("payment", "retriedAt", {
+  jobId: Text,
+  owner: Text,
+  retriedAt: Instant
 });
-var PaymentRefunded = declareEvent({
-  stream: "payment",
-  time: "refundedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      network: Text,
-      asset: Text,
-      amount: Type.String({ pattern: "^\\d+$" }),
-      payer: Text,
-      transaction: Type.String({ pattern: "^0x[0-9a-f]{64}$" }),
-      evidence: Type.Union([Type.Literal("chain"), Type.Literal("operator")]),
-      refundedAt: Instant
-    }, strict)
-  }
+var PaymentRefunded = declareEvent("payment", "refundedAt", {
+  jobId: Text,
+  network: Text,
+  asset: Text,
+  amount: Type.String({ pattern: "^\\d+$" }),
+  payer: Text,
+  transaction: Type.String({ pattern: "^0x[0-9a-f]{64}$" }),
+  evidence: oneOf("chain", "operator"),
+  refundedAt: Instant
 });
-var IdempotencyKeyClaimed = declareEvent({
-  stream: "claim",
-  time: "claimedAt",
-  versions: {
-    1: Type.Object({ v: V1, jobId: Text, fingerprint: Hex, paymentStream: Nullable(Text), claimedAt: Instant }, strict)
-  }
+var IdempotencyKeyClaimed = declareEvent("claim", "claimedAt", {
+  jobId: Text,
+  fingerprint: Hex,
+  paymentStream: Nullable(Text),
+  claimedAt: Instant
 });
-var IdempotencyKeyReleased = declareEvent({
-  stream: "claim",
-  time: "releasedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      jobId: Text,
-      reason: Type.Union([
-        Type.Literal("payment_rejected"),
-        Type.Literal("payment_released"),
-        Type.Literal("retention_over")
-      ]),
-      releasedAt: Instant
-    }, strict)
-  }
+var IdempotencyKeyReleased = declareEvent("claim", "releasedAt", {
+  jobId: Text,
+  reason: oneOf("payment_rejected", "payment_released", "retention_over"),
+  releasedAt: Instant
 });
 
 // src/domain/signing-keys/events.ts
-var KeyPurpose = Type.Union([Type.Literal("receipt"), Type.Literal("checkpoint")]);
-var SigningKeyActivated = declareEvent({
-  stream: "keys",
-  time: "activatedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      keyId: Commitment,
-      purpose: KeyPurpose,
-      alg: Type.Literal("EdDSA"),
-      x: Commitment,
-      secretCheck: Hex,
-      activatedAt: Instant
-    }, strict)
-  }
+var KeyPurpose = oneOf("receipt", "checkpoint");
+var SigningKeyActivated = declareEvent("keys", "activatedAt", {
+  keyId: Commitment,
+  purpose: KeyPurpose,
+  alg: Type.Literal("EdDSA"),
+  x: Commitment,
+  secretCheck: Hex,
+  activatedAt: Instant
 });
-var SigningKeyRetired = declareEvent({
-  stream: "keys",
-  time: "retiredAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      keyId: Commitment,
-      reason: Type.Union([Type.Literal("rotated"), Type.Literal("retired"), Type.Literal("compromised")]),
-      effectiveAt: Instant,
-      compromisedAt: Nullable(Instant),
-      retiredAt: Instant
-    }, strict)
-  }
+var SigningKeyRetired = declareEvent("keys", "retiredAt", {
+  keyId: Commitment,
+  reason: oneOf("rotated", "retired", "compromised"),
+  effectiveAt: Instant,
+  compromisedAt: Nullable(Instant),
+  retiredAt: Instant
 });
-var CheckpointSigned = declareEvent({
-  stream: "receiptLog",
-  time: "signedAt",
-  versions: {
-    1: Type.Object({
-      v: V1,
-      origin: Text,
-      size: Type.String({ pattern: "^\\d+$" }),
-      root: Text,
-      keyId: Commitment,
-      note: Text,
-      signedAt: Instant
-    }, strict)
-  }
+var CheckpointSigned = declareEvent("receiptLog", "signedAt", {
+  origin: Text,
+  size: Type.String({ pattern: "^\\d+$" }),
+  root: Text,
+  keyId: Commitment,
+  note: Text,
+  signedAt: Instant
 });
 
 // src/domain/events.ts
@@ -1219,6 +1026,10 @@ var EVENTS = {
   PaymentRefunded
 };
 var EVENT_TYPES = Object.keys(EVENTS);
+var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;
+var isJobEvent = isOf("job");
+var isPaymentEvent = isOf("payment");
+var isClaimEvent = isOf("claim");
 
 // src/domain/event-codec.ts
 var versions = new Map(EVENT_TYPES.map((type) => {
@@ -1267,287 +1078,8 @@ function fromJwkSet(value) {
   }));
 }
 
-// src/domain/receipt/chain.ts
-function eventChain(events) {
-  let link = new Uint8Array(32);
-  for (const { stream, revision, type, id, data } of events) {
-    const json = canonicalJson({ stream, revision: String(revision), type, id, data });
-    link = sha2562(concatBytes(link, utf8(json)));
-  }
-  return toBase64url(link);
-}
-
-// src/domain/limits.ts
-var INVALID = "400 invalid_request; the value is not clamped.";
-var INVALID_ACTIONS = "400 invalid_handoff_actions.";
-var INVALID_SCHEDULE = "400 invalid_schedule.";
-var RATE_LIMITED = "429 rate_limited.";
-var KIB = 1024;
-var BODY_BYTES = 128 * KIB;
-var JSON_LEVELS = 64;
-var MISMATCH_BLOCK_MS = 3600000;
-var TIMES = {
-  idempotencyRetentionMs: 7 * 86400000,
-  decisionValidMs: 24 * 3600000,
-  mismatchBlockMs: MISMATCH_BLOCK_MS,
-  leaseMarginMs: 15000,
-  recoveryGraceMs: 30000,
-  responseDeadlineMs: 110000
-};
-var LIMITS = {
-  urlLength: { max: 4096, unit: "characters", meaning: "Length of url.", whenExceeded: INVALID },
-  retryAttempts: {
-    min: 1,
-    max: 3,
-    default: 1,
-    unit: "attempts",
-    meaning: "retry.attempts: attempts of one call, the first included.",
-    whenExceeded: INVALID
-  },
-  retryBackoffMs: {
-    min: 0,
-    max: 5000,
-    default: 250,
-    unit: "ms",
-    meaning: "retry.backoffMs: base of the exponential backoff with full jitter.",
-    whenExceeded: INVALID
-  },
-  retryWaitMs: {
-    max: 5000,
-    unit: "ms",
-    meaning: "Longest wait between two attempts, and the longest Retry-After of a target that is honoured.",
-    whenExceeded: "A longer Retry-After ends the job as failed."
-  },
-  timeoutMs: {
-    min: 1000,
-    max: 12000,
-    default: 12000,
-    unit: "ms",
-    meaning: "timeoutMs: one attempt from its DNS lookup to the last byte read.",
-    whenExceeded: `${INVALID} For a slower target, errorCategory is timeout.`
-  },
-  idempotencyKeyLength: {
-    min: 1,
-    max: 160,
-    unit: "characters",
-    meaning: "Length of idempotencyKey.",
-    whenExceeded: INVALID
-  },
-  requestBodyBytes: {
-    max: BODY_BYTES,
-    unit: "bytes",
-    meaning: "The complete JSON body of a call to this service.",
-    whenExceeded: "413 body_too_large."
-  },
-  requestBodyArrivalMs: {
-    max: 1e4,
-    unit: "ms",
-    meaning: "Time in which that body must arrive.",
-    whenExceeded: "408 body_timeout."
-  },
-  jsonDepth: { max: JSON_LEVELS, unit: "levels", meaning: "Nesting of that body.", whenExceeded: INVALID },
-  mcpMessageBytes: {
-    max: BODY_BYTES + 32 * KIB,
-    unit: "bytes",
-    meaning: "A complete MCP message, payment included.",
-    whenExceeded: "413, as a JSON-RPC error."
-  },
-  mcpMessageDepth: {
-    max: JSON_LEVELS + 2,
-    unit: "levels",
-    meaning: "Nesting of an MCP message.",
-    whenExceeded: "400, as a JSON-RPC error."
-  },
-  targetHeaders: { max: 64, unit: "headers", meaning: "Number of headers.", whenExceeded: INVALID },
-  targetHeaderBytes: {
-    max: 16 * KIB,
-    unit: "bytes",
-    meaning: "Names and values of all headers.",
-    whenExceeded: INVALID
-  },
-  decideBodyBytes: {
-    max: 16 * KIB,
-    unit: "bytes",
-    meaning: "The complete JSON body of a decision.",
-    whenExceeded: "413 body_too_large."
-  },
-  responseBodyBytes: {
-    max: 64 * KIB,
-    unit: "bytes",
-    meaning: "How much of the answer of the target is read and hashed. It is never returned or stored.",
-    whenExceeded: "Reading stops; the receipt states truncated."
-  },
-  responseHeaderBytes: {
-    max: 16 * KIB,
-    unit: "bytes",
-    meaning: "Headers of the answer of the target.",
-    whenExceeded: "errorCategory protocol_error."
-  },
-  policyDnsMs: {
-    max: 2000,
-    unit: "ms",
-    meaning: "DNS lookup of the target before the payment is settled.",
-    whenExceeded: "400 target_unresolvable, details.retryable true."
-  },
-  answerWaitMs: {
-    max: 1000,
-    unit: "ms",
-    meaning: "How long an answer is delayed so that its links work at once.",
-    whenExceeded: "It is sent without further delay; a link may then answer 503 for a short time."
-  },
-  recentProofs: {
-    min: 1,
-    max: 50,
-    default: 10,
-    unit: "proofs",
-    meaning: "limit of recent proofs.",
-    whenExceeded: INVALID
-  },
-  recentDecisions: {
-    min: 1,
-    max: 50,
-    default: 10,
-    unit: "decisions",
-    meaning: "limit of recent decisions.",
-    whenExceeded: INVALID
-  },
-  monitoringWindowMs: {
-    min: 60000,
-    max: 30 * 86400000,
-    default: 86400000,
-    unit: "ms",
-    meaning: "windowMs of the monitoring summary.",
-    whenExceeded: INVALID
-  },
-  recentFailures: {
-    max: 10,
-    unit: "failures",
-    meaning: "recentFailures of the monitoring summary.",
-    whenExceeded: "Older ones are left out."
-  },
-  handoffActions: {
-    min: 1,
-    max: 12,
-    unit: "actions",
-    meaning: "actions of a browser handoff.",
-    whenExceeded: INVALID_ACTIONS
-  },
-  handoffTextLength: {
-    max: 2000,
-    unit: "characters",
-    meaning: "description and text of an action.",
-    whenExceeded: INVALID_ACTIONS
-  },
-  handoffSelectorLength: {
-    max: 500,
-    unit: "characters",
-    meaning: "selector of an action.",
-    whenExceeded: INVALID_ACTIONS
-  },
-  handoffValidMs: {
-    max: 3600000,
-    unit: "ms",
-    meaning: "From createdAt to expiresAt of a package.",
-    whenExceeded: "Request a new one: packages are not stored."
-  },
-  scheduleNextRuns: {
-    max: 3,
-    unit: "runs",
-    meaning: "nextRuns of a preview.",
-    whenExceeded: "Later ones are not shown."
-  },
-  scheduleTimezoneLength: {
-    max: 64,
-    unit: "characters",
-    meaning: "timezone of a schedule.",
-    whenExceeded: INVALID_SCHEDULE
-  },
-  scheduleRunAtLength: {
-    max: 64,
-    unit: "characters",
-    meaning: "runAt of a schedule.",
-    whenExceeded: INVALID_SCHEDULE
-  },
-  inFlightPerPayer: {
-    max: 4,
-    unit: "calls",
-    meaning: "Concurrent paid calls of one payer, including unconfirmed payments.",
-    whenExceeded: "429 too_many_in_flight."
-  },
-  perMinutePerPayer: {
-    max: 30,
-    unit: "calls a minute",
-    meaning: "Paid calls of one payer.",
-    whenExceeded: RATE_LIMITED
-  },
-  verifiesInFlight: {
-    max: 16,
-    unit: "payments",
-    meaning: "Payments that one process verifies at the same time, over all payers.",
-    whenExceeded: "429 too_many_in_flight."
-  },
-  contractWalletPerMinute: {
-    max: 5,
-    unit: "failed calls a minute",
-    meaning: "Failed paid calls from one client address for one contract wallet.",
-    whenExceeded: RATE_LIMITED
-  },
-  mismatchesPerPayment: {
-    max: 10,
-    unit: "requests",
-    meaning: `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${MISMATCH_BLOCK_MS} ms.`,
-    whenExceeded: "409 payment_reused."
-  },
-  decisionsPerMinute: {
-    max: 10,
-    unit: "decisions a minute",
-    meaning: "Decisions of one client address.",
-    whenExceeded: RATE_LIMITED
-  },
-  decisionsPerDay: {
-    max: 200,
-    unit: "decisions a day",
-    meaning: "Decisions of one client address.",
-    whenExceeded: RATE_LIMITED
-  },
-  authorizationSeconds: {
-    min: 6,
-    max: 300,
-    unit: "s",
-    meaning: "Time until the authorization of a payment expires (validBefore).",
-    whenExceeded: "402 authorization_too_far_ahead, or authorization_expired at the minimum and below."
-  }
-};
-var TRANSPARENCY = {
-  mmdSeconds: 3600,
-  checkpointMs: 5000
-};
-
-// src/domain/transparency/leaves.ts
+// src/domain/transparency/tree.ts
 var receiptLeafData = (jws) => sha2562(utf8(jws));
-
-// src/domain/receipt/log-check.ts
-var MAX_PENDING_SECONDS = 86400;
-async function logCheck(jws, payload, log, keys, primitives) {
-  const name = "receipt_logged";
-  if (payload === null)
-    return { name, ok: false };
-  if (log.proof === null) {
-    const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
-    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
-    if (payload.iat > log.now + MAX_PENDING_SECONDS)
-      return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
-    const pending = log.now <= dueBy;
-    return { name, ok: pending, details: { pending, dueBy } };
-  }
-  const leafData = receiptLeafData(jws);
-  const expected = { leafData, origin: logOf(payload)?.origin ?? null };
-  const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
-  if (!verdict.ok)
-    return { name, ok: false, details: { pending: false, problem: verdict.problem } };
-  const { origin, size } = verdict.checkpoint;
-  return { name, ok: true, details: { pending: false, origin, index: verdict.index, size } };
-}
 
 // src/domain/receipt/verify.ts
 async function verifyReceipt(facts, primitives, jws = parseJws(facts.jws)) {
@@ -1668,8 +1200,110 @@ function attemptsCheck(job, payload) {
 function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }
+var MAX_PENDING_SECONDS = 86400;
+async function logCheck(jws, payload, log, keys, primitives) {
+  const name = "receipt_logged";
+  if (payload === null)
+    return { name, ok: false };
+  if (log.proof === null) {
+    const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
+    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
+    if (payload.iat > log.now + MAX_PENDING_SECONDS)
+      return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
+    const pending = log.now <= dueBy;
+    return { name, ok: pending, details: { pending, dueBy } };
+  }
+  const leafData = receiptLeafData(jws);
+  const expected = { leafData, origin: logOf(payload)?.origin ?? null };
+  const verdict = await verifyTlogProof(log.proof, expected, keys, primitives);
+  if (!verdict.ok)
+    return { name, ok: false, details: { pending: false, problem: verdict.problem } };
+  const { origin, size } = verdict.checkpoint;
+  return { name, ok: true, details: { pending: false, origin, index: verdict.index, size } };
+}
 
-// src/domain/receipt/verify-document.ts
+// src/domain/receipt/document.ts
+var RECEIPT_FORMS = "it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS";
+function readReceiptDocument(text) {
+  const trimmed = text.trim();
+  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
+    return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
+  }
+  const value = parsedJson(trimmed);
+  return value === undefined ? none("is neither JSON nor a JWS") : receiptDocumentOf(value);
+}
+function receiptDocumentOf(value) {
+  if (!isMap(value))
+    return none("holds JSON without a receipt");
+  const { jws, receipt, job } = value;
+  if (typeof jws === "string") {
+    return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
+  }
+  if (isMap(receipt) && typeof receipt.jws === "string") {
+    const jobId = isMap(job) ? textOrNull(job.id) : null;
+    return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
+  }
+  return none(errorIn(value) ?? "holds JSON without a receipt");
+}
+function errorIn(value) {
+  const error = isMap(value) ? value.error : null;
+  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
+}
+var none = (problem) => ({ kind: null, problem });
+function disclosuresOf(value) {
+  const list = isMap(value) ? value.disclosures : value;
+  return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
+}
+function differences({ kind, jws, text }) {
+  const read = parseJws(jws);
+  const payload = payloadIn(read);
+  if (payload === null || kind === "jws")
+    return [];
+  const keyId = textOrNull(read?.header.kid);
+  const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
+  return compare("", text, signed);
+}
+function receiptCopy(payload, keyId, jws) {
+  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } };
+}
+function executionCopy(payload, keyId, jws) {
+  const { outcome, payment } = payload;
+  return {
+    mode: payload.mode,
+    job: {
+      id: payload.jobId,
+      status: outcome.status,
+      attempts: payload.attempts.length,
+      decisionId: payload.decisionId,
+      responseStatus: outcome.responseStatus,
+      errorCategory: outcome.errorCategory
+    },
+    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
+    payment
+  };
+}
+function compare(field, text, signed) {
+  if (text === undefined)
+    return [];
+  if (isMap(text) && isMap(signed)) {
+    const names = field.startsWith("payload") ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
+    return names.flatMap((name) => compare(field === "" ? name : `${field}.${name}`, text[name], signed[name] ?? null));
+  }
+  const written = canonical(text);
+  if (written === canonicalJson(signed))
+    return [];
+  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
+}
+var UNWRITABLE = "(something that no JSON text of a receipt can hold)";
+function canonical(value) {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return null;
+  }
+}
+var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var textOrNull = (value) => typeof value === "string" ? value : null;
 async function verifyDocument(document, { keys, log, receiptId, jobId, disclosures }, primitives) {
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };

@@ -1,6 +1,7 @@
 // Checks as rows of a table: the result, a label, and the check's name.
-import { CHECK_LABELS } from '../../domain/receipt/check-labels.ts';
+
 import type { Check, CheckName } from '../../domain/receipt/report.ts';
+import { CHECK_LABELS } from '../../domain/receipt/texts.ts';
 import { element } from './dom.ts';
 
 /** `unchecked`: the check was not possible, or its input was missing. */

@@ -3,8 +3,8 @@
 
 import { parsedJson } from '../../domain/canonical-json.ts';
 import { toBase64 } from '../../domain/encoding.ts';
-import { CHECK_LABELS } from '../../domain/receipt/check-labels.ts';
-import { allChecksHold, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import { allChecksHold, type ReceiptReport } from '../../domain/receipt/document.ts';
+import { CHECK_LABELS } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';

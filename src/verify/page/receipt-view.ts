@@ -1,9 +1,9 @@
 // Shows a verified receipt: its statement, the number of redacted values, and the opened disclosures.
-import { DISCLOSURE_PROBLEMS, NOT_OPENED } from '../../domain/receipt/check-labels.ts';
+
+import type { OpenedDisclosure } from '../../domain/receipt/disclosures.ts';
 import type { Difference } from '../../domain/receipt/document.ts';
-import type { OpenedDisclosure } from '../../domain/receipt/open-disclosures.ts';
 import { logOf, type ReceiptPayload } from '../../domain/receipt/payload.ts';
-import { statementOf } from '../../domain/receipt/statement.ts';
+import { DISCLOSURE_PROBLEMS, NOT_OPENED, statementOf } from '../../domain/receipt/texts.ts';
 import { code, element, factList } from './dom.ts';
 
 /** For a receipt whose signature verifies only: readers would take unsigned text beside a failure for facts. */

@@ -1,8 +1,12 @@
 // The page where anyone verifies a receipt: what is pasted, dropped or chosen is checked in the page and never sent.
 
 import { parsedJson } from '../../domain/canonical-json.ts';
-import { noProofIn, readReceiptDocument } from '../../domain/receipt/document.ts';
-import { allChecksHold, type ReceiptReport } from '../../domain/receipt/verify-document.ts';
+import {
+  allChecksHold,
+  noProofIn,
+  type ReceiptReport,
+  readReceiptDocument,
+} from '../../domain/receipt/document.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { Unusable } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';

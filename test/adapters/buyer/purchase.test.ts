@@ -69,7 +69,7 @@ test('a final refusal of the relay ends the purchase at once', async () => {
   for (const [status, body, code] of refusals) {
     const { result, sent } = await presented(answer(status, body));
     assert.deepEqual(
-      [result.kind, result.kind === 'refused' && result.code, sent.length],
+      [result.kind, result.kind === 'refused' && result.problem.code, sent.length],
       ['refused', code, 1],
     );
   }

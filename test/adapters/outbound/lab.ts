@@ -1,12 +1,10 @@
 // An outbound call without fakes: a TLS target, a DNS server, the resolver and the adapter.
-import type { AddressInfo, Server } from 'node:net';
-import { createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import type { Cidr } from '#src/domain/destination/addresses.ts';
-import { chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
+import { type Cidr, chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import { sweep } from '#src/adapters/quota/postgres.ts';
-import { quotaWindows } from '#src/adapters/quota/table.ts';
+import { quotaWindows, sweep } from '#src/adapters/quota/postgres.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { quotaContract } from '#test/support/quota.contract.ts';

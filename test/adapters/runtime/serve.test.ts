@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import type { Listening } from '#src/adapters/runtime/listening.ts';
-import { serve } from '#src/adapters/runtime/serve.ts';
+import { type Listening, serve } from '#src/adapters/runtime/serve.ts';
 import { createApp } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';

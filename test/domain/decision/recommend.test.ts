@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { BuyerPolicy } from '#src/domain/decision/buyer-policy.ts';
 import { type DecisionFacts, type Recommended, recommend } from '#src/domain/decision/recommend.ts';
+import type { BuyerPolicy } from '#src/domain/decision/requests.ts';
 import { goodFacts, goodPolicy } from '#test/support/given-decision.ts';
 
 type Changes = { facts?: Partial<DecisionFacts>; policy?: Partial<BuyerPolicy> };

@@ -10,7 +10,7 @@ import {
   isInside,
   judgeAddress,
   sameAddress,
-} from '#src/domain/destination/addresses.ts';
+} from '#src/domain/destination/policy.ts';
 
 function facts(text: string): AddressFacts {
   const described = describeAddress(text);

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { test } from 'node:test';
-import { judgeHeaders } from '#src/domain/destination/headers.ts';
 import {
   buildOutboundHeaders,
   type CallFacts,
   isOwnLoop,
+  judgeHeaders,
   relayPseudonym,
-} from '#src/domain/destination/outbound-headers.ts';
+} from '#src/domain/destination/headers.ts';
 
 const keys = generateKeyPairSync('ed25519');
 const signBytes = (message: Uint8Array) =>

@@ -3,8 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type ErrorCategory, ErrorCategory as ErrorCategorySchema } from '#src/domain/event-fields.ts';
-import { type AttemptOutcome, categoryOfStatus, planRetry, type RetryFacts } from '#src/domain/job/retry.ts';
-import { retryAfterMs } from '#src/domain/job/retry-after.ts';
+import {
+  type AttemptOutcome,
+  categoryOfStatus,
+  planRetry,
+  type RetryFacts,
+  retryAfterMs,
+} from '#src/domain/job/retry.ts';
 
 const facts: RetryFacts = { attempt: 1, attemptsAllowed: 3, backoffMs: 250, dice: 0.5 };
 const stop = { willRetry: false, waitMs: null };

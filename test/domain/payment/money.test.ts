@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { microUsd, showUsd } from '#src/domain/payment/money.ts';
+import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 
 for (const [text, micro] of [
   ['0.003', 3000n],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { type ChainedEvent, eventChain } from '#src/domain/receipt/chain.ts';
+import { type ChainedEvent, eventChain } from '#src/domain/receipt/payload.ts';
 import { JOB_EVENTS, recorded } from '#test/support/given-receipt.ts';
 
 /** A second implementation of the definition: names written in order, data sorted by a replacer. */

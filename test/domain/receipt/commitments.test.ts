@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { disclose } from '#src/domain/receipt/commitments.ts';
+import { disclose } from '#src/domain/receipt/disclosures.ts';
 
 const salt = Uint8Array.from({ length: 16 }, (_, i) => i * 7);
 

@@ -1,10 +1,9 @@
 // The check `receipt_logged`: given a receipt and its proof, when it is verified at a time, then ok or not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogFacts } from '#src/domain/receipt/log-check.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
-import { leafData } from '#src/domain/transparency/leaves.ts';
+import { type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { leafData } from '#src/domain/transparency/tree.ts';
 import { keyActivated, receiptSigned, T0 } from '#test/support/given-events.ts';
 import { goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';

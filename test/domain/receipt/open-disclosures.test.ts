@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { toBase64url, utf8 } from '#src/domain/encoding.ts';
-import { type CommitmentName, disclose } from '#src/domain/receipt/commitments.ts';
-import { openDisclosures } from '#src/domain/receipt/open-disclosures.ts';
+import { type CommitmentName, disclose, openDisclosures } from '#src/domain/receipt/disclosures.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { payloadOf } from '#test/support/given-receipt.ts';
 

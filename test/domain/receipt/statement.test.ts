@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { statementOf } from '#src/domain/receipt/statement.ts';
+import { statementOf } from '#src/domain/receipt/texts.ts';
 import { payloadOf } from '#test/support/given-receipt.ts';
 
 const payload = await payloadOf();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { didKeyId, didOf } from '#src/domain/signing-keys/did.ts';
+import { didKeyId, didOf } from '#src/domain/signing-keys/keys.ts';
 
 test('did:web: the host as it is, its port and every other colon encoded (did:web, section 3.1)', () => {
   assert.equal(didOf('relay.example', ''), 'did:web:relay.example');

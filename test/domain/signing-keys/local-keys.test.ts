@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KeyEvent } from '#src/domain/events.ts';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
-import { keyValidAt } from '#src/domain/signing-keys/keys.ts';
-import { type HeldKey, keyThatSigns, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
+import { type HeldKey, keyThatSigns, keyValidAt, lastingKeys } from '#src/domain/signing-keys/keys.ts';
 import { givenKeys } from '#test/support/given.ts';
 import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CheckpointFacts, nextCheckpoint } from '#src/domain/transparency/next-checkpoint.ts';
+import { type CheckpointFacts, nextCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 
 const root = (n: number) => new Uint8Array(32).fill(n);
 const last = { size: 5, root: root(5), position: '40' };

@@ -1,13 +1,7 @@
 // Tiles: their one spelling in addresses, what a tree of a size has of them, and the tree read from them.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import {
-  parseTilePath,
-  TileMissing,
-  tilePath,
-  tileWidth,
-  treeReader,
-} from '#src/domain/transparency/tiles.ts';
+import { parseTilePath, TileMissing, tileWidth, treeReader } from '#src/domain/transparency/tiles.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
 import { sha256 } from '#test/support/primitives.ts';
 import { smallLog } from '#test/support/small-log.ts';
@@ -19,10 +13,7 @@ describe('the path of a tile', () => {
     ['63/x001/000.p/1', { level: 63, n: 1000, width: 1 }],
     ['entries/999.p/255', { level: 'entries', n: 999, width: 255 }],
   ] as const) {
-    test(`${path} and back`, () => {
-      assert.deepEqual(parseTilePath(path), tile);
-      assert.equal(tilePath(tile), path);
-    });
+    test(path, () => assert.deepEqual(parseTilePath(path), tile));
   }
   for (const path of [
     '',

@@ -1,7 +1,7 @@
 // The decision-first call: what a decision approves, what it does not, and that a no costs and leaves nothing.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decisionHash } from '#src/domain/decision/hashes.ts';
+import { decisionHash } from '#src/domain/decision/approval.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { Fault } from '#src/domain/refusal.ts';

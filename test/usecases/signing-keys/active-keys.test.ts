@@ -23,10 +23,10 @@ async function started(common = shared()) {
   if ((await it.log.readStream(KEYS)).length === 0)
     await given(it, KEYS, activationOf(first), activationOf(checkpoint));
   const store = memoryKeyStore(first, checkpoint);
-  const directory = keyDirectory(it);
   const { keys: announced } = await loadKeyRing(it);
+  const directory = keyDirectory(it, announced);
   const { clock, logger } = it;
-  const own = activeKeys({ store, directory, clock, logger }, { content: store.read(), announced });
+  const own = activeKeys({ store, directory, clock, logger }, store.read());
   const ending = new AbortController();
   const watching = own.watch(ending.signal);
   const look = async () => {

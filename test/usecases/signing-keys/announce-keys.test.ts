@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HeldKey } from '#src/domain/signing-keys/local-keys.ts';
+import type { HeldKey } from '#src/domain/signing-keys/keys.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import {
   activateSigningKeys,

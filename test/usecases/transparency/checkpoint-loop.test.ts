@@ -12,7 +12,7 @@ function world() {
   const looks: string[] = [];
   const state = {
     position: null as string | null,
-    role: 'projects' as 'projects' | 'follows' | 'superseded' | null,
+    role: 'projects' as 'projects' | 'follows' | null,
     answers: [] as (Looked | Error)[],
     origin: 'relay.example/receipts' as string | null,
     atHead: async () => true,
@@ -96,14 +96,12 @@ test('where another holds the lock, or the tree is refused, it is looked again, 
 });
 
 test('a process that follows looks without the lock and signs nothing', async () => {
-  for (const role of ['follows', 'superseded'] as const) {
-    const { state, seconds, stop } = world();
-    state.position = '1';
-    state.role = role;
-    state.answers = ['covered'];
-    assert.deepEqual(await seconds(30), ['unlocked at 1: covered']);
-    assert.deepEqual(await stop(), undefined);
-  }
+  const { state, seconds, stop } = world();
+  state.position = '1';
+  state.role = 'follows';
+  state.answers = ['covered'];
+  assert.deepEqual(await seconds(30), ['unlocked at 1: covered']);
+  assert.deepEqual(await stop(), undefined);
 });
 
 test('leaves that wait 10 s without a checkpoint are signed by a follower: the projecting process may be dead', async () => {
@@ -111,19 +109,6 @@ test('leaves that wait 10 s without a checkpoint are signed by a follower: the p
   state.position = '1';
   state.role = 'follows';
   assert.deepEqual(await seconds(30), ['unlocked at 1: uncovered', 'locked at 11: signed']);
-  await stop();
-});
-
-test('rows of a newer version are never signed for', async () => {
-  const { state, seconds, stop } = world();
-  state.position = '1';
-  state.role = 'superseded';
-  const looks = await seconds(30);
-  assert.deepEqual(looks, [
-    'unlocked at 1: uncovered',
-    'unlocked at 11: uncovered',
-    'unlocked at 21: uncovered',
-  ]);
   await stop();
 });
 

@@ -6,8 +6,13 @@ import { fromBase64 } from '#src/domain/encoding.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { leafHash, verifyConsistency } from '#src/domain/transparency/merkle.ts';
-import { inclusionProof } from '#src/domain/transparency/proofs.ts';
-import { HASH_BYTES, TILE_WIDTH, tileWidth, treeReader } from '#src/domain/transparency/tiles.ts';
+import {
+  HASH_BYTES,
+  inclusionProof,
+  TILE_WIDTH,
+  tileWidth,
+  treeReader,
+} from '#src/domain/transparency/tiles.ts';
 import { verifyTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { type TransparencyDeps, transparency } from '#src/usecases/transparency/proofs.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';

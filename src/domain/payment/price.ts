@@ -1,4 +1,5 @@
-// Amounts of US dollars, exact: whole millionths, as USDC counts them. Never a float.
+// Prices: exact amounts of US dollars (whole millionths, as USDC counts them; never a float), and what a paid route asks.
+import type { JsonObject } from '#src/domain/canonical-json.ts';
 
 /** `0.003`, `$0.003` or `0.0030` as 3000n; null where the text is no such amount or is finer than a millionth. */
 export function microUsd(text: string): bigint | null {
@@ -14,3 +15,13 @@ export function showUsd(micro: bigint): string {
   const part = digits.slice(-6).replace(/0+$/, '');
   return `$${digits.slice(0, -6)}${part === '' ? '' : `.${part}`}`;
 }
+
+/** A paid route as its 402 asks for it (x402 version 2). */
+export type AskedFor = {
+  /** Absolute address: what the payer says it pays for. */
+  readonly resource: string;
+  /** Payment requirements, each of which pays. */
+  readonly accepts: readonly JsonObject[];
+  /** What catalogues may publish (`bazaar`). */
+  readonly extensions: JsonObject;
+};

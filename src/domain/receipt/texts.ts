@@ -1,5 +1,6 @@
-// The labels of the verifier's checks, for people who see them for the first time.
-import type { DisclosureProblem } from './open-disclosures.ts';
+// A receipt and its checks as text, for people who see them for the first time.
+import type { DisclosureProblem } from './disclosures.ts';
+import type { ReceiptPayload } from './payload.ts';
 import type { CheckName } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
@@ -33,3 +34,20 @@ export const DISCLOSURE_PROBLEMS: Readonly<Record<DisclosureProblem, string>> = 
   misplaced: 'belongs to another place of the receipt',
   repeated: 'opens a name that was opened before',
 };
+
+export type Statement = {
+  readonly answer: string;
+  readonly payment: string;
+};
+
+/** Show it only if the receipt verifies: readers would take unsigned text beside a failure for facts. */
+export function statementOf({ mode, outcome, payment }: ReceiptPayload): Statement {
+  const { responseStatus, errorCategory } = outcome;
+  return {
+    answer: responseStatus === null ? (errorCategory ?? 'no answer') : `answer ${responseStatus}`,
+    payment:
+      payment === null
+        ? `none (${mode} mode)`
+        : `${payment.amount} of ${payment.asset} on ${payment.network}`,
+  };
+}

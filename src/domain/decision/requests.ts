@@ -1,6 +1,7 @@
-// What a buyer asks of a call before it pays: the schema of the request, and its one normal form.
+// What a decision and a guided call are asked with.
 import { type Static, Type } from '@sinclair/typebox';
-import { strict } from '../event-fields.ts';
+import { strict } from '#src/domain/event-fields.ts';
+import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { DecisionRecorded } from './events.ts';
 
 const DEFAULTS = {
@@ -41,3 +42,16 @@ export function normalisePolicy(policy: BuyerPolicyRequest): BuyerPolicy {
     ...policy,
   };
 }
+
+export const GuidedRequest = Type.Object(
+  {
+    decisionId: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: 'Of a decision that recommends pay_and_execute.',
+    }),
+    action: WebhookRequest,
+  },
+  strict,
+);
+export type GuidedRequest = Static<typeof GuidedRequest>;
