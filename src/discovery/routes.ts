@@ -15,10 +15,18 @@ export const TAGS = {
 
 export type RouteTag = keyof typeof TAGS;
 
+export const JSON_TYPE = 'application/json';
+export const TEXT_TYPE = 'text/plain; charset=utf-8';
+export const HTML_TYPE = 'text/html; charset=utf-8';
+/** With the profile of RFC 9727 §7.3. */
+const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
+
 export type RouteFacts = {
   readonly method: 'GET' | 'POST';
   /** A parameter is a segment `:name`. */
   readonly path: string;
+  /** Query parameters that it cannot do without, as RFC 6570 writes them. */
+  readonly query?: string;
   readonly tag: RouteTag;
   readonly summary: string;
   readonly description: string;
@@ -26,19 +34,31 @@ export type RouteFacts = {
   readonly paid: boolean;
   /** An operation of the interface description. Pages, well-known files and operator routes are not. */
   readonly listed: boolean;
+  /** Of the answer. */
+  readonly mediaType: string;
 };
 
-type Texts = Omit<RouteFacts, 'method' | 'path' | 'paid' | 'listed'>;
+type Texts = Pick<RouteFacts, 'tag' | 'summary' | 'description'>;
 
-const get = <P extends string>(path: P, texts: Texts) =>
-  ({ method: 'GET', path, ...texts, paid: false, listed: true }) as const;
-const post = <P extends string>(path: P, texts: Texts) =>
-  ({ method: 'POST', path, ...texts, paid: false, listed: true }) as const;
-const paid = <P extends string>(path: P, texts: Texts) =>
-  ({ method: 'POST', path, ...texts, paid: true, listed: true }) as const;
+const operation =
+  <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
+  <P extends string>(path: P, texts: Texts, mediaType = JSON_TYPE) =>
+    ({ method, path, ...texts, paid, listed: true, mediaType }) as const;
+const get = operation('GET', false);
+const post = operation('POST', false);
+const paid = operation('POST', true);
 /** A route outside the interface description. */
-const aside = <P extends string>(path: P, tag: RouteTag, summary: string) =>
-  ({ method: 'GET', path, tag, summary, description: summary, paid: false, listed: false }) as const;
+const aside = <P extends string>(path: P, tag: RouteTag, summary: string, mediaType = JSON_TYPE) =>
+  ({
+    method: 'GET',
+    path,
+    tag,
+    summary,
+    description: summary,
+    paid: false,
+    listed: false,
+    mediaType,
+  }) as const;
 
 /** As RFC 6570 and OpenAPI write it: `:id` is `{id}`, and the rest of a path `{+path}`. */
 export function pathTemplate(path: string): string {
@@ -117,12 +137,16 @@ const RECORDS = {
     summary: 'Recent public proofs',
     description: 'Redacted summaries of the newest jobs.',
   }),
-  proofPage: get('/proof/:jobOrReceiptId', {
-    tag: 'verification',
-    summary: 'Proof page',
-    description: 'A page for people with the state of a job or receipt and every check.',
-  }),
-  proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof'),
+  proofPage: get(
+    '/proof/:jobOrReceiptId',
+    {
+      tag: 'verification',
+      summary: 'Proof page',
+      description: 'A page for people with the state of a job or receipt and every check.',
+    },
+    HTML_TYPE,
+  ),
+  proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof', 'image/svg+xml'),
   monitoring: get('/api/monitoring/executions', {
     tag: 'transparency',
     summary: 'Execution monitoring',
@@ -136,6 +160,14 @@ const RECORDS = {
   }),
 };
 
+const CANARY: Texts = {
+  tag: 'service',
+  summary: 'Test target, free to call directly',
+  description:
+    'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
+    'it costs what any call costs.',
+};
+
 const FREE_SURFACES = {
   handoff: post('/api/handoff/browser', {
     tag: 'planning',
@@ -143,48 +175,27 @@ const FREE_SURFACES = {
     description:
       'Builds a structured package of browser steps for an external browser-capable agent. Free; no step is executed here and there is no receipt.',
   }),
-  handoffCapabilities: get('/api/handoff/capabilities', {
-    tag: 'discovery',
-    summary: 'What the browser handoff can express',
-    description: 'Action types, their fields and limits, and an example.',
-  }),
   schedulePreview: post('/api/schedules/preview', {
     tag: 'planning',
     summary: 'Preview a schedule',
     description:
       'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
   }),
-  scheduleCapabilities: get('/api/schedules/capabilities', {
-    tag: 'discovery',
-    summary: 'What a schedule can express',
-    description: 'Schedule types, their fields and limits, what is planned, and examples.',
-  }),
-  secretsPolicy: get('/api/secrets/policy', {
-    tag: 'discovery',
-    summary: 'How secrets are handled',
-    description: 'What to send, what never to send, what is stored and what is not.',
-  }),
-  canary: get('/api/canary/echo', {
-    tag: 'service',
-    summary: 'Test target, free to call directly',
-    description:
-      'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
-      'it costs what any call costs.',
-  }),
-  canaryPost: post('/api/canary/echo', {
-    tag: 'service',
-    summary: 'Test target, free to call directly',
-    description:
-      'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
-      'it costs what any call costs.',
-  }),
+  canary: get('/api/canary/echo', CANARY),
+  canaryPost: post('/api/canary/echo', CANARY),
 };
 
-const DOCUMENTS = {
+/** Every document, as the indexes list them. */
+export const DOCUMENT_ROUTES = {
   index: get('/api', {
     tag: 'discovery',
     summary: 'Index of the interface',
     description: 'Every operation with its method, address and price, and the documents that explain them.',
+  }),
+  discovery: get('/api/discovery', {
+    tag: 'discovery',
+    summary: 'Index of all documents',
+    description: 'Every machine-readable document with its address and purpose.',
   }),
   catalog: get('/api/actions', {
     tag: 'discovery',
@@ -216,29 +227,43 @@ const DOCUMENTS = {
     summary: 'MCP manifest',
     description: 'The MCP server of this service: its address, its tools, and how to pay for them.',
   }),
-  discovery: get('/api/discovery', {
+  handoffCapabilities: get('/api/handoff/capabilities', {
     tag: 'discovery',
-    summary: 'Index of all documents',
-    description: 'Every machine-readable document with its address and purpose.',
+    summary: 'What the browser handoff can express',
+    description: 'Action types, their fields and limits, and an example.',
   }),
-  discoveryMetadata: get('/api/discovery-metadata', {
+  scheduleCapabilities: get('/api/schedules/capabilities', {
     tag: 'discovery',
-    summary: 'Index of all documents',
-    description: 'The same document as /api/discovery.',
+    summary: 'What a schedule can express',
+    description: 'Schedule types, their fields and limits, what is planned, and examples.',
+  }),
+  secretsPolicy: get('/api/secrets/policy', {
+    tag: 'discovery',
+    summary: 'How secrets are handled',
+    description: 'What to send, what never to send, what is stored and what is not.',
   }),
   openapi: get('/openapi.json', {
     tag: 'service',
     summary: 'This document',
     description: 'The OpenAPI 3.1.0 description of the service.',
   }),
-  llms: get('/llms.txt', {
-    tag: 'discovery',
-    summary: 'Guide for language models',
-    description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
-  }),
+  llms: get(
+    '/llms.txt',
+    {
+      tag: 'discovery',
+      summary: 'Guide for language models',
+      description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
+    },
+    TEXT_TYPE,
+  ),
 };
 
 const SERVICE_ROUTES = {
+  discoveryMetadata: get('/api/discovery-metadata', {
+    tag: 'discovery',
+    summary: 'Index of all documents',
+    description: 'The same document as /api/discovery.',
+  }),
   mcp: post('/mcp', {
     tag: 'service',
     summary: 'MCP server; its execution tools are paid',
@@ -252,43 +277,68 @@ const SERVICE_ROUTES = {
   }),
   live: aside('/health/live', 'service', 'Whether the process answers'),
   metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
+  verifyScript: aside(
+    '/verify.js',
+    'verification',
+    'The verifier that the pages run',
+    'text/javascript; charset=utf-8',
+  ),
 };
 
-const WELL_KNOWN = {
-  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that verify receipts (RFC 7517)'),
-  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
+export const WELL_KNOWN_ROUTES = {
+  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)', LINKSET_TYPE),
   x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
   x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),
   agent: aside('/.well-known/agent.json', 'discovery', 'Agent manifest'),
   mcpWellKnown: aside('/.well-known/mcp.json', 'discovery', 'MCP manifest'),
-  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)'),
-  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)'),
-  favicon: aside('/favicon.svg', 'service', 'Icon'),
-  faviconIco: aside('/favicon.ico', 'service', 'Icon'),
+  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that verify receipts (RFC 7517)'),
+  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
+  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)', TEXT_TYPE),
+  favicon: aside('/favicon.svg', 'service', 'Icon', 'image/svg+xml'),
+  faviconIco: aside('/favicon.ico', 'service', 'Icon', 'image/vnd.microsoft.icon'),
 };
 
-const LOG = {
-  logCheckpoint: aside('/log/checkpoint', 'transparency', 'Newest checkpoint of the transparency log (C2SP)'),
-  logKey: aside('/log/key', 'transparency', 'Key that signs the checkpoints, as a note verifier key'),
-  logTile: aside('/log/tile/*', 'transparency', 'Tiles of the transparency log (C2SP tlog-tiles)'),
+/** Some are templates (RFC 6570). */
+export const LOG_ROUTES = {
+  logCheckpoint: aside(
+    '/log/checkpoint',
+    'transparency',
+    'Newest checkpoint of the transparency log (C2SP)',
+    TEXT_TYPE,
+  ),
+  logKey: aside(
+    '/log/key',
+    'transparency',
+    'Key that signs the checkpoints, as a note verifier key',
+    TEXT_TYPE,
+  ),
+  logTile: aside(
+    '/log/tile/*',
+    'transparency',
+    'Tiles of the transparency log (C2SP tlog-tiles)',
+    'application/octet-stream',
+  ),
   logProof: aside(
     '/log/proof/:receiptId',
     'transparency',
     'Proof that a receipt is in the log (C2SP tlog-proof)',
+    TEXT_TYPE,
   ),
-  logConsistency: aside(
-    '/log/consistency',
-    'transparency',
-    'Proof that the log only grew between two of its sizes (?from=&to=)',
-  ),
+  logConsistency: {
+    ...aside(
+      '/log/consistency',
+      'transparency',
+      'Proof that the log only grew between two of its sizes (?from=&to=)',
+    ),
+    query: '{?from,to}',
+  },
 };
 
-const PAGES = {
-  verifyPage: aside('/verify', 'verification', 'Verify a receipt in your own browser'),
-  verifyScript: aside('/verify.js', 'verification', 'The verifier that the pages run'),
-  frontPage: aside('/', 'service', 'What this service is, for people'),
-  statusPage: aside('/status', 'transparency', 'Executions, failures, durations and lag as plots'),
-  docsPage: aside('/docs', 'discovery', 'The interface description as a page'),
+export const PAGE_ROUTES = {
+  frontPage: aside('/', 'service', 'What this service is, for people', HTML_TYPE),
+  statusPage: aside('/status', 'transparency', 'Executions, failures, durations and lag as plots', HTML_TYPE),
+  docsPage: aside('/docs', 'discovery', 'The interface description as a page', HTML_TYPE),
+  verifyPage: aside('/verify', 'verification', 'Verify a receipt in your own browser', HTML_TYPE),
 };
 
 export const ROUTES = {
@@ -296,11 +346,11 @@ export const ROUTES = {
   ...BEFORE_PAYING,
   ...RECORDS,
   ...FREE_SURFACES,
-  ...DOCUMENTS,
+  ...DOCUMENT_ROUTES,
   ...SERVICE_ROUTES,
-  ...WELL_KNOWN,
-  ...LOG,
-  ...PAGES,
+  ...WELL_KNOWN_ROUTES,
+  ...LOG_ROUTES,
+  ...PAGE_ROUTES,
 } as const satisfies Readonly<Record<string, RouteFacts>>;
 
 /** The operations of the interface description, each by its `operationId`. */

@@ -2,13 +2,13 @@
 import { type Static, Type } from '@sinclair/typebox';
 import {
   chargeText,
-  type Document,
+  document,
   endpoint,
   endpointSchema,
-  heading,
-  headingSchema,
+  LinksShown,
   Path,
   paymentTerms,
+  serviceLinks,
   Text,
   Texts,
   termsSchema,
@@ -16,7 +16,6 @@ import {
 import type { Facts } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
-import { LinksShown, serviceLinks } from '#src/discovery/service-links.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 import { browserHandoff, scheduledActions, secretStorage, surfaceSchema } from './free-surfaces.ts';
 import { PolicyModes, policyModes, policyPreset } from './policy-modes.ts';
@@ -42,8 +41,7 @@ const Template = Closed({
   verification: Texts,
 });
 
-const Catalog = Closed({
-  ...headingSchema,
+export const catalog = document([ROUTES.catalog], {
   description: Text,
   activePrimitive: Closed({ ...primitiveSchema, targetPolicyPreset: Text }),
   guidedPrimitive: Closed({ ...primitiveSchema, decisionRoute: Path }),
@@ -56,30 +54,22 @@ const Catalog = Closed({
   snippets: Type.Array(Snippet),
   discoveryKeywords: Texts,
   links: LinksShown,
-});
-
-export const catalog: Document<typeof Catalog> = {
-  routes: [ROUTES.catalog],
-  answer: 'The catalog.',
-  schema: Catalog,
-  build: (facts) => ({
-    ...heading(facts),
-    description:
-      'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
-      `the attempt and its outcome that anyone can verify. ${chargeText(facts)}`,
-    activePrimitive: activePrimitive(facts),
-    guidedPrimitive: guidedPrimitive(facts),
-    categories: [...CATEGORIES],
-    templates: templates(),
-    policyModes: policyModes(facts),
-    scheduledActions: scheduledActions(),
-    browserHandoff: browserHandoff(),
-    secretStorage: secretStorage(),
-    snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
-    discoveryKeywords: KEYWORDS,
-    links: serviceLinks(facts),
-  }),
-};
+})((facts) => ({
+  description:
+    'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
+    `the attempt and its outcome that anyone can verify. ${chargeText(facts)}`,
+  activePrimitive: activePrimitive(facts),
+  guidedPrimitive: guidedPrimitive(facts),
+  categories: [...CATEGORIES],
+  templates: templates(),
+  policyModes: policyModes(facts),
+  scheduledActions: scheduledActions(),
+  browserHandoff: browserHandoff(),
+  secretStorage: secretStorage(),
+  snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
+  discoveryKeywords: KEYWORDS,
+  links: serviceLinks(facts),
+}));
 
 const PROOF_MODEL =
   'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +

@@ -3,9 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import {
   addressOf,
   chargeText,
-  type Document,
-  heading,
-  headingSchema,
+  document,
   Path,
   paymentTerms,
   Text,
@@ -51,8 +49,7 @@ const Charge = Closed({
   next: Text,
 });
 
-const Pricing = Closed({
-  ...headingSchema,
+export const pricing = document([ROUTES.pricing], {
   purpose: Text,
   summary: Text,
   payment: Closed({
@@ -69,38 +66,30 @@ const Pricing = Closed({
   charges: Type.Array(Charge),
   howToPay: Texts,
   buyerChecks: Texts,
-});
-
-export const pricing: Document<typeof Pricing> = {
-  routes: [ROUTES.pricing],
-  answer: 'The pricing.',
-  schema: Pricing,
-  build: (facts) => ({
-    ...heading(facts),
-    purpose: 'What a call costs, when it is charged and when it is not.',
-    summary: chargeText(facts),
-    payment: {
-      ...paymentTerms(facts),
-      protocol: 'x402',
-      versions: [1, 2],
-      currency: 'USD',
-      amount: usd(facts.offer),
-      unit: 'call',
-    },
-    paidRoutes: [
-      paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
-      paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
-    ],
-    // Not the MCP server: some of its tools are paid.
-    freeRoutes: OPERATIONS.filter(([, route]) => !route.paid && route !== ROUTES.mcp).map(
-      ([, { method, path, summary }]) => ({ method, path: pathTemplate(path), summary }),
-    ),
-    rules: RULES,
-    charges: CHARGES,
-    howToPay: HOW_TO_PAY,
-    buyerChecks: BUYER_CHECKS,
-  }),
-};
+})((facts) => ({
+  purpose: 'What a call costs, when it is charged and when it is not.',
+  summary: chargeText(facts),
+  payment: {
+    ...paymentTerms(facts),
+    protocol: 'x402',
+    versions: [1, 2],
+    currency: 'USD',
+    amount: usd(facts.offer),
+    unit: 'call',
+  },
+  paidRoutes: [
+    paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
+    paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
+  ],
+  // Not the MCP server: some of its tools are paid.
+  freeRoutes: OPERATIONS.filter(([, route]) => !route.paid && route !== ROUTES.mcp).map(
+    ([, { method, path, summary }]) => ({ method, path: pathTemplate(path), summary }),
+  ),
+  rules: RULES,
+  charges: CHARGES,
+  howToPay: HOW_TO_PAY,
+  buyerChecks: BUYER_CHECKS,
+}));
 
 /** `accepts`: as the 402 of the route lists them (x402 version 2), `amount` in atomic units of `asset`. */
 function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route): Static<typeof PaidRoute> {

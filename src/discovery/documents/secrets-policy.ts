@@ -1,20 +1,10 @@
 // How secrets are handled: what to send, what never to send, what is stored, and who sees it.
 import { Type } from '@sinclair/typebox';
-import {
-  addressOf,
-  type Document,
-  endpoint,
-  endpointSchema,
-  heading,
-  headingSchema,
-  Text,
-  Texts,
-} from '#src/discovery/document.ts';
+import { addressOf, document, endpoint, endpointSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Closed, Link } from '#src/domain/schema-parts.ts';
 
-const SecretsPolicy = Closed({
-  ...headingSchema,
+export const secretsPolicy = document([ROUTES.secretsPolicy], {
   id: Type.Literal('secrets.policy'),
   status: Type.Literal('policy-only'),
   endpoint: Closed(endpointSchema),
@@ -26,28 +16,20 @@ const SecretsPolicy = Closed({
   shownTo: Type.Array(Closed({ who: Text, sees: Text })),
   callerDuties: Texts,
   keys: Link,
-});
-
-export const secretsPolicy: Document<typeof SecretsPolicy> = {
-  routes: [ROUTES.secretsPolicy],
-  answer: 'The policy.',
-  schema: SecretsPolicy,
-  build: (facts) => ({
-    ...heading(facts),
-    id: 'secrets.policy',
-    status: 'policy-only',
-    endpoint: endpoint(ROUTES.secretsPolicy),
-    summary:
-      'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
-    send: SEND,
-    neverSend: NEVER_SEND,
-    stored: STORED,
-    notStored: NOT_STORED,
-    shownTo: SHOWN_TO,
-    callerDuties: CALLER_DUTIES,
-    keys: addressOf(facts, ROUTES.jwks),
-  }),
-};
+})((facts) => ({
+  id: 'secrets.policy',
+  status: 'policy-only',
+  endpoint: endpoint(ROUTES.secretsPolicy),
+  summary:
+    'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
+  send: SEND,
+  neverSend: NEVER_SEND,
+  stored: STORED,
+  notStored: NOT_STORED,
+  shownTo: SHOWN_TO,
+  callerDuties: CALLER_DUTIES,
+  keys: addressOf(facts, ROUTES.jwks),
+}));
 
 const SEND = [
   {

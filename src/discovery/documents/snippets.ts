@@ -1,23 +1,21 @@
 // The code snippets, by group. Each is a complete file in ../snippets that runs as served; a test runs every one.
 import { type Static, Type } from '@sinclair/typebox';
 import {
-  type Document,
-  heading,
-  headingSchema,
+  document,
   Path,
   paymentTerms,
+  serviceLinks,
   Text,
   termsSchema,
+  textFile,
 } from '#src/discovery/document.ts';
 import { type Facts, networkName, usd } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
-import { MCP_TOOLS } from '#src/discovery/mcp-tools.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
-import { textFile } from '#src/discovery/release-file.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { serviceLinks } from '#src/discovery/service-links.ts';
 import { microUsd } from '#src/domain/payment/money.ts';
 import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { MCP_TOOLS } from './mcp.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
 const EXTENSIONS = { shell: 'sh', typescript: 'ts', python: 'py', json: 'json' } as const;
@@ -38,10 +36,10 @@ type Described = { readonly title: string; readonly description: string };
 
 /** `file`: without the extension of its language; the id if absent. */
 const declare = (id: string, language: Language, describe: (facts: Facts) => Described, file = id) => {
-  const code = textFile(new URL(`../snippets/${file}.${EXTENSIONS[language]}`, import.meta.url));
+  const url = new URL(`../snippets/${file}.${EXTENSIONS[language]}`, import.meta.url);
   return (facts: Facts): Snippet => {
     const { title, description } = describe(facts);
-    return { id, title, language, description, code: withFacts(code(), facts) };
+    return { id, title, language, description, code: withFacts(textFile(url), facts) };
   };
 };
 
@@ -269,27 +267,18 @@ export function snippet(facts: Facts, id: string): Snippet {
   return found;
 }
 
-const SnippetsDocument = Closed({
-  ...headingSchema,
+export const snippets = document([ROUTES.snippets], {
   purpose: Text,
   payment: Closed({ ...termsSchema, route: Path }),
   groups: Type.Array(Group),
   links: Type.Record(Type.String(), Link),
+})((facts) => {
+  const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
+  return {
+    purpose:
+      'Code to discover, decide, pay, execute and verify: each snippet is complete and runs unchanged. Replace https://example.com/hook with your own target.',
+    payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
+    groups: snippetGroups(facts),
+    links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
+  };
 });
-
-export const snippets: Document<typeof SnippetsDocument> = {
-  routes: [ROUTES.snippets],
-  answer: 'The document.',
-  schema: SnippetsDocument,
-  build: (facts) => {
-    const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
-    return {
-      ...heading(facts),
-      purpose:
-        'Code to discover, decide, pay, execute and verify: each snippet is complete and runs unchanged. Replace https://example.com/hook with your own target.',
-      payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
-      groups: snippetGroups(facts),
-      links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
-    };
-  },
-};

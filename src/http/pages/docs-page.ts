@@ -1,15 +1,13 @@
 // The interface description as a page, built from the very document that the service publishes: operations by tag, with
 // prices, parameters, bodies and answers, and each JSON Schema as an indented list.
-import { Elysia } from 'elysia';
-import { HTML_TYPE } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagePolicy, pageText } from './page.ts';
+import { pagesFrom, publishedPage } from './page.ts';
 
 /** The OpenAPI document, as far as the page shows it. */
 type InterfaceDocument = {
@@ -20,17 +18,17 @@ type InterfaceDocument = {
 type Operation = { readonly method: string; readonly path: string; readonly is: DescribedOperation };
 
 /** `description`: the interface description as it is served. */
-export function docsPageRoutes(facts: Facts, description: () => string) {
-  const text = () =>
-    pageText(facts.baseUrl, {
+export function docsPageRoutes(facts: Facts, description: () => string): Endpoint[] {
+  const render = pagesFrom(facts.baseUrl);
+  const rendered = () =>
+    render({
       title: `${SERVICE.name}: interface`,
       description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
       path: ROUTES.docsPage.path,
       wide: true,
       content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
     });
-  const headers = async () => ({ ...CACHE_SHORTLY, ...(await pagePolicy()) });
-  return new Elysia().get(ROUTES.docsPage.path, publisher(facts)(HTML_TYPE, text, headers), unlisted);
+  return [endpoint(ROUTES.docsPage, null, publishedPage(publisher(facts), rendered, CACHE_SHORTLY))];
 }
 
 function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Markup {

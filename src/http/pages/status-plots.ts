@@ -1,7 +1,6 @@
 // The plots of the status page: executions, failure rate and duration over the window, each with its figures as a table.
-import type { MonitoringResponse } from '#src/http/routes/monitoring.ts';
+import { bucketMs, type MonitoringResponse } from '#src/http/routes/monitoring.ts';
 import { type Markup, markup } from './markup.ts';
-import { bucketMs } from './monitoring-series.ts';
 import { bars, type Colour, curve, type Plot, plot } from './plot.ts';
 
 type Buckets = MonitoringResponse['series'];

@@ -1,7 +1,7 @@
 // Conditional GET (RFC 9110): entity tags, 304, and documents that are built once and served from memory.
 import type { TSchema } from '@sinclair/typebox';
+import { linkHeader } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { linkHeader } from '#src/discovery/service-links.ts';
 import { CACHE_SHORTLY } from './json.ts';
 
 /** As a route's handler. */
