@@ -19,7 +19,7 @@ import { ErrorCategory, Method, Mode } from '#src/domain/event-fields.ts';
 import { longestRunMs, RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
 import { FACTORS, LIMITS, type Limit, METHODS, TIMES, TRANSPARENCY } from '#src/domain/limits.ts';
 import { Closed, Count, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
-import { policyPreset } from './policy-modes.ts';
+import { policyPreset } from './catalog.ts';
 
 const LimitShown = Closed({
   name: Text,

@@ -1,5 +1,6 @@
 // The interface description as a page, built from the very document that the service publishes: operations by tag, with
 // prices, parameters, bodies and answers, and each JSON Schema as an indented list.
+import type { TSchema } from '@sinclair/typebox';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
@@ -75,7 +76,10 @@ const errors = markup`<section><h2 id="errors">Errors</h2>
 <p>Every refusal and failure has this body. <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional.</p>
 <pre tabindex="0" role="region" aria-label="Body of an error"><code>${JSON.stringify({ error: { code: 'invalid_request', message: 'What is wrong.', details: {} } }, null, 2)}</code></pre></section>`;
 
-type Content = Readonly<Record<string, { readonly schema: DescribedSchema; readonly example?: unknown }>>;
+/** JSON Schema 2020-12. */
+type Schema = Partial<TSchema>;
+
+type Content = Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
 
 type Answer = { readonly description: string; readonly content?: Content };
 
@@ -95,7 +99,7 @@ type Parameter = {
   readonly in: string;
   readonly name: string;
   readonly required?: boolean;
-  readonly schema: DescribedSchema;
+  readonly schema: Schema;
   readonly description?: string;
 };
 
@@ -162,37 +166,12 @@ function answerBody([mediaType, { schema, example = schema.examples?.[0] }]: [
   return markup`<details><summary>Body</summary>${members}${jsonExample(example)}</details>`;
 }
 
-/** JSON Schema 2020-12, so far as the service's own schemas use it. */
-type DescribedSchema = {
-  readonly type?: string | readonly string[];
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly DescribedSchema[];
-  readonly oneOf?: readonly DescribedSchema[];
-  readonly properties?: Readonly<Record<string, DescribedSchema>>;
-  readonly required?: readonly string[];
-  readonly patternProperties?: Readonly<Record<string, DescribedSchema>>;
-  readonly additionalProperties?: boolean | DescribedSchema;
-  readonly items?: DescribedSchema;
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly format?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly examples?: readonly unknown[];
-};
-
 /** The members of an object, or of the objects within it; empty where there are none. */
-export function schemaList(schema: DescribedSchema): Markup {
+export function schemaList(schema: Schema): Markup {
   const { properties = {}, required = [] } = schema;
   const names = Object.keys(properties);
   if (names.length > 0) {
-    const items = Object.entries(properties).map(([name, member]) =>
+    const items = Object.entries<Schema>(properties).map(([name, member]) =>
       memberItem(name, member, required.includes(name)),
     );
     return markup`<ul class="schema">${items}</ul>`;
@@ -201,23 +180,23 @@ export function schemaList(schema: DescribedSchema): Markup {
   return markup`${within.map(schemaList)}`;
 }
 
-function memberItem(name: string, schema: DescribedSchema, isRequired: boolean): Markup {
+function memberItem(name: string, schema: Schema, isRequired: boolean): Markup {
   const { description = '' } = schema;
   return markup`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}${isRequired ? ', required' : ''}${limitsOf(schema)}</span> ${description}${schemaList(schema)}</li>`;
 }
 
-const alternatives = ({ anyOf, oneOf }: DescribedSchema) => anyOf ?? oneOf ?? [];
+const alternatives = ({ anyOf, oneOf }: Schema): readonly Schema[] => anyOf ?? oneOf ?? [];
 
 /** Schemas of what an array or a map holds. */
-function valuesOf({ items, patternProperties = {}, additionalProperties }: DescribedSchema) {
+function valuesOf({ items, patternProperties = {}, additionalProperties }: Schema): readonly Schema[] {
   const further = typeof additionalProperties === 'object' ? [additionalProperties] : [];
-  return [...(items === undefined ? [] : [items]), ...Object.values(patternProperties), ...further];
+  return [...(items === undefined ? [] : [items]), ...Object.values<Schema>(patternProperties), ...further];
 }
 
 /** In words: `string`, `"POST" or "PUT"`, `array of string`, `number or null`. */
-export function typeOf(schema: DescribedSchema): string {
+export function typeOf(schema: Schema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum !== undefined) return orList(schema.enum.map((value) => JSON.stringify(value)));
+  if (schema.enum !== undefined) return orList(schema.enum.map((value: unknown) => JSON.stringify(value)));
   const options = alternatives(schema);
   if (options.length > 0) return orList([...new Set(options.map(typeOf))]);
   const [value] = valuesOf(schema);
@@ -233,7 +212,7 @@ function orList(words: readonly string[]): string {
 }
 
 /** Each begins with a comma: they follow the type. */
-export function limitsOf(schema: DescribedSchema): string {
+export function limitsOf(schema: Schema): string {
   const { format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems } = schema;
   const limits = [
     span(minimum, maximum, ''),

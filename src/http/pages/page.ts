@@ -19,6 +19,7 @@ import { HTML_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Publisher } from '#src/http/response/conditional-get.ts';
+import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
 
 export type Page = {
@@ -65,7 +66,7 @@ export const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 /** Keeps a page as bytes: each call returns a new response with the same content. */
 export function prepared({ text, headers }: Rendered, further: HeaderValues): () => Response {
   const bytes = utf8(text);
-  const init = { headers: { ...headers, ...further } };
+  const init = { headers: new Headers({ ...ON_EVERY_ANSWER, ...headers, ...further }) };
   return () => new Response(bytes, init);
 }
 

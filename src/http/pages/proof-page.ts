@@ -115,32 +115,32 @@ function inWords({ state, report }: Standing): string {
     : 'The call failed. This relay says that every check of the receipt holds: that the call failed is what it proves.';
 }
 
-function jobFacts(job: JobRecord): Markup {
-  const rows: readonly (readonly [string, string])[] = [
-    ['Job', job.id],
-    ['Status', job.status],
-    ['Method', job.method],
-    ['Attempts', String(job.attempts)],
-    ['Response status', String(job.responseStatus ?? 'none')],
-    ['Error category', job.errorCategory ?? 'none'],
-    ['Created', job.createdAt],
-    ['Updated', job.updatedAt],
-  ];
-  return markup`<h2>The job, as this relay reports it</h2>${facts(rows)}`;
-}
+const jobFacts = (job: JobRecord) =>
+  markup`<h2>The job, as this relay reports it</h2>${facts({
+    Job: job.id,
+    Status: job.status,
+    Method: job.method,
+    Attempts: job.attempts,
+    'Response status': job.responseStatus ?? 'none',
+    'Error category': job.errorCategory ?? 'none',
+    Created: job.createdAt,
+    Updated: job.updatedAt,
+  })}`;
 
-function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
-  const rows: readonly (readonly [string, string])[] = [
-    ['Receipt', receiptId ?? 'unknown'],
-    ['Key', keyId ?? 'unknown'],
-    ['Signature', signatureVerified ? 'verified' : 'not verified'],
-  ];
-  return markup`<h2>The receipt, as this relay reports it</h2>${facts(rows)}
+const reportFacts = ({
+  receiptId,
+  keyId,
+  signatureVerified,
+  checks,
+}: VerificationReport) => markup`<h2>The receipt, as this relay reports it</h2>${facts({
+  Receipt: receiptId ?? 'unknown',
+  Key: keyId ?? 'unknown',
+  Signature: signatureVerified ? 'verified' : 'not verified',
+})}
 <h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
-}
 
-const facts = (rows: readonly (readonly [string, string])[]) =>
-  markup`<dl class="facts">${rows.map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+const facts = (rows: Readonly<Record<string, string | number>>) =>
+  markup`<dl class="facts">${Object.entries(rows).map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 
 function checkRow({ name, ok, details }: Check): Markup {
   const compared = ok || details === undefined ? '' : markup`<br><code>${JSON.stringify(details)}</code>`;
@@ -175,52 +175,17 @@ const operation = {
   pageErrors: [503],
 };
 
-type Claim = readonly [claim: string, why: string];
-
-const PROVES: readonly Claim[] = [
-  [
-    'The relay said this, and not one letter was changed since',
-    'the signature covers every byte of the receipt.',
-  ],
-  [
-    'One request, one outcome, one payment',
-    'salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.',
-  ],
-  [
-    'The recorded history of the job',
-    'the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.',
-  ],
-  [
-    'That it is in the transparency log, with a proof',
-    'a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.',
-  ],
-];
-
-const DOES_NOT: readonly Claim[] = [
-  [
-    'That it is true',
-    'a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.',
-  ],
-  [
-    'That everybody is shown the same log',
-    'the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.',
-  ],
-  [
-    'When it was issued',
-    'the time in it is the relay\u2019s own claim; only the timestamp of a witness would catch backdating.',
-  ],
-  [
-    'Whose keys these are',
-    'keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.',
-  ],
-];
-
-const list = (claims: readonly Claim[]) =>
-  markup`<ul>${claims.map(([claim, why]) => markup`<li><strong>${claim}</strong>: ${why}</li>`)}</ul>`;
-
 /** Two headings of the second level. */
-export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2>${list(PROVES)}
-<h2>What it does not prove</h2>${list(DOES_NOT)}`;
+export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
+<li><strong>The relay said this, and not one letter was changed since</strong>: the signature covers every byte of the receipt.</li>
+<li><strong>One request, one outcome, one payment</strong>: salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.</li>
+<li><strong>The recorded history of the job</strong>: the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.</li>
+<li><strong>That it is in the transparency log, with a proof</strong>: a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.</li></ul>
+<h2>What it does not prove</h2><ul>
+<li><strong>That it is true</strong>: a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.</li>
+<li><strong>That everybody is shown the same log</strong>: the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.</li>
+<li><strong>When it was issued</strong>: the time in it is the relay’s own claim; only the timestamp of a witness would catch backdating.</li>
+<li><strong>Whose keys these are</strong>: keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.</li></ul>`;
 
 /**
  * How to verify without this page. `keys`, `proof`: addresses of the key set and of the receipt's proof file; null:

@@ -1,6 +1,6 @@
 // The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
 import { Type } from '@sinclair/typebox';
-import { policyPreset } from '#src/discovery/documents/policy-modes.ts';
+import { policyPreset } from '#src/discovery/documents/catalog.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
