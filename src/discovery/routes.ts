@@ -38,15 +38,26 @@ export type RouteFacts = {
   readonly mediaType: string;
 };
 
-type Texts = Pick<RouteFacts, 'tag' | 'summary' | 'description'>;
+type Texts = Pick<RouteFacts, 'summary' | 'description'>;
 
-const operation =
-  <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
-  <P extends string>(path: P, texts: Texts, mediaType = JSON_TYPE) =>
-    ({ method, path, ...texts, paid, listed: true, mediaType }) as const;
-const get = operation('GET', false);
-const post = operation('POST', false);
-const paid = operation('POST', true);
+/** The operations of one tag. */
+function operations(tag: RouteTag) {
+  const declare =
+    <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
+    <P extends string>(path: P, texts: Texts, mediaType = JSON_TYPE) =>
+      ({ method, path, tag, ...texts, paid, listed: true, mediaType }) as const;
+  return { get: declare('GET', false), post: declare('POST', false), paid: declare('POST', true) };
+}
+
+const execution = operations('execution');
+const policy = operations('policy');
+const records = operations('records');
+const verification = operations('verification');
+const transparency = operations('transparency');
+const planning = operations('planning');
+const discovery = operations('discovery');
+const service = operations('service');
+
 /** A route outside the interface description. */
 const aside = <P extends string>(path: P, tag: RouteTag, summary: string, mediaType = JSON_TYPE) =>
   ({
@@ -66,16 +77,14 @@ export function pathTemplate(path: string): string {
 }
 
 const EXECUTION = {
-  execute: paid('/api/execute/webhook', {
-    tag: 'execution',
+  execute: execution.paid('/api/execute/webhook', {
     summary: 'Execute one outbound HTTPS request',
     description:
       'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
       'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
       'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
   }),
-  executeGuided: paid('/api/execute/guided-webhook', {
-    tag: 'execution',
+  executeGuided: execution.paid('/api/execute/guided-webhook', {
     summary: 'Execute what a decision approved',
     description:
       'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
@@ -85,24 +94,20 @@ const EXECUTION = {
 };
 
 const BEFORE_PAYING = {
-  decide: post('/api/decide/webhook', {
-    tag: 'policy',
+  decide: policy.post('/api/decide/webhook', {
     summary: 'Decide before paying',
     description:
       'Evaluates an action against a buyer policy, records the decision with its facts, and recommends whether to pay. Free; nothing is sent to the target.',
   }),
-  decision: get('/api/decisions/:id', {
-    tag: 'records',
+  decision: records.get('/api/decisions/:id', {
     summary: 'Read a decision',
     description: 'The recommendation, the facts it is based on, and the execution that used it.',
   }),
-  recentDecisions: get('/api/decisions/recent', {
-    tag: 'transparency',
+  recentDecisions: transparency.get('/api/decisions/recent', {
     summary: 'Recent public decisions',
     description: 'Redacted summaries of the newest decisions.',
   }),
-  checkPolicy: post('/api/policy/check', {
-    tag: 'policy',
+  checkPolicy: policy.post('/api/policy/check', {
     summary: 'Check a request before paying for it',
     description:
       'Checks the target by the rules of an execution, and shows what would be sent. Free; nothing is sent to the target.',
@@ -110,58 +115,49 @@ const BEFORE_PAYING = {
 };
 
 const RECORDS = {
-  job: get('/api/jobs/:id', {
-    tag: 'records',
+  job: records.get('/api/jobs/:id', {
     summary: 'Read a job',
     description: 'The job with its attempts. Target, headers, body, key and payer are never shown.',
   }),
-  receipt: get('/api/receipts/:id', {
-    tag: 'records',
+  receipt: records.get('/api/receipts/:id', {
     summary: 'Read a receipt',
     description: 'The signed receipt, its decoded payload and whether it verifies.',
   }),
-  verifyJob: get('/api/verify/jobs/:id', {
-    tag: 'verification',
+  verifyJob: verification.get('/api/verify/jobs/:id', {
     summary: 'Verify a job and its receipt',
     description:
       'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log contains the receipt or is not yet overdue.',
   }),
-  verifyReceipt: get('/api/verify/receipts/:id', {
-    tag: 'verification',
+  verifyReceipt: verification.get('/api/verify/receipts/:id', {
     summary: 'Verify a receipt',
     description:
       'Checks the receipt signature and its inclusion in the transparency log; also its job, while that is retained.',
   }),
-  recentProofs: get('/api/proofs/recent', {
-    tag: 'transparency',
+  recentProofs: transparency.get('/api/proofs/recent', {
     summary: 'Recent public proofs',
     description: 'Redacted summaries of the newest jobs.',
   }),
-  proofPage: get(
+  proofPage: verification.get(
     '/proof/:jobOrReceiptId',
     {
-      tag: 'verification',
       summary: 'Proof page',
       description: 'A page for people with the state of a job or receipt and every check.',
     },
     HTML_TYPE,
   ),
   proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof', 'image/svg+xml'),
-  monitoring: get('/api/monitoring/executions', {
-    tag: 'transparency',
+  monitoring: transparency.get('/api/monitoring/executions', {
     summary: 'Execution monitoring',
     description:
       'Durable counters of jobs, recent failures, and the request statistics of the answering process.',
   }),
-  trust: get('/api/trust', {
-    tag: 'transparency',
+  trust: transparency.get('/api/trust', {
     summary: 'Trust summary',
     description: 'Measured facts for a buyer to consider before paying.',
   }),
 };
 
 const CANARY: Texts = {
-  tag: 'service',
   summary: 'Test target, free to call directly',
   description:
     'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
@@ -169,88 +165,73 @@ const CANARY: Texts = {
 };
 
 const FREE_SURFACES = {
-  handoff: post('/api/handoff/browser', {
-    tag: 'planning',
+  handoff: planning.post('/api/handoff/browser', {
     summary: 'Package a task for a browser agent',
     description:
       'Builds a structured package of browser steps for an external browser-capable agent. Free; no step is executed here and there is no receipt.',
   }),
-  schedulePreview: post('/api/schedules/preview', {
-    tag: 'planning',
+  schedulePreview: planning.post('/api/schedules/preview', {
     summary: 'Preview a schedule',
     description:
       'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
   }),
-  canary: get('/api/canary/echo', CANARY),
-  canaryPost: post('/api/canary/echo', CANARY),
+  canary: service.get('/api/canary/echo', CANARY),
+  canaryPost: service.post('/api/canary/echo', CANARY),
 };
 
 /** Every document, as the indexes list them. */
 export const DOCUMENT_ROUTES = {
-  index: get('/api', {
-    tag: 'discovery',
+  index: discovery.get('/api', {
     summary: 'Index of the interface',
     description: 'Every operation with its method, address and price, and the documents that explain them.',
   }),
-  discovery: get('/api/discovery', {
-    tag: 'discovery',
+  discovery: discovery.get('/api/discovery', {
     summary: 'Index of all documents',
     description: 'Every machine-readable document with its address and purpose.',
   }),
-  catalog: get('/api/actions', {
-    tag: 'discovery',
+  catalog: discovery.get('/api/actions', {
     summary: 'Catalog of actions',
     description: 'What can be bought, templates for typical targets, policy modes and free surfaces.',
   }),
-  quickstart: get('/api/quickstart', {
-    tag: 'discovery',
+  quickstart: discovery.get('/api/quickstart', {
     summary: 'Quickstart for agents',
     description: 'When to use the service, a minimal request, and the order of calls.',
   }),
-  snippets: get('/api/snippets', {
-    tag: 'discovery',
+  snippets: discovery.get('/api/snippets', {
     summary: 'Code snippets',
     description: 'Runnable examples: curl, TypeScript, Python and MCP.',
   }),
-  pricing: get('/api/pricing', {
-    tag: 'discovery',
+  pricing: discovery.get('/api/pricing', {
     summary: 'Pricing',
     description: 'What a call costs, when it is charged and when it is not.',
   }),
-  capabilities: get('/api/capabilities', {
-    tag: 'discovery',
+  capabilities: discovery.get('/api/capabilities', {
     summary: 'Capabilities and limits',
     description: 'What the service does and does not do, with every limit.',
   }),
-  mcpManifest: get('/api/mcp', {
-    tag: 'discovery',
+  mcpManifest: discovery.get('/api/mcp', {
     summary: 'MCP manifest',
     description: 'The MCP server of this service: its address, its tools, and how to pay for them.',
   }),
-  handoffCapabilities: get('/api/handoff/capabilities', {
-    tag: 'discovery',
+  handoffCapabilities: discovery.get('/api/handoff/capabilities', {
     summary: 'What the browser handoff can express',
     description: 'Action types, their fields and limits, and an example.',
   }),
-  scheduleCapabilities: get('/api/schedules/capabilities', {
-    tag: 'discovery',
+  scheduleCapabilities: discovery.get('/api/schedules/capabilities', {
     summary: 'What a schedule can express',
     description: 'Schedule types, their fields and limits, what is planned, and examples.',
   }),
-  secretsPolicy: get('/api/secrets/policy', {
-    tag: 'discovery',
+  secretsPolicy: discovery.get('/api/secrets/policy', {
     summary: 'How secrets are handled',
     description: 'What to send, what never to send, what is stored and what is not.',
   }),
-  openapi: get('/openapi.json', {
-    tag: 'service',
+  openapi: service.get('/openapi.json', {
     summary: 'This document',
     description: 'The OpenAPI 3.1.0 description of the service.',
   }),
-  llms: get(
+  llms: discovery.get(
     '/llms.txt',
     {
-      tag: 'discovery',
       summary: 'Guide for language models',
       description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
     },
@@ -259,19 +240,16 @@ export const DOCUMENT_ROUTES = {
 };
 
 const SERVICE_ROUTES = {
-  discoveryMetadata: get('/api/discovery-metadata', {
-    tag: 'discovery',
+  discoveryMetadata: discovery.get('/api/discovery-metadata', {
     summary: 'Index of all documents',
     description: 'The same document as /api/discovery.',
   }),
-  mcp: post('/mcp', {
-    tag: 'service',
+  mcp: service.post('/mcp', {
     summary: 'MCP server; its execution tools are paid',
     description:
       'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
   }),
-  health: get('/health', {
-    tag: 'service',
+  health: service.get('/health', {
     summary: 'Health',
     description: 'The state of the service and of each part.',
   }),

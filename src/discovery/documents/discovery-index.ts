@@ -13,7 +13,7 @@ import {
   WELL_KNOWN_ROUTES,
 } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { Closed, Link, OneOf } from '#src/domain/schema-parts.ts';
 
 /** `id`: the document's name in the lists of this service. */
 const Listed = Type.Array(Closed({ id: Text, address: Link, mediaType: Text, purpose: Text }));
@@ -26,7 +26,7 @@ const listed = (facts: Facts, routes: Readonly<Record<string, RouteFacts>>): Sta
 
 /** The endpoint of an operation or tool with its price. */
 export const pricedSchema = {
-  method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
+  method: OneOf('GET', 'POST'),
   path: Type.String({ description: 'A parameter is written `{name}` (RFC 6570).' }),
   paid: Type.Boolean({ description: 'Charged where payment is enforced.' }),
   price: Type.Optional(Type.String({ description: 'Only of a paid one: US dollars, as in $1.50.' })),

@@ -1,5 +1,5 @@
 // The free surfaces as the catalog shows them, and the capabilities of the two that plan: browser handoff and schedules.
-import { Type } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { addressOf, document, endpoint, endpointSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
@@ -55,18 +55,7 @@ export const secretStorage = () => ({
   endpoint: endpoint(ROUTES.secretsPolicy),
 });
 
-const { type: types, description, text, selector } = HandoffAction.properties;
-
-const textField = ({
-  maxLength,
-  description,
-}: {
-  readonly maxLength?: number;
-  readonly description?: string;
-}) => ({
-  maxLength: maxLength ?? null,
-  description: description ?? '',
-});
+const types = HandoffAction.properties.type;
 
 const MEANINGS: Readonly<Record<HandoffAction['type'], string>> = {
   instruction: 'An instruction or a note, as text.',
@@ -129,12 +118,14 @@ export const handoffCapabilities = document([ROUTES.handoffCapabilities], {
     description: MEANINGS[type],
     needs: HANDOFF_ACTIONS[type].map((choice) => [...choice]),
   })),
-  actionFields: [
-    { name: 'type', required: true, maxLength: null, description: 'One of actionTypes.' },
-    { name: 'description', required: false, ...textField(description) },
-    { name: 'text', required: false, ...textField(text) },
-    { name: 'selector', required: false, ...textField(selector) },
-  ],
+  actionFields: Object.entries<TSchema>(HandoffAction.properties).map(
+    ([name, { maxLength = null, description = 'One of actionTypes.' }]) => ({
+      name,
+      required: name === 'type',
+      maxLength,
+      description,
+    }),
+  ),
   limits: {
     minActions: LIMITS.handoffActions.min,
     maxActions: LIMITS.handoffActions.max,

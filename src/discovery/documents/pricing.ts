@@ -14,7 +14,7 @@ import { type Facts, usd } from '#src/discovery/facts.ts';
 import { OPERATIONS, pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, HttpStatus, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 
 /** x402 version 2. */
 const Requirement = Closed({
@@ -44,7 +44,7 @@ const Charge = Closed({
   codes: Type.Array(Type.Unsafe<RefusalCode | FaultCode>(Type.String()), {
     description: 'Values of error.code; empty: every answer with these statuses.',
   }),
-  charged: Type.Union([Type.Literal('once'), Type.Literal('never'), Type.Literal('at_most_once')]),
+  charged: OneOf('once', 'never', 'at_most_once'),
   meaning: Text,
   next: Text,
 });

@@ -15,7 +15,7 @@ import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { microUsd } from '#src/domain/payment/money.ts';
-import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { Closed, Link, OneOf } from '#src/domain/schema-parts.ts';
 import { MCP_TOOLS } from './mcp.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
@@ -29,12 +29,7 @@ const LANGUAGES: Readonly<Record<string, Snippet['language']>> = {
 export const Snippet = Closed({
   id: Text,
   title: Text,
-  language: Type.Union([
-    Type.Literal('shell'),
-    Type.Literal('typescript'),
-    Type.Literal('python'),
-    Type.Literal('json'),
-  ]),
+  language: OneOf('shell', 'typescript', 'python', 'json'),
   description: Text,
   code: Text,
 });

@@ -49,12 +49,8 @@ function groupedByTag(paths: InterfaceDocument['paths']): ReadonlyMap<string, re
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, is]) => ({ method: method.toUpperCase(), path, is })),
   );
-  const byTag = new Map<string, Operation[]>();
-  for (const operation of operations) {
-    const tag = operation.is.tags[0] ?? 'other';
-    byTag.set(tag, [...(byTag.get(tag) ?? []), operation]);
-  }
-  return byTag;
+  const tags = new Set(operations.flatMap(({ is }) => is.tags));
+  return new Map([...tags].map((tag) => [tag, operations.filter(({ is }) => is.tags.includes(tag))]));
 }
 
 const titleOf = (tag: string) => tag.charAt(0).toUpperCase() + tag.slice(1);

@@ -5,7 +5,7 @@ import { addressOf } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
-import { Closed, Count, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import {
@@ -20,7 +20,7 @@ import { contextOf } from '#src/http/request/request-context.ts';
 const CanaryEcho = Closed({
   ok: Type.Literal(true),
   service: Type.String(),
-  method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
+  method: OneOf('GET', 'POST'),
   receivedAt: Instant,
   requestId: Type.String(),
   bodyBytes: Count,

@@ -12,7 +12,7 @@ import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
@@ -41,12 +41,7 @@ const shared = {
   expiresAt: Instant,
   outcome: Closed(
     {
-      status: Type.Union([
-        Type.Literal('pending_execution'),
-        Type.Literal('running'),
-        Type.Literal('succeeded'),
-        Type.Literal('failed'),
-      ]),
+      status: OneOf('pending_execution', 'running', 'succeeded', 'failed'),
       jobId: Nullable(Type.String()),
       receiptId: Nullable(Type.String()),
       receiptVerified: Type.Boolean(),

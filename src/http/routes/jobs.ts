@@ -7,18 +7,14 @@ import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/e
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
-import { Closed, Commitment, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Commitment, HttpStatus, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { JobLinks, jobLinks, linksFrom } from '#src/http/response/links.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 
-export const JobStatus = Type.Union([
-  Type.Literal('running'),
-  Type.Literal('succeeded'),
-  Type.Literal('failed'),
-]);
+export const JobStatus = OneOf('running', 'succeeded', 'failed');
 
 export const JobResponse = Closed({
   id: Type.String({ pattern: ID_PATTERN.job }),

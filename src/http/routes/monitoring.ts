@@ -5,7 +5,7 @@ import { type ExecutionSeries, windowStart } from '#projections/monitoring/query
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
-import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Count, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { ProcessFigures, type ProcessMeter } from '#src/http/instrumentation.ts';
@@ -15,14 +15,9 @@ import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 
-export const Status = Type.Union([Type.Literal('ok'), Type.Literal('attention')]);
+export const Status = OneOf('ok', 'attention');
 
-const AttentionReason = Type.Union([
-  Type.Literal('failure_rate'),
-  Type.Literal('overdue_job'),
-  Type.Literal('unverified_receipt'),
-  Type.Literal('projection_lag'),
-]);
+const AttentionReason = OneOf('failure_rate', 'overdue_job', 'unverified_receipt', 'projection_lag');
 
 export const JobStats = Closed({
   total: Count,
