@@ -2,7 +2,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { addressOf, document, endpoint, endpointSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { HANDOFF_ACTIONS, HandoffAction, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { PaymentPolicy, SCHEDULE_CHARGE, SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
@@ -17,43 +17,32 @@ export const surfaceSchema = {
   endpoint: Closed(endpointSchema),
 };
 
-export const scheduledActions = () => ({
-  id: 'scheduled.webhook',
-  status: 'preview-only',
-  category: 'automation',
-  title: 'Schedule preview',
-  description:
-    'Checks the shape of a schedule and the target policy, and shows the next runs. Nothing is scheduled, executed or charged.',
+const surface = (id: string, status: string, category: string, route: RouteFacts) => {
+  const { summary: title, description } = route;
+  return { id, status, category, title, description, endpoint: endpoint(route) };
+};
+
+export const scheduledActions = {
+  ...surface('scheduled.webhook', 'preview-only', 'automation', ROUTES.schedulePreview),
   availability:
     'Durable paid scheduling is not active. It is planned to charge once per executed run, not per schedule definition, ' +
     'and to answer with a schedule id and the links of each run.',
-  endpoint: endpoint(ROUTES.schedulePreview),
-});
+};
 
-export const browserHandoff = () => ({
-  id: 'browser.handoff',
-  status: 'active-handoff-only',
-  category: 'automation',
-  title: 'Browser handoff package',
-  description:
-    'Builds a structured package of browser steps for an external browser-capable agent. No step is executed here and no receipt is issued.',
+export const browserHandoff = {
+  ...surface('browser.handoff', 'active-handoff-only', 'automation', ROUTES.handoff),
   safeUse:
     'Hand the package to an agent that you trust with the site. Put no passwords or session tokens into its texts.',
-  endpoint: endpoint(ROUTES.handoff),
-});
+};
 
-export const secretStorage = () => ({
-  id: 'secrets.policy',
-  status: 'policy-only',
-  category: 'ops',
-  title: 'Secret handling policy',
+export const secretStorage = {
+  ...surface('secrets.policy', 'policy-only', 'ops', ROUTES.secretsPolicy),
   description:
     'No long-lived target-side secret is stored: credentials are sent with each call and forwarded to the target only.',
   safeUse:
     'Use target-owned webhook secrets or short-lived per-request headers. Never send wallet private keys, seed phrases, ' +
     'database URLs or long-lived admin credentials.',
-  endpoint: endpoint(ROUTES.secretsPolicy),
-});
+};
 
 const types = HandoffAction.properties.type;
 
@@ -111,7 +100,7 @@ export const handoffCapabilities = document([ROUTES.handoffCapabilities], {
   examples: Type.Array(Closed({ title: Text, request: HandoffRequest })),
   links: Closed({ handoff: Link, secretsPolicy: Link, openapi: Link }),
 })((facts) => ({
-  ...browserHandoff(),
+  ...browserHandoff,
   executionModel: 'handoff-only',
   actionTypes: types.anyOf.map(({ const: type }) => ({
     type,
@@ -192,7 +181,7 @@ export const scheduleCapabilities = document([ROUTES.scheduleCapabilities], {
   examples: Type.Array(Closed({ title: Text, request: SchedulePreviewRequest })),
   links: Closed({ preview: Link, execute: Link, openapi: Link }),
 })((facts) => ({
-  ...scheduledActions(),
+  ...scheduledActions,
   executionModel: 'preview-only',
   scheduleTypes: [
     {
