@@ -1,19 +1,6 @@
 // A page for people: HTML and one style sheet inside it, nothing from anywhere else, readable without a script. The
-// shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer.
-//
-// A page's content starts with its one `h1`. What it may use of the style sheet (page.css):
-// - text: `p.lead` (opening sentence), `.muted`, `p.note` (small print), `pre > code`, `pre.wrap` (lines that break)
-// - `dl.facts` (name and value), `dl.tiles > div > dt + dd` (figures at a glance), `.cards > .card` (h3, text, list)
-// - tables as they are, `.num` for figures; a wide one in `div.scroll` with role="region", tabindex="0", aria-label
-// - one word on a state: `span.pill` with `verified`, `succeeded`, `ok`; `failed`, `bad`; `running`, `attention`, `warn`
-//   (without `pill`: the colour alone, never the only sign)
-// - drawings: `figure.plot > svg[viewBox] + figcaption`, as wide as the page; `stroke-` and `fill-` with a colour's name
-//   (`stroke-ok`, `fill-grid`; `stroke="var(--ok)"` works too), so that they follow light and dark; text in them is
-//   muted and 12 units high; `span.key.ok` before a word is a legend's square
-// - `details > summary`; fields: `label`, `textarea`, `input`, `fieldset > legend`, `button`; `div.drop` around one that takes
-//   files
-// A `style` attribute or element does not pass the page's policy.
-
+// shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer. What a page's content
+// may use is listed in page.css.
 import { linkHeader, textFile } from '#src/discovery/document.ts';
 import { HTML_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { sha256, utf8 } from '#src/domain/encoding.ts';
