@@ -40,13 +40,23 @@ export type RouteFacts = {
 
 type Texts = Pick<RouteFacts, 'summary' | 'description'>;
 
-/** The operations of one tag. */
+/** The routes of one tag. */
 function operations(tag: RouteTag) {
   const declare =
     <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
     <P extends string>(path: P, texts: Texts, mediaType = JSON_TYPE) =>
       ({ method, path, tag, ...texts, paid, listed: true, mediaType }) as const;
-  return { get: declare('GET', false), post: declare('POST', false), paid: declare('POST', true) };
+  return {
+    get: declare('GET', false),
+    post: declare('POST', false),
+    paid: declare('POST', true),
+    /** A route outside the interface description. */
+    aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
+      ({
+        ...declare('GET', false)(path, { summary, description: summary }, mediaType),
+        listed: false,
+      }) as const,
+  };
 }
 
 const execution = operations('execution');
@@ -57,19 +67,6 @@ const transparency = operations('transparency');
 const planning = operations('planning');
 const discovery = operations('discovery');
 const service = operations('service');
-
-/** A route outside the interface description. */
-const aside = <P extends string>(path: P, tag: RouteTag, summary: string, mediaType = JSON_TYPE) =>
-  ({
-    method: 'GET',
-    path,
-    tag,
-    summary,
-    description: summary,
-    paid: false,
-    listed: false,
-    mediaType,
-  }) as const;
 
 /** As RFC 6570 and OpenAPI write it: `:id` is `{id}`, and the rest of a path `{+path}`. */
 export function pathTemplate(path: string): string {
@@ -145,7 +142,7 @@ const RECORDS = {
     },
     HTML_TYPE,
   ),
-  proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof', 'image/svg+xml'),
+  proofBadge: verification.aside('/proof/:jobOrReceiptId/badge.svg', 'Badge of a proof', 'image/svg+xml'),
   monitoring: transparency.get('/api/monitoring/executions', {
     summary: 'Execution monitoring',
     description:
@@ -253,59 +250,49 @@ const SERVICE_ROUTES = {
     summary: 'Health',
     description: 'The state of the service and of each part.',
   }),
-  live: aside('/health/live', 'service', 'Whether the process answers'),
-  metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
-  verifyScript: aside(
+  live: service.aside('/health/live', 'Whether the process answers'),
+  metrics: service.aside('/metrics', 'Metrics for Prometheus'),
+  verifyScript: verification.aside(
     '/verify.js',
-    'verification',
     'The verifier that the pages run',
     'text/javascript; charset=utf-8',
   ),
 };
 
 export const WELL_KNOWN_ROUTES = {
-  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)', LINKSET_TYPE),
-  x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
-  x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),
-  agent: aside('/.well-known/agent.json', 'discovery', 'Agent manifest'),
-  mcpWellKnown: aside('/.well-known/mcp.json', 'discovery', 'MCP manifest'),
-  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that verify receipts (RFC 7517)'),
-  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
-  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)', TEXT_TYPE),
-  favicon: aside('/favicon.svg', 'service', 'Icon', 'image/svg+xml'),
-  faviconIco: aside('/favicon.ico', 'service', 'Icon', 'image/vnd.microsoft.icon'),
+  apiCatalog: discovery.aside('/.well-known/api-catalog', 'API catalog (RFC 9727)', LINKSET_TYPE),
+  x402: discovery.aside('/.well-known/x402', 'Paid resources of this host'),
+  x402Items: discovery.aside('/.well-known/x402.json', 'Paid resources with their payment requirements'),
+  agent: discovery.aside('/.well-known/agent.json', 'Agent manifest'),
+  mcpWellKnown: discovery.aside('/.well-known/mcp.json', 'MCP manifest'),
+  jwks: verification.aside('/.well-known/jwks.json', 'Public keys that verify receipts (RFC 7517)'),
+  did: verification.aside('/.well-known/did.json', 'The same keys as a DID document (did:web)'),
+  robots: discovery.aside('/robots.txt', 'Rules for crawlers (RFC 9309)', TEXT_TYPE),
+  favicon: service.aside('/favicon.svg', 'Icon', 'image/svg+xml'),
+  faviconIco: service.aside('/favicon.ico', 'Icon', 'image/vnd.microsoft.icon'),
 };
 
 /** Some are templates (RFC 6570). */
 export const LOG_ROUTES = {
-  logCheckpoint: aside(
+  logCheckpoint: transparency.aside(
     '/log/checkpoint',
-    'transparency',
     'Newest checkpoint of the transparency log (C2SP)',
     TEXT_TYPE,
   ),
-  logKey: aside(
-    '/log/key',
-    'transparency',
-    'Key that signs the checkpoints, as a note verifier key',
-    TEXT_TYPE,
-  ),
-  logTile: aside(
+  logKey: transparency.aside('/log/key', 'Key that signs the checkpoints, as a note verifier key', TEXT_TYPE),
+  logTile: transparency.aside(
     '/log/tile/*',
-    'transparency',
     'Tiles of the transparency log (C2SP tlog-tiles)',
     'application/octet-stream',
   ),
-  logProof: aside(
+  logProof: transparency.aside(
     '/log/proof/:receiptId',
-    'transparency',
     'Proof that a receipt is in the log (C2SP tlog-proof)',
     TEXT_TYPE,
   ),
   logConsistency: {
-    ...aside(
+    ...transparency.aside(
       '/log/consistency',
-      'transparency',
       'Proof that the log only grew between two of its sizes (?from=&to=)',
     ),
     query: '{?from,to}',
@@ -313,10 +300,10 @@ export const LOG_ROUTES = {
 };
 
 export const PAGE_ROUTES = {
-  frontPage: aside('/', 'service', 'What this service is, for people', HTML_TYPE),
-  statusPage: aside('/status', 'transparency', 'Executions, failures, durations and lag as plots', HTML_TYPE),
-  docsPage: aside('/docs', 'discovery', 'The interface description as a page', HTML_TYPE),
-  verifyPage: aside('/verify', 'verification', 'Verify a receipt in your own browser', HTML_TYPE),
+  frontPage: service.aside('/', 'What this service is, for people', HTML_TYPE),
+  statusPage: transparency.aside('/status', 'Executions, failures, durations and lag as plots', HTML_TYPE),
+  docsPage: discovery.aside('/docs', 'The interface description as a page', HTML_TYPE),
+  verifyPage: verification.aside('/verify', 'Verify a receipt in your own browser', HTML_TYPE),
 };
 
 export const ROUTES = {
