@@ -14,6 +14,8 @@ export type Operation = {
   readonly id?: { readonly description: string; readonly pattern?: string };
   readonly query?: IntegerParameter;
   readonly body?: TSchema;
+  /** A request that is accepted. */
+  readonly example?: unknown;
   /** By status: what it means, and the body's schema (a media type where it is not JSON, null where there is none). */
   readonly answers: Readonly<Record<number, readonly [description: string, body: TSchema | string | null]>>;
   /** What a call costs where payment is enforced: decimal US dollars. Absent: free. */
@@ -63,6 +65,7 @@ type BodyEndpoint<S extends TSchema> = {
   readonly check: SchemaCheck<S>;
   /** Of the body as it is described, where that is more than `check`. */
   readonly body?: TSchema;
+  readonly example: unknown;
   readonly maxBytes?: number;
   readonly ok: readonly [description: string, body: TSchema];
   readonly errors: Readonly<Record<400 | 503, string>>;
@@ -73,10 +76,10 @@ type BodyEndpoint<S extends TSchema> = {
 export function bodyEndpoint<S extends TSchema>(
   deps: ParseDeps,
   route: RouteFacts,
-  { rates, check, body = check.schema, maxBytes, ok, errors, answer }: BodyEndpoint<S>,
+  { rates, check, body = check.schema, example, maxBytes, ok, errors, answer }: BodyEndpoint<S>,
 ): Endpoint {
   const rules = { rates, check, ...(maxBytes === undefined ? {} : { maxBytes }) };
-  const operation = { body, answers: { 200: ok }, errors: { ...BODY_ERRORS, ...errors } };
+  const operation = { body, example, answers: { 200: ok }, errors: { ...BODY_ERRORS, ...errors } };
   return endpoint(route, operation, async ({ request }) => {
     const parsed = await parseRequest(deps, request, rules);
     return isRefused(parsed) ? parsed : answer(parsed.body);

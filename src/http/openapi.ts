@@ -4,10 +4,8 @@ import { filterPaths, registerSchemaPath } from '@elysiajs/swagger/utils';
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { DocumentDecoration } from 'elysia';
 import { addressOf } from '#src/discovery/document.ts';
-import { HANDOFF_EXAMPLE, SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { guidanceText, PURPOSE } from '#src/discovery/guidance.ts';
-import { ACTION, PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, OPERATIONS, ROUTES, type RouteFacts, TAGS } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Endpoint, Operation } from './endpoint.ts';
@@ -37,21 +35,10 @@ export function openapiText(endpoints: readonly Endpoint[], facts: Facts): strin
   });
 }
 
-/** By operation id, one request for each operation that takes a body. */
-const EXAMPLES: Partial<Readonly<Record<string, unknown>>> = {
-  execute: PAID_ROUTES['execute/webhook'].inputExample,
-  executeGuided: PAID_ROUTES['execute/guided-webhook'].inputExample,
-  decide: { action: ACTION, buyerPolicy: { maxPriceUsd: '0.01', requireReceipt: true } },
-  checkPolicy: ACTION,
-  handoff: HANDOFF_EXAMPLE,
-  schedulePreview: SCHEDULE_EXAMPLES[0]?.request,
-  mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-} satisfies Partial<Record<keyof typeof ROUTES, unknown>>;
-
 /** Typed for OpenAPI 3.0, whose schema type excludes JSON Schema of 3.1: hence the one cast. */
 function described(route: RouteFacts, operation: Operation): DocumentDecoration {
   const { method, path, summary, description, tag } = route;
-  const { body, answers, paidUsd, errors = {}, pageErrors = [] } = operation;
+  const { body, example, answers, paidUsd, errors = {}, pageErrors = [] } = operation;
   const [operationId = ''] = OPERATIONS.find(([, of]) => of.method === method && of.path === path) ?? [];
   const responses: Record<string, unknown> = {};
   for (const [status, [text, of]] of Object.entries(answers)) responses[status] = response(text, of);
@@ -68,7 +55,7 @@ function described(route: RouteFacts, operation: Operation): DocumentDecoration 
     security: [],
     ...(paidUsd === undefined ? {} : { 'x-payment-info': paymentInfo(paidUsd) }),
     parameters: parametersOf(path, operation),
-    ...(body && { requestBody: { required: true, content: contentOf(body, EXAMPLES[operationId]) } }),
+    ...(body && { requestBody: { required: true, content: contentOf(body, example) } }),
     responses,
   };
   return detail as unknown as DocumentDecoration;

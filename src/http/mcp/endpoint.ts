@@ -151,6 +151,7 @@ export function mcpRoutes(
 
 const operation = {
   body: McpMessage,
+  example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   answers: {
     200: ['The answer to the request. A refused or unpaid tool call is a result with isError.', McpAnswer],
     202: ['The notification was taken.', null],

@@ -3,7 +3,7 @@
 // repeat the buyer's limits.
 import { Type } from '@sinclair/typebox';
 import type { DecisionRecord, DecisionSummary } from '#projections/decision/query.ts';
-import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { ACTION, PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { BuyerPolicyRequest } from '#src/domain/decision/buyer-policy.ts';
 import { DecisionRecorded } from '#src/domain/decision/events.ts';
@@ -133,6 +133,7 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
   return [
     bodyEndpoint(deps, ROUTES.decide, {
       check: schemaCheck(DecideRequest),
+      example: { action: ACTION, buyerPolicy: { maxPriceUsd: '0.01', requireReceipt: true } },
       rates: [
         rateRule('decide', LIMITS.decisionsPerMinute.max),
         rateRule('decide-daily', LIMITS.decisionsPerDay.max, 86_400_000),

@@ -92,6 +92,7 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
   const rules = { check, rates: [rateRule('execute', rateLimitPerMinute)] };
   const operation = {
     body: PAID_ROUTES[route].inputSchema,
+    example: PAID_ROUTES[route].inputExample,
     answers: {
       200: ['The last attempt answered 2xx.', response],
       502: ['The target failed: a recorded, receipted outcome.', response],

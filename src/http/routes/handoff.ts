@@ -1,6 +1,7 @@
 // The browser handoff on the wire: 200 for every well-formed task, with a package if the target may be called. Nothing of
 // a package is stored or logged.
 import { Type } from '@sinclair/typebox';
+import { HANDOFF_EXAMPLE } from '#src/discovery/documents/free-surfaces.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
@@ -39,6 +40,7 @@ export function handoffRoutes(deps: HandoffDeps): Endpoint[] {
     bodyEndpoint(deps, ROUTES.handoff, {
       check,
       body: HandoffRequest,
+      example: HANDOFF_EXAMPLE,
       rates: [rateRule('handoff', settings.rateLimitPerMinute)],
       ok: ['The package, or why the target is refused.', HandoffResponse],
       errors: { 400: 'The request is malformed, or an action is: see error.code.', 503: PART_UNAVAILABLE },

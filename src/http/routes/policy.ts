@@ -1,6 +1,7 @@
 // The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
 import { Type } from '@sinclair/typebox';
 import { policyPreset } from '#src/discovery/documents/catalog.ts';
+import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
@@ -78,6 +79,7 @@ export function policyRoutes(deps: PolicyDeps): Endpoint[] {
   return [
     bodyEndpoint(deps, ROUTES.checkPolicy, {
       check: schemaCheck(WebhookRequest),
+      example: ACTION,
       rates: [rateRule('policy-check', settings.rateLimitPerMinute)],
       ok: ['The verdict, allowed or not.', PolicyCheckResponse],
       errors: { 400: 'The request is malformed.', 503: PART_UNAVAILABLE },

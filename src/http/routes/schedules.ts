@@ -1,6 +1,7 @@
 // The schedule preview on the wire: 200 for every well-formed schedule of a well-formed webhook, whatever the verdict on
 // the target. Nothing is scheduled, stored or logged.
 import { Type } from '@sinclair/typebox';
+import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import {
@@ -75,6 +76,7 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
     bodyEndpoint(deps, ROUTES.schedulePreview, {
       check,
       body: SchedulePreviewRequest,
+      example: SCHEDULE_EXAMPLES[0]?.request,
       rates: [rateRule('schedule-preview', settings.rateLimitPerMinute)],
       ok: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse],
       errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
