@@ -1,28 +1,10 @@
 // The type of a document, and the parts that several documents share, each with its schema.
-import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { readFileSync } from 'node:fs';
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SERVICE } from '#src/domain/limits.ts';
-import { Instant } from '#src/domain/schema-parts.ts';
+import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
 import { type Facts, networkName, usd } from './facts.ts';
-import { pathTemplate, type RouteFacts } from './routes.ts';
-
-/** One JSON document: where it is served, its schema, and how it is built from the facts of a deployment. */
-export type Document<S extends TSchema = TSchema> = {
-  /** The first is the canonical address; the others serve the same bytes. */
-  readonly routes: readonly RouteFacts[];
-  /** Description of the answer in the interface description. */
-  readonly answer: string;
-  readonly schema: S;
-  readonly build: (facts: Facts) => Static<S>;
-};
-
-export const JSON_TYPE = 'application/json';
-export const TEXT_TYPE = 'text/plain; charset=utf-8';
-export const HTML_TYPE = 'text/html; charset=utf-8';
-export const TILE_TYPE = 'application/octet-stream';
-/** With the profile of RFC 9727 §7.3. */
-export const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
-export const SVG_TYPE = 'image/svg+xml';
-export const ICO_TYPE = 'image/vnd.microsoft.icon';
+import { DOCUMENT_ROUTES, JSON_TYPE, pathTemplate, ROUTES, type RouteFacts } from './routes.ts';
 
 export const Text = Type.String();
 export const Texts = Type.Array(Text);
@@ -30,9 +12,30 @@ export const Path = Type.String({
   description: 'Path below the base address; `{id}` is replaced by an identifier.',
 });
 
+/** One JSON document: where it is served, its schema, and how it is built from the facts of a deployment. */
+export type Document<T = unknown> = {
+  /** The first is the canonical address; the others serve the same bytes. */
+  readonly routes: readonly [RouteFacts, ...RouteFacts[]];
+  readonly schema: TSchema;
+  readonly build: (facts: Facts) => T;
+};
+
 /** The members that every document begins with. */
-export const headingSchema = { ok: Type.Boolean(), service: Text, generatedAt: Instant };
-export const heading = ({ generatedAt }: Facts) => ({ ok: true, service: SERVICE.name, generatedAt });
+const headingSchema = { ok: Type.Boolean(), service: Text, generatedAt: Instant };
+type Heading = Static<TObject<typeof headingSchema>>;
+
+type Members<P extends TProperties> = { [K in keyof P]: Static<P[K]> };
+
+/** `members`, and what the function is given: without the heading. */
+export const document =
+  <P extends TProperties>(routes: Document['routes'], members: P) =>
+  (build: (facts: Facts) => Members<P>): Document<Heading & Members<P>> => ({
+    routes,
+    schema: Closed({ ...headingSchema, ...members }),
+    build(facts) {
+      return { ok: true, service: SERVICE.name, generatedAt: facts.generatedAt, ...build(facts) };
+    },
+  });
 
 export const endpointSchema = {
   method: Text,
@@ -65,11 +68,52 @@ export function chargeText({ offer, mode }: Facts): string {
 }
 
 /** Absolute address; a parameter is a template variable such as `{id}` (RFC 6570). */
-export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path }: RouteFacts): string =>
-  `${baseUrl}${pathTemplate(path)}`;
+export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path, query = '' }: RouteFacts): string =>
+  `${baseUrl}${pathTemplate(path)}${query}`;
 
 /** Method and path, as in `GET /api/jobs/{id}`. */
 export const methodAndPath = ({ method, path }: RouteFacts): string => `${method} ${pathTemplate(path)}`;
 
 /** Whether the canary can be the target of an execution: targets are https. */
 export const isOwnTarget = ({ baseUrl }: Pick<Facts, 'baseUrl'>): boolean => baseUrl.startsWith('https://');
+
+/** The addresses that documents and answers link to. Each answers GET. */
+const LINKED = {
+  ...DOCUMENT_ROUTES,
+  x402: ROUTES.x402Items,
+  keys: ROUTES.jwks,
+  trust: ROUTES.trust,
+  monitoring: ROUTES.monitoring,
+  recentProofs: ROUTES.recentProofs,
+  recentDecisions: ROUTES.recentDecisions,
+  health: ROUTES.health,
+  docs: ROUTES.docsPage,
+} as const;
+
+type LinkName = keyof typeof LINKED;
+
+export const LinksShown = Closed(
+  Object.fromEntries(Object.keys(LINKED).map((name) => [name, Link])) as Record<LinkName, typeof Link>,
+);
+
+/** Absolute. */
+export function serviceLinks(facts: Facts): Record<LinkName, string> {
+  const links = Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]);
+  return Object.fromEntries(links) as Record<LinkName, string>;
+}
+
+/** Value of the `Link` header (RFC 8288, RFC 8631, RFC 9727). `baseUrl`: without a trailing slash. */
+export function linkHeader(baseUrl: string): string {
+  return LINKS.map(([{ path }, rel, type]) => `<${baseUrl}${path}>; rel="${rel}"; type="${type}"`).join(', ');
+}
+
+const LINKS = [
+  [ROUTES.apiCatalog, 'api-catalog', 'application/linkset+json'],
+  [ROUTES.openapi, 'service-desc', JSON_TYPE],
+  [ROUTES.docsPage, 'service-doc', 'text/html'],
+  [ROUTES.statusPage, 'status', 'text/html'],
+  [ROUTES.llms, 'describedby', 'text/plain'],
+] as const;
+
+/** A file of this release. */
+export const textFile = (url: URL): string => readFileSync(url, 'utf8');

@@ -15,10 +15,18 @@ export const TAGS = {
 
 export type RouteTag = keyof typeof TAGS;
 
+export const JSON_TYPE = 'application/json';
+export const TEXT_TYPE = 'text/plain; charset=utf-8';
+export const HTML_TYPE = 'text/html; charset=utf-8';
+/** With the profile of RFC 9727 §7.3. */
+const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
+
 export type RouteFacts = {
   readonly method: 'GET' | 'POST';
   /** A parameter is a segment `:name`. */
   readonly path: string;
+  /** Query parameters that it cannot do without, as RFC 6570 writes them. */
+  readonly query?: string;
   readonly tag: RouteTag;
   readonly summary: string;
   readonly description: string;
@@ -26,19 +34,39 @@ export type RouteFacts = {
   readonly paid: boolean;
   /** An operation of the interface description. Pages, well-known files and operator routes are not. */
   readonly listed: boolean;
+  /** Of the answer. */
+  readonly mediaType: string;
 };
 
-type Texts = Omit<RouteFacts, 'method' | 'path' | 'paid' | 'listed'>;
+type Texts = Pick<RouteFacts, 'summary' | 'description'>;
 
-const get = <P extends string>(path: P, texts: Texts) =>
-  ({ method: 'GET', path, ...texts, paid: false, listed: true }) as const;
-const post = <P extends string>(path: P, texts: Texts) =>
-  ({ method: 'POST', path, ...texts, paid: false, listed: true }) as const;
-const paid = <P extends string>(path: P, texts: Texts) =>
-  ({ method: 'POST', path, ...texts, paid: true, listed: true }) as const;
-/** A route outside the interface description. */
-const aside = <P extends string>(path: P, tag: RouteTag, summary: string) =>
-  ({ method: 'GET', path, tag, summary, description: summary, paid: false, listed: false }) as const;
+/** The routes of one tag. */
+function operations(tag: RouteTag) {
+  const declare =
+    <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
+    <P extends string>(path: P, texts: Texts, mediaType = JSON_TYPE) =>
+      ({ method, path, tag, ...texts, paid, listed: true, mediaType }) as const;
+  return {
+    get: declare('GET', false),
+    post: declare('POST', false),
+    paid: declare('POST', true),
+    /** A route outside the interface description. */
+    aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
+      ({
+        ...declare('GET', false)(path, { summary, description: summary }, mediaType),
+        listed: false,
+      }) as const,
+  };
+}
+
+const execution = operations('execution');
+const policy = operations('policy');
+const records = operations('records');
+const verification = operations('verification');
+const transparency = operations('transparency');
+const planning = operations('planning');
+const discovery = operations('discovery');
+const service = operations('service');
 
 /** As RFC 6570 and OpenAPI write it: `:id` is `{id}`, and the rest of a path `{+path}`. */
 export function pathTemplate(path: string): string {
@@ -46,16 +74,14 @@ export function pathTemplate(path: string): string {
 }
 
 const EXECUTION = {
-  execute: paid('/api/execute/webhook', {
-    tag: 'execution',
+  execute: execution.paid('/api/execute/webhook', {
     summary: 'Execute one outbound HTTPS request',
     description:
       'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
       'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
       'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
   }),
-  executeGuided: paid('/api/execute/guided-webhook', {
-    tag: 'execution',
+  executeGuided: execution.paid('/api/execute/guided-webhook', {
     summary: 'Execute what a decision approved',
     description:
       'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
@@ -65,24 +91,20 @@ const EXECUTION = {
 };
 
 const BEFORE_PAYING = {
-  decide: post('/api/decide/webhook', {
-    tag: 'policy',
+  decide: policy.post('/api/decide/webhook', {
     summary: 'Decide before paying',
     description:
       'Evaluates an action against a buyer policy, records the decision with its facts, and recommends whether to pay. Free; nothing is sent to the target.',
   }),
-  decision: get('/api/decisions/:id', {
-    tag: 'records',
+  decision: records.get('/api/decisions/:id', {
     summary: 'Read a decision',
     description: 'The recommendation, the facts it is based on, and the execution that used it.',
   }),
-  recentDecisions: get('/api/decisions/recent', {
-    tag: 'transparency',
+  recentDecisions: transparency.get('/api/decisions/recent', {
     summary: 'Recent public decisions',
     description: 'Redacted summaries of the newest decisions.',
   }),
-  checkPolicy: post('/api/policy/check', {
-    tag: 'policy',
+  checkPolicy: policy.post('/api/policy/check', {
     summary: 'Check a request before paying for it',
     description:
       'Checks the target by the rules of an execution, and shows what would be sent. Free; nothing is sent to the target.',
@@ -90,205 +112,198 @@ const BEFORE_PAYING = {
 };
 
 const RECORDS = {
-  job: get('/api/jobs/:id', {
-    tag: 'records',
+  job: records.get('/api/jobs/:id', {
     summary: 'Read a job',
     description: 'The job with its attempts. Target, headers, body, key and payer are never shown.',
   }),
-  receipt: get('/api/receipts/:id', {
-    tag: 'records',
+  receipt: records.get('/api/receipts/:id', {
     summary: 'Read a receipt',
     description: 'The signed receipt, its decoded payload and whether it verifies.',
   }),
-  verifyJob: get('/api/verify/jobs/:id', {
-    tag: 'verification',
+  verifyJob: verification.get('/api/verify/jobs/:id', {
     summary: 'Verify a job and its receipt',
     description:
       'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log contains the receipt or is not yet overdue.',
   }),
-  verifyReceipt: get('/api/verify/receipts/:id', {
-    tag: 'verification',
+  verifyReceipt: verification.get('/api/verify/receipts/:id', {
     summary: 'Verify a receipt',
     description:
       'Checks the receipt signature and its inclusion in the transparency log; also its job, while that is retained.',
   }),
-  recentProofs: get('/api/proofs/recent', {
-    tag: 'transparency',
+  recentProofs: transparency.get('/api/proofs/recent', {
     summary: 'Recent public proofs',
     description: 'Redacted summaries of the newest jobs.',
   }),
-  proofPage: get('/proof/:jobOrReceiptId', {
-    tag: 'verification',
-    summary: 'Proof page',
-    description: 'A page for people with the state of a job or receipt and every check.',
-  }),
-  proofBadge: aside('/proof/:jobOrReceiptId/badge.svg', 'verification', 'Badge of a proof'),
-  monitoring: get('/api/monitoring/executions', {
-    tag: 'transparency',
+  proofPage: verification.get(
+    '/proof/:jobOrReceiptId',
+    {
+      summary: 'Proof page',
+      description: 'A page for people with the state of a job or receipt and every check.',
+    },
+    HTML_TYPE,
+  ),
+  proofBadge: verification.aside('/proof/:jobOrReceiptId/badge.svg', 'Badge of a proof', 'image/svg+xml'),
+  monitoring: transparency.get('/api/monitoring/executions', {
     summary: 'Execution monitoring',
     description:
       'Durable counters of jobs, recent failures, and the request statistics of the answering process.',
   }),
-  trust: get('/api/trust', {
-    tag: 'transparency',
+  trust: transparency.get('/api/trust', {
     summary: 'Trust summary',
     description: 'Measured facts for a buyer to consider before paying.',
   }),
 };
 
+const CANARY: Texts = {
+  summary: 'Test target, free to call directly',
+  description:
+    'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
+    'it costs what any call costs.',
+};
+
 const FREE_SURFACES = {
-  handoff: post('/api/handoff/browser', {
-    tag: 'planning',
+  handoff: planning.post('/api/handoff/browser', {
     summary: 'Package a task for a browser agent',
     description:
       'Builds a structured package of browser steps for an external browser-capable agent. Free; no step is executed here and there is no receipt.',
   }),
-  handoffCapabilities: get('/api/handoff/capabilities', {
-    tag: 'discovery',
-    summary: 'What the browser handoff can express',
-    description: 'Action types, their fields and limits, and an example.',
-  }),
-  schedulePreview: post('/api/schedules/preview', {
-    tag: 'planning',
+  schedulePreview: planning.post('/api/schedules/preview', {
     summary: 'Preview a schedule',
     description:
       'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
   }),
-  scheduleCapabilities: get('/api/schedules/capabilities', {
-    tag: 'discovery',
-    summary: 'What a schedule can express',
-    description: 'Schedule types, their fields and limits, what is planned, and examples.',
-  }),
-  secretsPolicy: get('/api/secrets/policy', {
-    tag: 'discovery',
-    summary: 'How secrets are handled',
-    description: 'What to send, what never to send, what is stored and what is not.',
-  }),
-  canary: get('/api/canary/echo', {
-    tag: 'service',
-    summary: 'Test target, free to call directly',
-    description:
-      'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
-      'it costs what any call costs.',
-  }),
-  canaryPost: post('/api/canary/echo', {
-    tag: 'service',
-    summary: 'Test target, free to call directly',
-    description:
-      'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
-      'it costs what any call costs.',
-  }),
+  canary: service.get('/api/canary/echo', CANARY),
+  canaryPost: service.post('/api/canary/echo', CANARY),
 };
 
-const DOCUMENTS = {
-  index: get('/api', {
-    tag: 'discovery',
+/** Every document, as the indexes list them. */
+export const DOCUMENT_ROUTES = {
+  index: discovery.get('/api', {
     summary: 'Index of the interface',
     description: 'Every operation with its method, address and price, and the documents that explain them.',
   }),
-  catalog: get('/api/actions', {
-    tag: 'discovery',
-    summary: 'Catalog of actions',
-    description: 'What can be bought, templates for typical targets, policy modes and free surfaces.',
-  }),
-  quickstart: get('/api/quickstart', {
-    tag: 'discovery',
-    summary: 'Quickstart for agents',
-    description: 'When to use the service, a minimal request, and the order of calls.',
-  }),
-  snippets: get('/api/snippets', {
-    tag: 'discovery',
-    summary: 'Code snippets',
-    description: 'Runnable examples: curl, TypeScript, Python and MCP.',
-  }),
-  pricing: get('/api/pricing', {
-    tag: 'discovery',
-    summary: 'Pricing',
-    description: 'What a call costs, when it is charged and when it is not.',
-  }),
-  capabilities: get('/api/capabilities', {
-    tag: 'discovery',
-    summary: 'Capabilities and limits',
-    description: 'What the service does and does not do, with every limit.',
-  }),
-  mcpManifest: get('/api/mcp', {
-    tag: 'discovery',
-    summary: 'MCP manifest',
-    description: 'The MCP server of this service: its address, its tools, and how to pay for them.',
-  }),
-  discovery: get('/api/discovery', {
-    tag: 'discovery',
+  discovery: discovery.get('/api/discovery', {
     summary: 'Index of all documents',
     description: 'Every machine-readable document with its address and purpose.',
   }),
-  discoveryMetadata: get('/api/discovery-metadata', {
-    tag: 'discovery',
-    summary: 'Index of all documents',
-    description: 'The same document as /api/discovery.',
+  catalog: discovery.get('/api/actions', {
+    summary: 'Catalog of actions',
+    description: 'What can be bought, templates for typical targets, policy modes and free surfaces.',
   }),
-  openapi: get('/openapi.json', {
-    tag: 'service',
+  quickstart: discovery.get('/api/quickstart', {
+    summary: 'Quickstart for agents',
+    description: 'When to use the service, a minimal request, and the order of calls.',
+  }),
+  snippets: discovery.get('/api/snippets', {
+    summary: 'Code snippets',
+    description: 'Runnable examples: curl, TypeScript, Python and MCP.',
+  }),
+  pricing: discovery.get('/api/pricing', {
+    summary: 'Pricing',
+    description: 'What a call costs, when it is charged and when it is not.',
+  }),
+  capabilities: discovery.get('/api/capabilities', {
+    summary: 'Capabilities and limits',
+    description: 'What the service does and does not do, with every limit.',
+  }),
+  mcpManifest: discovery.get('/api/mcp', {
+    summary: 'MCP manifest',
+    description: 'The MCP server of this service: its address, its tools, and how to pay for them.',
+  }),
+  handoffCapabilities: discovery.get('/api/handoff/capabilities', {
+    summary: 'What the browser handoff can express',
+    description: 'Action types, their fields and limits, and an example.',
+  }),
+  scheduleCapabilities: discovery.get('/api/schedules/capabilities', {
+    summary: 'What a schedule can express',
+    description: 'Schedule types, their fields and limits, what is planned, and examples.',
+  }),
+  secretsPolicy: discovery.get('/api/secrets/policy', {
+    summary: 'How secrets are handled',
+    description: 'What to send, what never to send, what is stored and what is not.',
+  }),
+  openapi: service.get('/openapi.json', {
     summary: 'This document',
     description: 'The OpenAPI 3.1.0 description of the service.',
   }),
-  llms: get('/llms.txt', {
-    tag: 'discovery',
-    summary: 'Guide for language models',
-    description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
-  }),
+  llms: discovery.get(
+    '/llms.txt',
+    {
+      summary: 'Guide for language models',
+      description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
+    },
+    TEXT_TYPE,
+  ),
 };
 
 const SERVICE_ROUTES = {
-  mcp: post('/mcp', {
-    tag: 'service',
+  discoveryMetadata: discovery.get('/api/discovery-metadata', {
+    summary: 'Index of all documents',
+    description: 'The same document as /api/discovery.',
+  }),
+  mcp: service.post('/mcp', {
     summary: 'MCP server; its execution tools are paid',
     description:
       'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
   }),
-  health: get('/health', {
-    tag: 'service',
+  health: service.get('/health', {
     summary: 'Health',
     description: 'The state of the service and of each part.',
   }),
-  live: aside('/health/live', 'service', 'Whether the process answers'),
-  metrics: aside('/metrics', 'service', 'Metrics for Prometheus'),
+  live: service.aside('/health/live', 'Whether the process answers'),
+  metrics: service.aside('/metrics', 'Metrics for Prometheus'),
+  verifyScript: verification.aside(
+    '/verify.js',
+    'The verifier that the pages run',
+    'text/javascript; charset=utf-8',
+  ),
 };
 
-const WELL_KNOWN = {
-  jwks: aside('/.well-known/jwks.json', 'verification', 'Public keys that verify receipts (RFC 7517)'),
-  did: aside('/.well-known/did.json', 'verification', 'The same keys as a DID document (did:web)'),
-  x402: aside('/.well-known/x402', 'discovery', 'Paid resources of this host'),
-  x402Items: aside('/.well-known/x402.json', 'discovery', 'Paid resources with their payment requirements'),
-  agent: aside('/.well-known/agent.json', 'discovery', 'Agent manifest'),
-  mcpWellKnown: aside('/.well-known/mcp.json', 'discovery', 'MCP manifest'),
-  apiCatalog: aside('/.well-known/api-catalog', 'discovery', 'API catalog (RFC 9727)'),
-  robots: aside('/robots.txt', 'discovery', 'Rules for crawlers (RFC 9309)'),
-  favicon: aside('/favicon.svg', 'service', 'Icon'),
-  faviconIco: aside('/favicon.ico', 'service', 'Icon'),
+export const WELL_KNOWN_ROUTES = {
+  apiCatalog: discovery.aside('/.well-known/api-catalog', 'API catalog (RFC 9727)', LINKSET_TYPE),
+  x402: discovery.aside('/.well-known/x402', 'Paid resources of this host'),
+  x402Items: discovery.aside('/.well-known/x402.json', 'Paid resources with their payment requirements'),
+  agent: discovery.aside('/.well-known/agent.json', 'Agent manifest'),
+  mcpWellKnown: discovery.aside('/.well-known/mcp.json', 'MCP manifest'),
+  jwks: verification.aside('/.well-known/jwks.json', 'Public keys that verify receipts (RFC 7517)'),
+  did: verification.aside('/.well-known/did.json', 'The same keys as a DID document (did:web)'),
+  robots: discovery.aside('/robots.txt', 'Rules for crawlers (RFC 9309)', TEXT_TYPE),
+  favicon: service.aside('/favicon.svg', 'Icon', 'image/svg+xml'),
+  faviconIco: service.aside('/favicon.ico', 'Icon', 'image/vnd.microsoft.icon'),
 };
 
-const LOG = {
-  logCheckpoint: aside('/log/checkpoint', 'transparency', 'Newest checkpoint of the transparency log (C2SP)'),
-  logKey: aside('/log/key', 'transparency', 'Key that signs the checkpoints, as a note verifier key'),
-  logTile: aside('/log/tile/*', 'transparency', 'Tiles of the transparency log (C2SP tlog-tiles)'),
-  logProof: aside(
+/** Some are templates (RFC 6570). */
+export const LOG_ROUTES = {
+  logCheckpoint: transparency.aside(
+    '/log/checkpoint',
+    'Newest checkpoint of the transparency log (C2SP)',
+    TEXT_TYPE,
+  ),
+  logKey: transparency.aside('/log/key', 'Key that signs the checkpoints, as a note verifier key', TEXT_TYPE),
+  logTile: transparency.aside(
+    '/log/tile/*',
+    'Tiles of the transparency log (C2SP tlog-tiles)',
+    'application/octet-stream',
+  ),
+  logProof: transparency.aside(
     '/log/proof/:receiptId',
-    'transparency',
     'Proof that a receipt is in the log (C2SP tlog-proof)',
+    TEXT_TYPE,
   ),
-  logConsistency: aside(
-    '/log/consistency',
-    'transparency',
-    'Proof that the log only grew between two of its sizes (?from=&to=)',
-  ),
+  logConsistency: {
+    ...transparency.aside(
+      '/log/consistency',
+      'Proof that the log only grew between two of its sizes (?from=&to=)',
+    ),
+    query: '{?from,to}',
+  },
 };
 
-const PAGES = {
-  verifyPage: aside('/verify', 'verification', 'Verify a receipt in your own browser'),
-  verifyScript: aside('/verify.js', 'verification', 'The verifier that the pages run'),
-  frontPage: aside('/', 'service', 'What this service is, for people'),
-  statusPage: aside('/status', 'transparency', 'Executions, failures, durations and lag as plots'),
-  docsPage: aside('/docs', 'discovery', 'The interface description as a page'),
+export const PAGE_ROUTES = {
+  frontPage: service.aside('/', 'What this service is, for people', HTML_TYPE),
+  statusPage: transparency.aside('/status', 'Executions, failures, durations and lag as plots', HTML_TYPE),
+  docsPage: discovery.aside('/docs', 'The interface description as a page', HTML_TYPE),
+  verifyPage: verification.aside('/verify', 'Verify a receipt in your own browser', HTML_TYPE),
 };
 
 export const ROUTES = {
@@ -296,11 +311,11 @@ export const ROUTES = {
   ...BEFORE_PAYING,
   ...RECORDS,
   ...FREE_SURFACES,
-  ...DOCUMENTS,
+  ...DOCUMENT_ROUTES,
   ...SERVICE_ROUTES,
-  ...WELL_KNOWN,
-  ...LOG,
-  ...PAGES,
+  ...WELL_KNOWN_ROUTES,
+  ...LOG_ROUTES,
+  ...PAGE_ROUTES,
 } as const satisfies Readonly<Record<string, RouteFacts>>;
 
 /** The operations of the interface description, each by its `operationId`. */

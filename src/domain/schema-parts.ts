@@ -1,5 +1,12 @@
 // Schema parts that several answers share.
-import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import {
+  type TLiteral,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  type TUnion,
+  Type,
+} from '@sinclair/typebox';
 
 /** An object without additional properties. */
 export const Closed = <P extends TProperties>(properties: P, description?: string): TObject<P> =>
@@ -18,3 +25,9 @@ export const Commitment = Type.String({
   pattern: '^[A-Za-z0-9_-]{43}$',
   description: 'Salted commitment: base64url(SHA-256(disclosure)).',
 });
+
+/** One of these strings. */
+export const OneOf = <const V extends readonly string[]>(...values: V) =>
+  Type.Union(values.map((value) => Type.Literal(value))) as unknown as TUnion<{
+    -readonly [K in keyof V]: TLiteral<V[K]>;
+  }>;

@@ -3,13 +3,10 @@
 import { type AnyElysia, Elysia } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import { refused } from '#src/domain/refusal.ts';
-import { mcpRoutes } from '#src/http/mcp/routes.ts';
-import { openapiRoutes, openapiText } from '#src/http/openapi/document.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
-import { badgeRoutes } from '#src/http/pages/badge.ts';
+import { mcpRoutes } from '#src/http/mcp/endpoint.ts';
 import { docsPageRoutes } from '#src/http/pages/docs-page.ts';
 import { frontPageRoutes } from '#src/http/pages/front-page.ts';
-import { proofPageRoutes } from '#src/http/pages/proof-page.ts';
+import { type ProofPageDeps, proofPageRoutes } from '#src/http/pages/proof-page.ts';
 import { statusPageRoutes } from '#src/http/pages/status-page.ts';
 import { verifyPageRoutes } from '#src/http/pages/verify-page.ts';
 import { type Fetch, type PipelineDeps, pipeline, type Routed } from '#src/http/request/pipeline.ts';
@@ -31,7 +28,9 @@ import { type TransparencyDeps, transparencyRoutes } from '#src/http/routes/tran
 import { type TrustDeps, trustRoutes } from '#src/http/routes/trust.ts';
 import { type VerifyDeps, verifyRoutes } from '#src/http/routes/verify.ts';
 import type { HttpSettings, Progress, Reads } from './deps.ts';
+import type { Endpoint } from './endpoint.ts';
 import { type ProcessMeter, processMeter } from './instrumentation.ts';
+import { openapiText } from './openapi.ts';
 
 /** What the route groups declare, together. */
 export type AppDeps = PipelineDeps &
@@ -45,12 +44,11 @@ export type AppDeps = PipelineDeps &
   TrustDeps &
   HealthDeps &
   KeyDeps &
-  TransparencyDeps & {
+  TransparencyDeps &
+  ProofPageDeps & {
     readonly reads: Reads;
     readonly progress: Progress;
     readonly settings: HttpSettings;
-    /** The script that the pages run: the verifier, built beforehand. */
-    readonly verifyScript: string;
   };
 
 export type App = {
@@ -62,7 +60,7 @@ export type App = {
 export function createApp(deps: AppDeps): App {
   const meter = processMeter(deps.clock);
   const route: Routed = async (request) => router.fetch(request);
-  const groups = routeGroups(deps, meter, route);
+  const endpoints = endpointsOf(deps, meter, route);
   const logFailure = failureLog(deps);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
@@ -72,62 +70,69 @@ export function createApp(deps: AppDeps): App {
       return faultAnswer(error);
     },
   );
-  // Before the groups: it runs for the routes that are added after it.
+  // Before the routes: it runs for those that are added after it.
   router.onTransform(({ request, route }) => {
     contextOf(request).route = route;
   });
-  for (const group of groups) router.use(group);
-  const routes = groups.flatMap((group) => group.routes.map(({ method, path }) => ({ method, path })));
-  router.use(otherMethods(routes));
+  for (const endpoint of endpoints) serve(router, endpoint);
+  const routes = endpoints.map(({ route: { method, path } }) => ({ method, path }));
+  refuseOtherMethods(router, routes);
   router.compile();
   return { fetch: pipeline(deps, meter, route), routes };
 }
 
-function routeGroups(deps: AppDeps, meter: ProcessMeter, route: Routed): readonly AnyElysia[] {
+function endpointsOf(deps: AppDeps, meter: ProcessMeter, route: Routed): readonly Endpoint[] {
   const summaries = monitoringSummaries(deps, meter);
-  const { reads, progress, logger, clock, transparency, verifyScript } = deps;
   const facts = documentFacts(deps);
-  const openapi = () => openapiText(groups, facts);
-  const groups: readonly AnyElysia[] = [
-    executeRoutes(deps),
-    decisionRoutes(deps),
-    policyRoutes(deps),
-    jobRoutes(deps),
-    verifyRoutes(deps),
-    proofRoutes(deps),
-    proofPageRoutes(deps),
-    badgeRoutes(deps),
-    monitoringRoutes(summaries),
-    trustRoutes(deps),
-    healthRoutes(deps),
-    keyRoutes(deps),
-    handoffRoutes(deps),
-    scheduleRoutes(deps),
-    canaryRoutes(deps),
-    documentRoutes(facts),
-    mcpRoutes(deps, facts, route),
-    frontPageRoutes({ facts, reads, progress, logger, clock }),
-    statusPageRoutes({ facts, progress, clock }, summaries),
-    verifyPageRoutes({ facts, transparency, verifyScript }),
-    transparencyRoutes(deps),
-    docsPageRoutes(facts, openapi),
-    openapiRoutes(facts, openapi),
+  const openapi = () => openapiText(endpoints, facts);
+  const endpoints: Endpoint[] = [
+    ...executeRoutes(deps),
+    ...decisionRoutes(deps),
+    ...policyRoutes(deps),
+    ...jobRoutes(deps),
+    ...verifyRoutes(deps),
+    ...proofRoutes(deps),
+    ...proofPageRoutes(deps),
+    ...monitoringRoutes(summaries),
+    ...trustRoutes(deps),
+    ...healthRoutes(deps),
+    ...keyRoutes(deps),
+    ...handoffRoutes(deps),
+    ...scheduleRoutes(deps),
+    ...canaryRoutes(deps),
+    ...documentRoutes(facts, openapi),
+    ...frontPageRoutes(deps, facts),
+    ...statusPageRoutes(deps, facts, summaries),
+    ...verifyPageRoutes(deps, facts),
+    ...transparencyRoutes(deps),
+    ...docsPageRoutes(facts, openapi),
   ];
-  return groups;
+  endpoints.push(...mcpRoutes(deps, facts, endpoints, route));
+  return endpoints;
+}
+
+function serve(router: AnyElysia, { route: { method, path }, answer }: Endpoint): void {
+  const [, name] = /:(\w+)/.exec(path) ?? [];
+  const parameter = (params: Readonly<Record<string, string>>) =>
+    name === undefined ? '' : (params[name] ?? '');
+  if (method === 'GET') {
+    router.get(path, ({ request, params }) => answer({ request, id: parameter(params) }));
+  } else {
+    // The endpoint reads the body.
+    router.post(path, ({ request, params }) => answer({ request, id: parameter(params) }), { parse: 'none' });
+  }
 }
 
 export type RouteMethods = readonly { readonly method: string; readonly path: string }[];
 
 /** 405 with Allow for methods that a path does not serve, and OPTIONS. HEAD is answered by GET's route; see pipeline.ts. */
-function otherMethods(routes: RouteMethods) {
-  const app = new Elysia();
+function refuseOtherMethods(router: AnyElysia, routes: RouteMethods): void {
   for (const path of new Set(routes.map((route) => route.path))) {
     const methods = routes.filter((route) => route.path === path).map(({ method }) => method);
     const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
-    app.options(path, () => preflight(allow), unlisted);
-    app.all(path, () => wrongMethod(allow), { parse: 'none', ...unlisted });
+    router.options(path, () => preflight(allow));
+    router.all(path, () => wrongMethod(allow), { parse: 'none' });
   }
-  return app;
 }
 
 function wrongMethod(allow: string): Response {

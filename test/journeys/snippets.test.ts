@@ -327,7 +327,7 @@ print(json.dumps(verdicts))`,
         asset: [/asset: '0x\w{40}'/, `asset: '${OTHER_ADDRESS}'`],
         network: [/network: 'eip155:8453'/, "network: 'eip155:1'"],
         payTo: [/payTo: '0x\w{40}'/, `payTo: '${OTHER_ADDRESS}'`],
-        resource: [/resource: route/, "resource: 'https://example.com/'"],
+        resource: [/url === resource/, "url === 'https://example.com/'"],
       },
     ],
     [

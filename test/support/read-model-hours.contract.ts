@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { windowStart } from '#projections/monitoring/query.ts';
 import type { ReadModels } from '#projections/read-models.ts';
-import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
+import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
 import { appendAll, jobAppends, PLAN } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { commonLog, emptyRows, modelsOver, project, type ReadStoreHarness, rowsFor } from './read-store.ts';

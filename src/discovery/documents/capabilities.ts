@@ -2,11 +2,9 @@
 import { type Static, Type } from '@sinclair/typebox';
 import {
   addressOf,
-  type Document,
+  document,
   endpoint,
   endpointSchema,
-  heading,
-  headingSchema,
   isOwnTarget,
   paymentTerms,
   Text,
@@ -22,7 +20,7 @@ import { longestRunMs, RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/
 import { FACTORS, LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
 import { Closed, Count, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
 import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
-import { policyPreset } from './policy-modes.ts';
+import { policyPreset } from './catalog.ts';
 
 const LimitShown = Closed({
   name: Text,
@@ -34,8 +32,7 @@ const LimitShown = Closed({
   beyond: Type.String({ description: 'What happens when it is exceeded.' }),
 });
 
-const Capabilities = Closed({
-  ...headingSchema,
+export const capabilities = document([ROUTES.capabilities], {
   mode: Mode,
   payment: Closed(termsSchema),
   does: Texts,
@@ -77,67 +74,59 @@ const Capabilities = Closed({
   retention: Closed({ jobsDays: Count, receiptsDays: Count, decisionsDays: Count, rules: Texts }),
   limits: Type.Array(LimitShown),
   surfaces: Type.Array(Closed({ ...endpointSchema, summary: Text })),
-});
-
-export const capabilities: Document<typeof Capabilities> = {
-  routes: [ROUTES.capabilities],
-  answer: 'The capabilities.',
-  schema: Capabilities,
-  build: (facts) => ({
-    ...heading(facts),
-    mode: facts.mode,
-    payment: paymentTerms(facts),
-    does: DOES,
-    doesNot: doesNot(facts),
-    execution: {
-      methods: [...METHODS],
-      scheme: 'https',
-      redirectsFollowed: false,
-      responseBodyReturned: false,
-      strippedHeaders: [...STRIPPED],
-      rules: EXECUTION_RULES,
-    },
-    retries: {
-      retriedStatuses: [...RETRIED_STATUSES],
-      retriedErrorCategories: [...RETRIED_CATEGORIES],
-      rules: RETRY_RULES,
-    },
-    targetPolicy: {
-      mode: facts.policyMode,
-      preset: policyPreset(facts.policyMode),
-      quota: facts.targetQuota,
-      rules: TARGET_RULES,
-    },
-    idempotency: { keyFreesAfterMs: TIMES.idempotencyRetentionMs, rules: IDEMPOTENCY_RULES },
-    decisions: { validForMs: TIMES.decisionValidMs, rules: DECISION_RULES },
-    receipts: {
-      format: 'JWS compact (RFC 7515) over canonical JSON (RFC 8785)',
-      algorithm: 'EdDSA (Ed25519)',
-      keys: addressOf(facts, ROUTES.jwks),
-      did: addressOf(facts, ROUTES.did),
-      rules: RECEIPT_RULES,
-    },
-    transparencyLog: {
-      format: 'C2SP tlog-tiles, tlog-checkpoint and tlog-proof over a Merkle tree of RFC 6962',
-      ...TRANSPARENCY,
-      witnessing: 'unwitnessed',
-      checkpoint: addressOf(facts, ROUTES.logCheckpoint),
-      key: addressOf(facts, ROUTES.logKey),
-      tiles: addressOf(facts, ROUTES.logTile),
-      proof: addressOf(facts, ROUTES.logProof),
-      consistency: `${addressOf(facts, ROUTES.logConsistency)}{?from,to}`,
-      rules: LOG_RULES,
-    },
-    retention: {
-      jobsDays: facts.retentionDays.jobs,
-      receiptsDays: facts.retentionDays.receipts,
-      decisionsDays: facts.retentionDays.receipts,
-      rules: RETENTION_RULES,
-    },
-    limits: Object.entries<Limit>({ ...LIMITS, ...waits(facts), ...configured(facts) }).map(limitShown),
-    surfaces: OPERATIONS.map(([, route]) => ({ ...endpoint(route), summary: route.summary })),
-  }),
-};
+})((facts) => ({
+  mode: facts.mode,
+  payment: paymentTerms(facts),
+  does: DOES,
+  doesNot: doesNot(facts),
+  execution: {
+    methods: [...METHODS],
+    scheme: 'https',
+    redirectsFollowed: false,
+    responseBodyReturned: false,
+    strippedHeaders: [...STRIPPED],
+    rules: EXECUTION_RULES,
+  },
+  retries: {
+    retriedStatuses: [...RETRIED_STATUSES],
+    retriedErrorCategories: [...RETRIED_CATEGORIES],
+    rules: RETRY_RULES,
+  },
+  targetPolicy: {
+    mode: facts.policyMode,
+    preset: policyPreset(facts.policyMode),
+    quota: facts.targetQuota,
+    rules: TARGET_RULES,
+  },
+  idempotency: { keyFreesAfterMs: TIMES.idempotencyRetentionMs, rules: IDEMPOTENCY_RULES },
+  decisions: { validForMs: TIMES.decisionValidMs, rules: DECISION_RULES },
+  receipts: {
+    format: 'JWS compact (RFC 7515) over canonical JSON (RFC 8785)',
+    algorithm: 'EdDSA (Ed25519)',
+    keys: addressOf(facts, ROUTES.jwks),
+    did: addressOf(facts, ROUTES.did),
+    rules: RECEIPT_RULES,
+  },
+  transparencyLog: {
+    format: 'C2SP tlog-tiles, tlog-checkpoint and tlog-proof over a Merkle tree of RFC 6962',
+    ...TRANSPARENCY,
+    witnessing: 'unwitnessed',
+    checkpoint: addressOf(facts, ROUTES.logCheckpoint),
+    key: addressOf(facts, ROUTES.logKey),
+    tiles: addressOf(facts, ROUTES.logTile),
+    proof: addressOf(facts, ROUTES.logProof),
+    consistency: addressOf(facts, ROUTES.logConsistency),
+    rules: LOG_RULES,
+  },
+  retention: {
+    jobsDays: facts.retentionDays.jobs,
+    receiptsDays: facts.retentionDays.receipts,
+    decisionsDays: facts.retentionDays.receipts,
+    rules: RETENTION_RULES,
+  },
+  limits: Object.entries<Limit>({ ...LIMITS, ...waits(facts), ...configured(facts) }).map(limitShown),
+  surfaces: OPERATIONS.map(([, route]) => ({ ...endpoint(route), summary: route.summary })),
+}));
 
 function limitShown([name, limit]: readonly [string, Limit]): Static<typeof LimitShown> {
   const { unit, min = null, max, default: usual = null, meaning, whenExceeded: beyond } = limit;

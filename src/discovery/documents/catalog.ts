@@ -2,13 +2,13 @@
 import { type Static, Type } from '@sinclair/typebox';
 import {
   chargeText,
-  type Document,
+  document,
   endpoint,
   endpointSchema,
-  heading,
-  headingSchema,
+  LinksShown,
   Path,
   paymentTerms,
+  serviceLinks,
   Text,
   Texts,
   termsSchema,
@@ -16,10 +16,9 @@ import {
 import type { Facts } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
-import { LinksShown, serviceLinks } from '#src/discovery/service-links.ts';
+import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 import { browserHandoff, scheduledActions, secretStorage, surfaceSchema } from './free-surfaces.ts';
-import { PolicyModes, policyModes, policyPreset } from './policy-modes.ts';
 import { Snippet, snippet } from './snippets.ts';
 import { CATEGORIES, TEMPLATES, templateSchema } from './templates.ts';
 
@@ -42,8 +41,49 @@ const Template = Closed({
   verification: Texts,
 });
 
-const Catalog = Closed({
-  ...headingSchema,
+const PolicyModes = Type.Array(
+  Closed({
+    id: Text,
+    status: Text,
+    selected: Type.Boolean({ description: 'The mode in force here.' }),
+    title: Text,
+    description: Text,
+    bestFor: Text,
+  }),
+);
+
+const MODES = {
+  'open-public-https': {
+    status: 'active',
+    title: 'Open public HTTPS',
+    description: 'Any public HTTPS target may be called; localhost and private networks remain blocked.',
+    bestFor: 'Agents whose targets are not known in advance.',
+  },
+  'blocklist-quota': {
+    status: 'active',
+    title: 'Block list and quota',
+    description:
+      'The open mode, with known bad target hosts blocked and repeated traffic to the same target host throttled.',
+    bestFor: 'Public deployments that protect targets from abuse.',
+  },
+  allowlist: {
+    status: 'supported',
+    title: 'Allow list',
+    description: 'Execution is restricted to approved target hosts.',
+    bestFor: 'Teams that let their agents reach known endpoints only.',
+  },
+} as const satisfies Readonly<Record<PolicyMode, unknown>>;
+
+/** The short name of a mode: the open one is the preset `open`. */
+export const policyPreset = (mode: PolicyMode) => (mode === 'open-public-https' ? 'open' : mode);
+
+/** `status` describes the software; `selected` is true for the mode that is in force here. */
+function policyModes({ policyMode }: Facts): Static<typeof PolicyModes> {
+  const ids = ['open-public-https', 'blocklist-quota', 'allowlist'] as const;
+  return ids.map((id) => ({ id, selected: id === policyMode, ...MODES[id] }));
+}
+
+export const catalog = document([ROUTES.catalog], {
   description: Text,
   activePrimitive: Closed({ ...primitiveSchema, targetPolicyPreset: Text }),
   guidedPrimitive: Closed({ ...primitiveSchema, decisionRoute: Path }),
@@ -56,30 +96,22 @@ const Catalog = Closed({
   snippets: Type.Array(Snippet),
   discoveryKeywords: Texts,
   links: LinksShown,
-});
-
-export const catalog: Document<typeof Catalog> = {
-  routes: [ROUTES.catalog],
-  answer: 'The catalog.',
-  schema: Catalog,
-  build: (facts) => ({
-    ...heading(facts),
-    description:
-      'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
-      `the attempt and its outcome that anyone can verify. ${chargeText(facts)}`,
-    activePrimitive: activePrimitive(facts),
-    guidedPrimitive: guidedPrimitive(facts),
-    categories: [...CATEGORIES],
-    templates: templates(),
-    policyModes: policyModes(facts),
-    scheduledActions: scheduledActions(),
-    browserHandoff: browserHandoff(),
-    secretStorage: secretStorage(),
-    snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
-    discoveryKeywords: KEYWORDS,
-    links: serviceLinks(facts),
-  }),
-};
+})((facts) => ({
+  description:
+    'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
+    `the attempt and its outcome that anyone can verify. ${chargeText(facts)}`,
+  activePrimitive: activePrimitive(facts),
+  guidedPrimitive: guidedPrimitive(facts),
+  categories: [...CATEGORIES],
+  templates: templates(),
+  policyModes: policyModes(facts),
+  scheduledActions,
+  browserHandoff,
+  secretStorage,
+  snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
+  discoveryKeywords: KEYWORDS,
+  links: serviceLinks(facts),
+}));
 
 const PROOF_MODEL =
   'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +

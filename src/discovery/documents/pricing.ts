@@ -3,9 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import {
   addressOf,
   chargeText,
-  type Document,
-  heading,
-  headingSchema,
+  document,
   Path,
   paymentTerms,
   Text,
@@ -16,7 +14,7 @@ import { type Facts, usd } from '#src/discovery/facts.ts';
 import { OPERATIONS, pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, HttpStatus, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 
 /** x402 version 2. */
 const Requirement = Closed({
@@ -46,13 +44,12 @@ const Charge = Closed({
   codes: Type.Array(Type.Unsafe<RefusalCode | FaultCode>(Type.String()), {
     description: 'Values of error.code; empty: every answer with these statuses.',
   }),
-  charged: Type.Union([Type.Literal('once'), Type.Literal('never'), Type.Literal('at_most_once')]),
+  charged: OneOf('once', 'never', 'at_most_once'),
   meaning: Text,
   next: Text,
 });
 
-const Pricing = Closed({
-  ...headingSchema,
+export const pricing = document([ROUTES.pricing], {
   purpose: Text,
   summary: Text,
   payment: Closed({
@@ -69,38 +66,30 @@ const Pricing = Closed({
   charges: Type.Array(Charge),
   howToPay: Texts,
   buyerChecks: Texts,
-});
-
-export const pricing: Document<typeof Pricing> = {
-  routes: [ROUTES.pricing],
-  answer: 'The pricing.',
-  schema: Pricing,
-  build: (facts) => ({
-    ...heading(facts),
-    purpose: 'What a call costs, when it is charged and when it is not.',
-    summary: chargeText(facts),
-    payment: {
-      ...paymentTerms(facts),
-      protocol: 'x402',
-      versions: [1, 2],
-      currency: 'USD',
-      amount: usd(facts.offer),
-      unit: 'call',
-    },
-    paidRoutes: [
-      paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
-      paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
-    ],
-    // Not the MCP server: some of its tools are paid.
-    freeRoutes: OPERATIONS.filter(([, route]) => !route.paid && route !== ROUTES.mcp).map(
-      ([, { method, path, summary }]) => ({ method, path: pathTemplate(path), summary }),
-    ),
-    rules: RULES,
-    charges: CHARGES,
-    howToPay: HOW_TO_PAY,
-    buyerChecks: BUYER_CHECKS,
-  }),
-};
+})((facts) => ({
+  purpose: 'What a call costs, when it is charged and when it is not.',
+  summary: chargeText(facts),
+  payment: {
+    ...paymentTerms(facts),
+    protocol: 'x402',
+    versions: [1, 2],
+    currency: 'USD',
+    amount: usd(facts.offer),
+    unit: 'call',
+  },
+  paidRoutes: [
+    paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
+    paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
+  ],
+  // Not the MCP server: some of its tools are paid.
+  freeRoutes: OPERATIONS.filter(([, route]) => !route.paid && route !== ROUTES.mcp).map(
+    ([, { method, path, summary }]) => ({ method, path: pathTemplate(path), summary }),
+  ),
+  rules: RULES,
+  charges: CHARGES,
+  howToPay: HOW_TO_PAY,
+  buyerChecks: BUYER_CHECKS,
+}));
 
 /** `accepts`: as the 402 of the route lists them (x402 version 2), `amount` in atomic units of `asset`. */
 function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route): Static<typeof PaidRoute> {

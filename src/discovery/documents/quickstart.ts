@@ -3,9 +3,7 @@ import { Type } from '@sinclair/typebox';
 import {
   addressOf,
   chargeText,
-  type Document,
-  heading,
-  headingSchema,
+  document,
   isOwnTarget,
   methodAndPath,
   Path,
@@ -22,8 +20,7 @@ import { LIMITS, METHODS } from '#src/domain/limits.ts';
 import { Closed, Link } from '#src/domain/schema-parts.ts';
 import { Snippet, snippet } from './snippets.ts';
 
-const Quickstart = Closed({
-  ...headingSchema,
+export const quickstart = document([ROUTES.quickstart], {
   purpose: Text,
   recommendedUse: Text,
   payment: Closed({ ...termsSchema, route: Path, guidedRoute: Path }),
@@ -42,43 +39,35 @@ const Quickstart = Closed({
     'A part in braces is replaced by an identifier (RFC 6570).',
   ),
   nextDiscoverySteps: Type.Array(Link),
-});
-
-export const quickstart: Document<typeof Quickstart> = {
-  routes: [ROUTES.quickstart],
-  answer: 'The quickstart.',
-  schema: Quickstart,
-  build: (facts) => ({
-    ...heading(facts),
-    purpose:
-      'Execute one outbound HTTPS request to a public target and get a signed receipt of the attempt and its outcome.',
-    recommendedUse:
-      'One bounded side effect that needs proof, by an agent that pays per call and has no account. Ask for a decision ' +
-      `first, pay the guided route, verify the receipt, keep its id. ${chargeText(facts)}`,
-    payment: {
-      ...paymentTerms(facts),
-      route: ROUTES.execute.path,
-      guidedRoute: ROUTES.executeGuided.path,
-    },
-    minimalRequest: minimalRequest(facts),
-    callFlow: callFlow(facts),
-    decisionRules: DECISION_RULES,
-    limits: {
-      allowedMethods: [...METHODS],
-      maxRetryAttempts: LIMITS.retryAttempts.max,
-      maxWebhookTimeoutMs: LIMITS.timeoutMs.max,
-      privateNetworkTargetsBlocked: true,
-    },
-    snippets: SNIPPETS.map((id) => snippet(facts, id)),
-    verify: {
-      job: addressOf(facts, ROUTES.verifyJob),
-      receipt: addressOf(facts, ROUTES.verifyReceipt),
-      publicProofs: addressOf(facts, ROUTES.recentProofs),
-      proofBadge: addressOf(facts, ROUTES.proofBadge),
-    },
-    nextDiscoverySteps: NEXT.map((route) => addressOf(facts, route)),
-  }),
-};
+})((facts) => ({
+  purpose:
+    'Execute one outbound HTTPS request to a public target and get a signed receipt of the attempt and its outcome.',
+  recommendedUse:
+    'One bounded side effect that needs proof, by an agent that pays per call and has no account. Ask for a decision ' +
+    `first, pay the guided route, verify the receipt, keep its id. ${chargeText(facts)}`,
+  payment: {
+    ...paymentTerms(facts),
+    route: ROUTES.execute.path,
+    guidedRoute: ROUTES.executeGuided.path,
+  },
+  minimalRequest: minimalRequest(facts),
+  callFlow: callFlow(facts),
+  decisionRules: DECISION_RULES,
+  limits: {
+    allowedMethods: [...METHODS],
+    maxRetryAttempts: LIMITS.retryAttempts.max,
+    maxWebhookTimeoutMs: LIMITS.timeoutMs.max,
+    privateNetworkTargetsBlocked: true,
+  },
+  snippets: SNIPPETS.map((id) => snippet(facts, id)),
+  verify: {
+    job: addressOf(facts, ROUTES.verifyJob),
+    receipt: addressOf(facts, ROUTES.verifyReceipt),
+    publicProofs: addressOf(facts, ROUTES.recentProofs),
+    proofBadge: addressOf(facts, ROUTES.proofBadge),
+  },
+  nextDiscoverySteps: NEXT.map((route) => addressOf(facts, route)),
+}));
 
 /** Calls the canary if that can be a target, so that the request works unchanged. */
 function minimalRequest(facts: Facts): WebhookRequest {

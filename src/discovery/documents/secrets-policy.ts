@@ -1,20 +1,10 @@
 // How secrets are handled: what to send, what never to send, what is stored, and who sees it.
 import { Type } from '@sinclair/typebox';
-import {
-  addressOf,
-  type Document,
-  endpoint,
-  endpointSchema,
-  heading,
-  headingSchema,
-  Text,
-  Texts,
-} from '#src/discovery/document.ts';
+import { addressOf, document, endpoint, endpointSchema, Text, Texts } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Closed, Link } from '#src/domain/schema-parts.ts';
 
-const SecretsPolicy = Closed({
-  ...headingSchema,
+export const secretsPolicy = document([ROUTES.secretsPolicy], {
   id: Type.Literal('secrets.policy'),
   status: Type.Literal('policy-only'),
   endpoint: Closed(endpointSchema),
@@ -26,43 +16,29 @@ const SecretsPolicy = Closed({
   shownTo: Type.Array(Closed({ who: Text, sees: Text })),
   callerDuties: Texts,
   keys: Link,
-});
+})((facts) => ({
+  id: 'secrets.policy',
+  status: 'policy-only',
+  endpoint: endpoint(ROUTES.secretsPolicy),
+  summary:
+    'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
+  send: Object.entries(SEND).map(([what, how]) => ({ what, how })),
+  neverSend: NEVER_SEND,
+  stored: STORED,
+  notStored: NOT_STORED,
+  shownTo: Object.entries(SHOWN_TO).map(([who, sees]) => ({ who, sees })),
+  callerDuties: CALLER_DUTIES,
+  keys: addressOf(facts, ROUTES.jwks),
+}));
 
-export const secretsPolicy: Document<typeof SecretsPolicy> = {
-  routes: [ROUTES.secretsPolicy],
-  answer: 'The policy.',
-  schema: SecretsPolicy,
-  build: (facts) => ({
-    ...heading(facts),
-    id: 'secrets.policy',
-    status: 'policy-only',
-    endpoint: endpoint(ROUTES.secretsPolicy),
-    summary:
-      'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
-    send: SEND,
-    neverSend: NEVER_SEND,
-    stored: STORED,
-    notStored: NOT_STORED,
-    shownTo: SHOWN_TO,
-    callerDuties: CALLER_DUTIES,
-    keys: addressOf(facts, ROUTES.jwks),
-  }),
+const SEND = {
+  'Target-owned webhook secrets':
+    'As part of url, if the target works that way (chat and automation hooks), or in a header that the target defines.',
+  'Short-lived per-request credentials':
+    'In headers, for instance authorization: Bearer with a short-lived token that has few rights.',
+  'Signatures over your own body':
+    'In a header of the target, or as the complete webhook-id, webhook-timestamp and webhook-signature, which are then sent instead of the relay’s.',
 };
-
-const SEND = [
-  {
-    what: 'Target-owned webhook secrets',
-    how: 'As part of url, if the target works that way (chat and automation hooks), or in a header that the target defines.',
-  },
-  {
-    what: 'Short-lived per-request credentials',
-    how: 'In headers, for instance authorization: Bearer with a short-lived token that has few rights.',
-  },
-  {
-    what: 'Signatures over your own body',
-    how: 'In a header of the target, or as the complete webhook-id, webhook-timestamp and webhook-signature, which are then sent instead of the relay’s.',
-  },
-];
 
 const NEVER_SEND = [
   'Wallet private keys',
@@ -90,32 +66,18 @@ const NOT_STORED = [
   'Any of these in logs, metrics or traces',
 ];
 
-const SHOWN_TO = [
-  {
-    who: 'The target',
-    sees: 'What you send it, and the headers of the relay with its signature. Never the payment or payer: payment headers are stripped.',
-  },
-  {
-    who: 'The name servers that the relay queries',
-    sees: 'The host name of the target.',
-  },
-  {
-    who: 'The payment facilitator and the chain',
-    sees: 'The payment. Never the request.',
-  },
-  {
-    who: 'The caller',
-    sees: 'The execution response with disclosures, which open the commitments. A replay opens those of the request only.',
-  },
-  {
-    who: 'Anyone with a job or receipt id',
-    sees: 'Method, attempts, times, statuses and commitments; in a receipt also the payment with its payer, which the chain shows as well.',
-  },
-  {
-    who: 'The public lists of proofs and decisions',
-    sees: 'That a call was made, and its outcome. No target, header, body, hash, key or payer.',
-  },
-];
+const SHOWN_TO = {
+  'The target':
+    'What you send it, and the headers of the relay with its signature. Never the payment or payer: payment headers are stripped.',
+  'The name servers that the relay queries': 'The host name of the target.',
+  'The payment facilitator and the chain': 'The payment. Never the request.',
+  'The caller':
+    'The execution response with disclosures, which open the commitments. A replay opens those of the request only.',
+  'Anyone with a job or receipt id':
+    'Method, attempts, times, statuses and commitments; in a receipt also the payment with its payer, which the chain shows as well.',
+  'The public lists of proofs and decisions':
+    'That a call was made, and its outcome. No target, header, body, hash, key or payer.',
+};
 
 const CALLER_DUTIES = [
   'Keep disclosures as secret as the url: they reveal it.',

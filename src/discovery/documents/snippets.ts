@@ -1,32 +1,35 @@
-// The code snippets, by group. Each is a complete file in ../snippets that runs as served; a test runs every one.
+// The code snippets, by group. Each is a file in ../snippets that begins with its title and its description; a test runs
+// every one as it is served.
 import { type Static, Type } from '@sinclair/typebox';
 import {
-  type Document,
-  heading,
-  headingSchema,
+  document,
   Path,
   paymentTerms,
+  serviceLinks,
   Text,
   termsSchema,
+  textFile,
 } from '#src/discovery/document.ts';
 import { type Facts, networkName, usd } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
-import { MCP_TOOLS } from '#src/discovery/mcp-tools.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
-import { textFile } from '#src/discovery/release-file.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { serviceLinks } from '#src/discovery/service-links.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { Closed, Link, OneOf } from '#src/domain/schema-parts.ts';
+import { MCP_TOOLS } from './mcp.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
-const EXTENSIONS = { shell: 'sh', typescript: 'ts', python: 'py', json: 'json' } as const;
-type Language = keyof typeof EXTENSIONS;
+const LANGUAGES: Readonly<Record<string, Snippet['language']>> = {
+  sh: 'shell',
+  ts: 'typescript',
+  py: 'python',
+  json: 'json',
+};
 
 export const Snippet = Closed({
   id: Text,
   title: Text,
-  language: Type.Unsafe<Language>(Type.Union(Object.keys(EXTENSIONS).map((name) => Type.Literal(name)))),
+  language: OneOf('shell', 'typescript', 'python', 'json'),
   description: Text,
   code: Text,
 });
@@ -34,16 +37,50 @@ export type Snippet = Static<typeof Snippet>;
 
 const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.Array(Snippet) });
 
-type Described = { readonly title: string; readonly description: string };
+const fileText = (name: string) => textFile(new URL(`../snippets/${name}`, import.meta.url));
 
-/** `file`: without the extension of its language; the id if absent. */
-const declare = (id: string, language: Language, describe: (facts: Facts) => Described, file = id) => {
-  const code = textFile(new URL(`../snippets/${file}.${EXTENSIONS[language]}`, import.meta.url));
-  return (facts: Facts): Snippet => {
-    const { title, description } = describe(facts);
-    return { id, title, language, description, code: withFacts(code(), facts) };
-  };
-};
+/** Throws if there is no such file. */
+function snippetOf(facts: Facts, file: string): Snippet {
+  const [id = '', extension = ''] = file.split('.');
+  const language = LANGUAGES[extension];
+  if (language === undefined) throw new Error(`${file} is in no known language`);
+  const { title, description, code } = language === 'json' ? CONFIGURATION(file) : described(file);
+  const whole = [description, ...(pays(code) ? [paying(facts)] : []), ...sharedKey(facts, code)].join(' ');
+  return { id, title, language, description: withFacts(whole, facts), code: withFacts(code, facts) };
+}
+
+/** The title and the description are the first two lines, comments both. */
+function described(file: string) {
+  const [title = '', description = '', ...code] = fileText(file).split('\n');
+  const text = (line: string) => line.replace(/^(?:#|\/\/) /, '');
+  return { title: text(title), description: text(description), code: assembled(code.join('\n')) };
+}
+
+/** JSON has no comments. */
+const CONFIGURATION = (file: string) => ({
+  title: 'Configuration of an MCP client',
+  description: `Adds this service to a client that supports MCP over streamable HTTP: ${MCP_TOOLS.length} tools, no account. The client must be able to pay for the paid ones.`,
+  code: fileText(file),
+});
+
+/** What several snippets share is a module that they import: it is served as a part of each, with every import once. */
+function assembled(code: string): string {
+  const whole = code.replace(/^import .* from '\.\/(.*)';$/gm, (_, part) => fileText(part));
+  if (whole === code) return code;
+  const lines = whole.split('\n');
+  const isImport = (line: string) => line.startsWith('import ');
+  const before = lines.slice(0, lines.findIndex(isImport));
+  const after = lines.slice(before.length).filter((line) => !isImport(line));
+  const body = after
+    .join('\n')
+    .replace(/^export /gm, '')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
+  return [...before, ...new Set(lines.filter(isImport)), '', body, ''].join('\n');
+}
+
+const pays = (code: string) => code.includes('BUYER_PRIVATE_KEY');
+const executes = (code: string) => /execute[/_]webhook/.test(code);
 
 /** The values in the files, which make each a valid program, and what replaces them. */
 const SAMPLES = /https:\/\/relay\.example|\$0\.003|\b0\.003\b|eip155:8453|0x1{40}|0x2{40}|\b3000\b/g;
@@ -76,8 +113,6 @@ function termsOf({ offer, askedFor }: Facts) {
   };
 }
 
-const NO_PYTHON_PAYMENT = 'Standard library only: it does not pay; to pay from Python, use any x402 client.';
-
 /** Describes the key and the price of a call. */
 function paying({ mode, offer }: Facts): string {
   const price = `${offer.price} on ${networkName(offer.network)}`;
@@ -89,120 +124,45 @@ function paying({ mode, offer }: Facts): string {
 }
 
 /** In demo mode all callers are one payer, so they share the idempotency key of the examples. */
-const sharedKey = ({ mode }: Facts): string =>
-  mode === 'demo'
-    ? ` In demo mode all callers are one payer: replace ${ACTION.idempotencyKey} with your own key: if another caller has used it, the answer is 409 idempotency_conflict.`
-    : '';
+function sharedKey({ mode }: Facts, code: string): string[] {
+  const key = ACTION.idempotencyKey ?? '';
+  if (mode !== 'demo' || !executes(code) || !code.includes(key)) return [];
+  return [
+    `In demo mode all callers are one payer: replace ${key} with your own key: if another caller has used it, the answer is 409 idempotency_conflict.`,
+  ];
+}
 
-const delivery = (language: string, needs: string): Described => ({
-  title: `Verify a delivery at the target with ${language}`,
-  description: `For the owner of a target: a function that verifies webhook-signature (Standard Webhooks, v1a) with the published keys, and that webhook-timestamp is at most 5 minutes from now. ${needs}`,
-});
-
-const GROUPS: readonly {
-  readonly id: string;
-  readonly title: string;
-  readonly description: string;
-  readonly snippets: readonly ((facts: Facts) => Snippet)[];
-}[] = [
+const GROUPS = [
   {
     id: 'discovery',
     title: 'Discover',
     description: 'Machine-readable documents: purpose, price and calls. All free, no account.',
-    snippets: [
-      declare('curl-discovery', 'shell', () => ({
-        title: 'Read the documents with curl',
-        description: 'The guide for language models, the catalog of actions, and the interface description.',
-      })),
-      declare('python-discovery', 'python', () => ({
-        title: 'Read the price and the order of calls with Python',
-        description: 'Standard library only.',
-      })),
-      declare('mcp-config', 'json', () => ({
-        title: 'Configuration of an MCP client',
-        description: `Adds this service to a client that supports MCP over streamable HTTP: ${MCP_TOOLS.length} tools, no account. The client must be able to pay for the paid ones.`,
-      })),
-      declare('mcp-tools', 'typescript', () => ({
-        title: 'List the tools over MCP and call a free one',
-        description: 'Free. Uses the stock client of @modelcontextprotocol/sdk.',
-      })),
-    ],
+    files: ['curl-discovery.sh', 'python-discovery.py', 'mcp-config.json', 'mcp-tools.ts'],
   },
   {
     id: 'paid-call',
     title: 'One paid call',
     description:
       'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged.',
-    snippets: [
-      declare('curl-execute', 'shell', (facts) => ({
-        title: 'Execute one webhook with curl',
-        description:
-          facts.mode === 'demo'
-            ? `This service runs in demo mode: the call is executed without payment and answered with a receipt. Where payment is enforced it answers 402 with the terms (${facts.offer.price}).${sharedKey(facts)}`
-            : `Without a payment it answers 402 with the terms (${facts.offer.price}), and nothing is sent to the target; an x402 client pays and repeats the call. On a service in demo mode it is executed without payment.`,
-      })),
-      declare('typescript-execute', 'typescript', (facts) => ({
-        title: 'Pay and execute with @x402/fetch',
-        description: `The stock client reads the 402, pays up to the price on one network, and repeats the call. ${paying(facts)}${sharedKey(facts)}`,
-      })),
-      declare('mcp-execute', 'typescript', (facts) => ({
-        title: 'Pay and execute over MCP',
-        description: `Calls execute_webhook; unpaid, the tool answers with the terms; the payment goes into _meta of the same call. ${paying(facts)}${sharedKey(facts)}`,
-      })),
-    ],
+    files: ['curl-execute.sh', 'typescript-execute.ts', 'mcp-execute.ts'],
   },
   {
     id: 'decision-first',
     title: 'Decide, then pay',
     description:
       'A free, recorded decision on an action and a buyer policy. If it recommends pay_and_execute, the guided route executes exactly that action, once per payer.',
-    snippets: [
-      declare('curl-decide', 'shell', () => ({
-        title: 'Decide before paying, with curl',
-        description: 'Free: evaluates the action against a buyer policy and recommends whether to pay.',
-      })),
-      declare('python-decide', 'python', () => ({
-        title: 'Decide before paying, with Python',
-        description: `Free. ${NO_PYTHON_PAYMENT}`,
-      })),
-      declare('typescript-guided', 'typescript', (facts) => ({
-        title: 'Decide, then pay and execute with @x402/fetch',
-        description: `Price, network, payee and resource are compared with the buyer’s own terms before anything is signed. ${paying(facts)}`,
-      })),
-    ],
+    files: ['curl-decide.sh', 'python-decide.py', 'typescript-guided.ts'],
   },
   {
     id: 'verification',
     title: 'Verify',
     description: `An action is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Each receipt snippet checks both, for the given receipt id or for the newest public proof. The delivery verifiers are for the owner of a target.`,
-    snippets: [
-      declare('curl-verify', 'shell', () => ({
-        title: 'Read the report of a receipt with curl',
-        description:
-          'Free. Takes the receipt id from RECEIPT_ID; prints the report, and fails if the action is not done.',
-      })),
-      declare('python-verify', 'python', () => ({
-        title: 'Check a receipt with Python',
-        description:
-          'Free, standard library only. Takes the receipt id as its argument; exits with 1 if a check or the job failed.',
-      })),
-      declare('typescript-verify-offline', 'typescript', () => ({
-        title: 'Verify the signature yourself with jose',
-        description:
-          'Needs no report: the receipt is a JWS, the keys are public. Keep both to verify the receipt without this service. Takes the receipt id as its argument; exits with 1 if the job failed.',
-      })),
-      declare(
-        'typescript-verify-webhook',
-        'typescript',
-        () => delivery('TypeScript', 'No package is needed.'),
-        'verify-webhook',
-      ),
-      declare(
-        'python-verify-webhook',
-        'python',
-        () => delivery('Python', 'Needs the package cryptography.'),
-        'verify-webhook',
-      ),
+    files: [
+      'curl-verify.sh',
+      'python-verify.py',
+      'typescript-verify-offline.ts',
+      'typescript-verify-webhook.ts',
+      'python-verify-webhook.py',
     ],
   },
   {
@@ -210,28 +170,12 @@ const GROUPS: readonly {
     title: 'Free surfaces',
     description:
       'Check a target before paying, package steps for a browser agent, preview a schedule, call the canary. Nothing here is charged, and nothing is sent to your target.',
-    snippets: [
-      declare('curl-policy-check', 'shell', () => ({
-        title: 'Check a request before paying for it, with curl',
-        description: 'Whether the target may be called, and what would be sent.',
-      })),
-      declare('python-policy-check', 'python', () => ({
-        title: 'Check a request before paying for it, with Python',
-        description: `Exits with 1 if the target is refused. ${NO_PYTHON_PAYMENT}`,
-      })),
-      declare('curl-handoff', 'shell', () => ({
-        title: 'Package steps for a browser agent',
-        description: 'No step is executed here, and there is no receipt.',
-      })),
-      declare('curl-schedule-preview', 'shell', () => ({
-        title: 'Preview a schedule',
-        description: 'The next runs, across daylight saving. Nothing is scheduled.',
-      })),
-      declare('curl-canary', 'shell', () => ({
-        title: 'Send a request to the canary',
-        description:
-          'Free when called directly, as here: it answers with method, size and body hash of the request.',
-      })),
+    files: [
+      'curl-policy-check.sh',
+      'python-policy-check.py',
+      'curl-handoff.sh',
+      'curl-schedule-preview.sh',
+      'curl-canary.sh',
     ],
   },
   {
@@ -239,57 +183,32 @@ const GROUPS: readonly {
     title: 'Pay on your own terms',
     description:
       'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed.',
-    snippets: [
-      declare('curl-terms', 'shell', () => ({
-        title: 'Read the terms with curl',
-        description:
-          'A call without body and payment executes nothing. Prints the challenge of x402 version 2, which is base64 in a header; in demo mode there is none, and it prints nothing.',
-      })),
-      declare('python-buyer-policy', 'python', () => ({
-        title: 'Check the terms of a 402 with Python',
-        description: `Exits with 1 if the buyer does not accept the terms. In demo mode there are no terms: the call needs no payment. ${NO_PYTHON_PAYMENT}`,
-      })),
-      declare('typescript-buyer-policy', 'typescript', (facts) => ({
-        title: 'Pay on your own terms with @x402/fetch',
-        description: `A hook of the stock client compares price, network, payee and resource before it signs. ${paying(facts)}${sharedKey(facts)}`,
-      })),
-    ],
+    files: ['curl-terms.sh', 'python-buyer-policy.py', 'typescript-buyer-policy.ts'],
   },
 ];
 
 export const snippetGroups = (facts: Facts): Static<typeof Group>[] =>
-  GROUPS.map(({ snippets, ...group }) => ({ ...group, snippets: snippets.map((snippet) => snippet(facts)) }));
+  GROUPS.map(({ files, ...group }) => ({ ...group, snippets: files.map((file) => snippetOf(facts, file)) }));
 
 /** Throws if no snippet has the id. */
 export function snippet(facts: Facts, id: string): Snippet {
-  const found = snippetGroups(facts)
-    .flatMap(({ snippets }) => snippets)
-    .find((one) => one.id === id);
+  const found = GROUPS.flatMap(({ files }) => files).find((file) => file.split('.')[0] === id);
   if (found === undefined) throw new Error(`there is no snippet ${id}`);
-  return found;
+  return snippetOf(facts, found);
 }
 
-const SnippetsDocument = Closed({
-  ...headingSchema,
+export const snippets = document([ROUTES.snippets], {
   purpose: Text,
   payment: Closed({ ...termsSchema, route: Path }),
   groups: Type.Array(Group),
   links: Type.Record(Type.String(), Link),
+})((facts) => {
+  const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
+  return {
+    purpose:
+      'Code to discover, decide, pay, execute and verify: each snippet is complete and runs unchanged. Replace https://example.com/hook with your own target.',
+    payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
+    groups: snippetGroups(facts),
+    links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
+  };
 });
-
-export const snippets: Document<typeof SnippetsDocument> = {
-  routes: [ROUTES.snippets],
-  answer: 'The document.',
-  schema: SnippetsDocument,
-  build: (facts) => {
-    const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
-    return {
-      ...heading(facts),
-      purpose:
-        'Code to discover, decide, pay, execute and verify: each snippet is complete and runs unchanged. Replace https://example.com/hook with your own target.',
-      payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
-      groups: snippetGroups(facts),
-      links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
-    };
-  },
-};

@@ -1,3 +1,5 @@
+# Decide before paying, with curl
+# Free: evaluates the action against a buyer policy and recommends whether to pay.
 curl -sS --fail-with-body https://relay.example/api/decide/webhook \
   -H 'content-type: application/json' \
   -d '{

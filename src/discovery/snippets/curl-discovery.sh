@@ -1,3 +1,5 @@
+# Read the documents with curl
+# The guide for language models, the catalog of actions, and the interface description.
 set -e
 curl -sS --fail-with-body https://relay.example/llms.txt
 curl -sS --fail-with-body https://relay.example/api/actions

@@ -1,3 +1,5 @@
+# Package steps for a browser agent
+# No step is executed here, and there is no receipt.
 curl -sS --fail-with-body https://relay.example/api/handoff/browser \
   -H 'content-type: application/json' \
   -d '{

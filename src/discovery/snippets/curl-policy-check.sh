@@ -1,3 +1,5 @@
+# Check a request before paying for it, with curl
+# Whether the target may be called, and what would be sent.
 curl -sS --fail-with-body https://relay.example/api/policy/check \
   -H 'content-type: application/json' \
   -d '{

@@ -1,3 +1,5 @@
+# Preview a schedule
+# The next runs, across daylight saving. Nothing is scheduled.
 curl -sS --fail-with-body https://relay.example/api/schedules/preview \
   -H 'content-type: application/json' \
   -d '{

@@ -1,38 +1,11 @@
+// Pay and execute over MCP
+// Calls execute_webhook; unpaid, the tool answers with the terms; the payment goes into _meta of the same call.
 // npm install @modelcontextprotocol/sdk @x402/fetch @x402/evm viem
-import process from 'node:process';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { type PaymentRequired, x402Client } from '@x402/fetch';
-import type { Hex } from 'viem';
-import { privateKeyToAccount } from 'viem/accounts';
-
-// What this buyer accepts. Keep it in your own configuration: a 402 that asks for anything else is not signed.
-const accepted = {
-  resource: 'https://relay.example/api/execute/webhook',
-  network: 'eip155:8453',
-  asset: '0x1111111111111111111111111111111111111111',
-  payTo: '0x2222222222222222222222222222222222222222',
-  maxAmount: 3000n, // atomic units of the asset: $0.003
-};
-
-const same = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
-
-const client = new x402Client();
-registerExactEvmScheme(client, { signer: privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as Hex) });
-client.onBeforePaymentCreation(async ({ paymentRequired, selectedRequirements: asked }) => {
-  const checks = {
-    price: BigInt(asked.amount) <= accepted.maxAmount,
-    asset: same(asked.asset, accepted.asset),
-    network: asked.network === accepted.network,
-    payTo: same(asked.payTo, accepted.payTo),
-    resource: paymentRequired.resource?.url === accepted.resource,
-  };
-  const wrong = Object.entries(checks)
-    .filter(([, fits]) => !fits)
-    .map(([name]) => name);
-  if (wrong.length > 0) return { abort: true, reason: 'not what this buyer accepts: ' + wrong.join(', ') };
-});
+import type { PaymentRequired } from '@x402/fetch';
+import { buyerClient } from './buyer-client.ts';
+import { checkResult, type Result } from './check-result.ts';
 
 const mcp = new Client({ name: 'my-agent', version: '1.0.0' });
 await mcp.connect(new StreamableHTTPClientTransport(new URL('https://relay.example/mcp')));
@@ -49,27 +22,11 @@ const call = {
 let answer = await mcp.callTool(call);
 const terms = answer.structuredContent as PaymentRequired | undefined;
 if (answer.isError && terms?.accepts !== undefined) {
-  const payment = await client.createPaymentPayload(terms);
+  const payment = await buyerClient('https://relay.example/api/execute/webhook').createPaymentPayload(terms);
   answer = await mcp.callTool({ ...call, _meta: { 'x402/payment': payment } });
   console.log('settled:', JSON.stringify(answer._meta?.['x402/payment-response']));
 }
 await mcp.close();
-const result = answer.structuredContent as {
-  mode: string;
-  idempotentReplay: boolean;
-  job: { id: string; status: string; responseStatus: number | null };
-  receipt: { id: string };
-  links: { verifyReceipt: string };
-};
+const result = answer.structuredContent as Result | undefined;
 if (result?.receipt === undefined) throw new Error(JSON.stringify(answer.content));
-console.log(result.mode, result.job.status, result.receipt.id);
-
-// Done only when the paid answer is a success (200, job.status succeeded) and the verification report has ok true, signatureVerified true and every check ok true.
-const report = (await (await fetch(result.links.verifyReceipt)).json()) as {
-  ok: boolean;
-  signatureVerified: boolean;
-  checks: { name: string; ok: boolean }[];
-};
-const proven = report.ok && report.signatureVerified && report.checks.every(({ ok }) => ok);
-console.log(proven ? 'verified' : 'NOT verified', JSON.stringify(report.checks));
-if (!proven || result.job.status !== 'succeeded') process.exitCode = 1;
+await checkResult(result);

@@ -1,3 +1,5 @@
+// List the tools over MCP and call a free one
+// Free. Uses the stock client of @modelcontextprotocol/sdk.
 // npm install @modelcontextprotocol/sdk
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';

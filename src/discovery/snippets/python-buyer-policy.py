@@ -1,3 +1,5 @@
+# Check the terms of a 402 with Python
+# Exits with 1 if the buyer does not accept the terms. In demo mode there are no terms: the call needs no payment. Standard library only: it does not pay; to pay from Python, use any x402 client.
 import base64
 import json
 import sys

@@ -1,3 +1,5 @@
+# Decide before paying, with Python
+# Free. Standard library only: it does not pay; to pay from Python, use any x402 client.
 import json
 import sys
 from urllib.error import HTTPError

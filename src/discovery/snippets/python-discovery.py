@@ -1,3 +1,5 @@
+# Read the price and the order of calls with Python
+# Standard library only.
 import json
 from urllib.request import urlopen
 

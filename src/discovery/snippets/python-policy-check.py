@@ -1,3 +1,5 @@
+# Check a request before paying for it, with Python
+# Exits with 1 if the target is refused. Standard library only: it does not pay; to pay from Python, use any x402 client.
 import json
 import sys
 from urllib.error import HTTPError

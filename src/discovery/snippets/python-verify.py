@@ -1,3 +1,5 @@
+# Check a receipt with Python
+# Free, standard library only. Takes the receipt id as its argument; exits with 1 if a check or the job failed.
 import json
 import sys
 from urllib.request import urlopen

@@ -1,3 +1,5 @@
+// Verify the signature yourself with jose
+// Needs no report: the receipt is a JWS, the keys are public. Keep both to verify the receipt without this service. Takes the receipt id as its argument; exits with 1 if the job failed.
 // npm install jose
 import process from 'node:process';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';

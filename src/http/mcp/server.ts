@@ -8,24 +8,34 @@ import {
   ErrorCode,
   ListToolsRequestSchema,
   McpError,
+  type Tool,
+  type ToolAnnotations,
 } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import { Type } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
+import { methodAndPath } from '#src/discovery/document.ts';
+import {
+  MCP_TOOLS,
+  type McpTool,
+  serverInstructions,
+  toolDescription,
+} from '#src/discovery/documents/mcp.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { MCP_TOOLS, serverInstructions, type ToolFacts, type ToolName } from '#src/discovery/mcp-tools.ts';
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { Closed, Count } from '#src/domain/schema-parts.ts';
+import type { Endpoint } from '#src/http/endpoint.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
 import { contextOf, setContext } from '#src/http/request/request-context.ts';
-import { invalidRequest, schemaCheck } from '#src/http/request/validation.ts';
+import { invalidRequest, type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { McpMessage } from './messages.ts';
-import { listedTools, TOOL_FORMS } from './tools.ts';
+import type { McpMessage } from './endpoint.ts';
 
 /** Answers one message. */
-export function mcpServer(facts: Facts, route: Routed, logger: Logger) {
-  const tools = [...listedTools(facts)];
+export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: Routed, logger: Logger) {
+  const served = MCP_TOOLS.map((tool) => servedTool(tool, endpoints));
+  const tools = served.map((tool) => listedTool(tool, facts));
   const options = {
     capabilities: { tools: {} },
     instructions: serverInstructions(facts),
@@ -37,7 +47,7 @@ export function mcpServer(facts: Facts, route: Routed, logger: Logger) {
     const server = new Server(SERVICE, options);
     server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
-      const tool: Tool | undefined = MCP_TOOLS.find(({ name }) => name === params.name);
+      const tool = served.find(({ name }) => name === params.name);
       if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool: see tools/list');
       try {
         return await resultOf(tool, await callRoute(tool, message, request, route));
@@ -55,35 +65,82 @@ export function mcpServer(facts: Facts, route: Routed, logger: Logger) {
 const PAYMENT = 'x402/payment';
 const PAYMENT_RESPONSE = 'x402/payment-response';
 
-type Tool = ToolFacts & { readonly name: ToolName };
+/** `input`: the body of the route's POST, or what its path has a parameter for. `output`: the route's answer. */
+type ServedTool = McpTool & { readonly input: SchemaCheck<TSchema>; readonly output: TSchema };
+
+function servedTool(tool: McpTool, endpoints: readonly Endpoint[]): ServedTool {
+  const called = endpoints.find(({ route }) => methodAndPath(route) === methodAndPath(tool.route));
+  const { id, body, answers } = called?.operation ?? {};
+  const output = answers?.[200]?.[1];
+  if (typeof output !== 'object' || output === null)
+    throw new Error(`${tool.name} has no route with a schema`);
+  const input = schemaCheck<TSchema>(body ?? Closed(id === undefined ? {} : { id: Type.String(id) }));
+  return { ...tool, input, output };
+}
+
+function listedTool(tool: ServedTool, facts: Facts): Tool {
+  const { name, title, route, input, output } = tool;
+  // The SDK's client holds results with isError against the schema as well: they are in it.
+  const outputs = [output, ToolError, ...(route.paid ? [PaymentRequired] : [])];
+  return {
+    name,
+    title,
+    description: toolDescription(tool, facts),
+    inputSchema: { ...input.schema, type: 'object' },
+    outputSchema: { type: 'object', anyOf: outputs },
+    annotations: { title, ...annotationsOf(tool) },
+  };
+}
+
+/** An execution may delete something at the target, and does so twice if it is repeated without an idempotency key. */
+function annotationsOf({ name, route: { paid } }: McpTool): ToolAnnotations {
+  const readOnlyHint = !paid && name !== 'decide_webhook';
+  return { readOnlyHint, destructiveHint: paid, idempotentHint: readOnlyHint, openWorldHint: paid };
+}
+
+const ToolError = Closed(
+  { error: ErrorBody.properties.error, retryAfterSeconds: Type.Optional(Count) },
+  'With isError: refused or failed.',
+);
+
+/** As x402 version 2 has it; open, as its extensions are. */
+const PaymentRequired = Type.Object(
+  {
+    x402Version: Type.Literal(2),
+    error: Type.Optional(Type.String()),
+    accepts: Type.Array(Type.Object({})),
+  },
+  {
+    description:
+      'With isError: not paid for, or the payment is refused. Pay one of `accepts` and call again.',
+  },
+);
 
 const record = schemaCheck(Type.Record(Type.String(), Type.Unknown()));
 const errorBody = schemaCheck(ErrorBody);
-const checks = new Map(MCP_TOOLS.map(({ name }) => [name, schemaCheck(TOOL_FORMS[name].input)]));
 
 /** The arguments are those of the message: the SDK's copy of them leaves out a property `__proto__`. */
-function callRoute(tool: Tool, message: McpMessage, outer: Request, route: Routed): Promise<Response> {
+function callRoute(tool: ServedTool, message: McpMessage, outer: Request, route: Routed): Promise<Response> {
+  const { method, path } = tool.route;
   const given = member(message.params, 'arguments') ?? {};
   const headers = new Headers();
   const via = outer.headers.get('via');
   if (via !== null) headers.set('via', via);
-  if (tool.route.method === 'POST') {
+  if (method === 'POST') {
     headers.set('content-type', 'application/json');
     setPayment(member(member(message.params, '_meta'), PAYMENT), headers);
-    const init = { method: 'POST', body: JSON.stringify(given), headers };
-    return sameCaller(new Request(urlOf(tool.route.path), init), outer, route);
+    return sameCaller(urlOf(path), { method, body: JSON.stringify(given), headers }, outer, route);
   }
-  const faults = checks.get(tool.name)?.faults(given) ?? [];
+  const faults = tool.input.faults(given);
   if (faults.length > 0) return Promise.resolve(refusalAnswer(invalidRequest(faults)));
-  const path = tool.route.path.replace(/:([A-Za-z]+)/g, (_, name) =>
-    encodeURIComponent(String(member(given, name))),
-  );
-  return sameCaller(new Request(urlOf(path), { headers }), outer, route);
+  const id = encodeURIComponent(String(member(given, 'id')));
+  return sameCaller(urlOf(path.replace(/:\w+/, id)), { headers }, outer, route);
 }
 
 /** The same client and request id; headers of the answer and what operators see belong to the outer request. */
-function sameCaller(request: Request, outer: Request, route: Routed): Promise<Response> {
+function sameCaller(url: string, init: RequestInit, outer: Request, route: Routed): Promise<Response> {
   const { id, client } = contextOf(outer);
+  const request = new Request(url, init);
   setContext(request, { id, client, headers: new Map(), route: null });
   return route(request);
 }
@@ -101,7 +158,7 @@ function setPayment(payment: unknown, headers: Headers): void {
   headers.set(header, toBase64url(utf8(JSON.stringify(payment))));
 }
 
-async function resultOf({ paid }: Tool, response: Response): Promise<CallToolResult> {
+async function resultOf({ route: { paid } }: McpTool, response: Response): Promise<CallToolResult> {
   const { status, headers } = response;
   const text = await response.text();
   const body: unknown = JSON.parse(text);

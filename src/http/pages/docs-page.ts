@@ -1,15 +1,14 @@
 // The interface description as a page, built from the very document that the service publishes: operations by tag, with
 // prices, parameters, bodies and answers, and each JSON Schema as an indented list.
-import { Elysia } from 'elysia';
-import { HTML_TYPE } from '#src/discovery/document.ts';
+import type { TSchema } from '@sinclair/typebox';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagePolicy, pageText } from './page.ts';
+import { pagesFrom, publishedPage } from './page.ts';
 
 /** The OpenAPI document, as far as the page shows it. */
 type InterfaceDocument = {
@@ -20,17 +19,17 @@ type InterfaceDocument = {
 type Operation = { readonly method: string; readonly path: string; readonly is: DescribedOperation };
 
 /** `description`: the interface description as it is served. */
-export function docsPageRoutes(facts: Facts, description: () => string) {
-  const text = () =>
-    pageText(facts.baseUrl, {
+export function docsPageRoutes(facts: Facts, description: () => string): Endpoint[] {
+  const render = pagesFrom(facts.baseUrl);
+  const rendered = () =>
+    render({
       title: `${SERVICE.name}: interface`,
       description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
       path: ROUTES.docsPage.path,
       wide: true,
       content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
     });
-  const headers = async () => ({ ...CACHE_SHORTLY, ...(await pagePolicy()) });
-  return new Elysia().get(ROUTES.docsPage.path, publisher(facts)(HTML_TYPE, text, headers), unlisted);
+  return [endpoint(ROUTES.docsPage, null, publishedPage(publisher(facts), rendered, CACHE_SHORTLY))];
 }
 
 function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Markup {
@@ -50,12 +49,8 @@ function groupedByTag(paths: InterfaceDocument['paths']): ReadonlyMap<string, re
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, is]) => ({ method: method.toUpperCase(), path, is })),
   );
-  const byTag = new Map<string, Operation[]>();
-  for (const operation of operations) {
-    const tag = operation.is.tags[0] ?? 'other';
-    byTag.set(tag, [...(byTag.get(tag) ?? []), operation]);
-  }
-  return byTag;
+  const tags = new Set(operations.flatMap(({ is }) => is.tags));
+  return new Map([...tags].map((tag) => [tag, operations.filter(({ is }) => is.tags.includes(tag))]));
 }
 
 const titleOf = (tag: string) => tag.charAt(0).toUpperCase() + tag.slice(1);
@@ -77,7 +72,10 @@ const errors = markup`<section><h2 id="errors">Errors</h2>
 <p>Every refusal and failure has this body. <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional.</p>
 <pre tabindex="0" role="region" aria-label="Body of an error"><code>${JSON.stringify({ error: { code: 'invalid_request', message: 'What is wrong.', details: {} } }, null, 2)}</code></pre></section>`;
 
-type Content = Readonly<Record<string, { readonly schema: DescribedSchema; readonly example?: unknown }>>;
+/** JSON Schema 2020-12. */
+type Schema = Partial<TSchema>;
+
+type Content = Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
 
 type Answer = { readonly description: string; readonly content?: Content };
 
@@ -97,7 +95,7 @@ type Parameter = {
   readonly in: string;
   readonly name: string;
   readonly required?: boolean;
-  readonly schema: DescribedSchema;
+  readonly schema: Schema;
   readonly description?: string;
 };
 
@@ -164,37 +162,12 @@ function answerBody([mediaType, { schema, example = schema.examples?.[0] }]: [
   return markup`<details><summary>Body</summary>${members}${jsonExample(example)}</details>`;
 }
 
-/** JSON Schema 2020-12, so far as the service's own schemas use it. */
-type DescribedSchema = {
-  readonly type?: string | readonly string[];
-  readonly const?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly DescribedSchema[];
-  readonly oneOf?: readonly DescribedSchema[];
-  readonly properties?: Readonly<Record<string, DescribedSchema>>;
-  readonly required?: readonly string[];
-  readonly patternProperties?: Readonly<Record<string, DescribedSchema>>;
-  readonly additionalProperties?: boolean | DescribedSchema;
-  readonly items?: DescribedSchema;
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly format?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly examples?: readonly unknown[];
-};
-
 /** The members of an object, or of the objects within it; empty where there are none. */
-export function schemaList(schema: DescribedSchema): Markup {
+export function schemaList(schema: Schema): Markup {
   const { properties = {}, required = [] } = schema;
   const names = Object.keys(properties);
   if (names.length > 0) {
-    const items = Object.entries(properties).map(([name, member]) =>
+    const items = Object.entries<Schema>(properties).map(([name, member]) =>
       memberItem(name, member, required.includes(name)),
     );
     return markup`<ul class="schema">${items}</ul>`;
@@ -203,23 +176,23 @@ export function schemaList(schema: DescribedSchema): Markup {
   return markup`${within.map(schemaList)}`;
 }
 
-function memberItem(name: string, schema: DescribedSchema, isRequired: boolean): Markup {
+function memberItem(name: string, schema: Schema, isRequired: boolean): Markup {
   const { description = '' } = schema;
   return markup`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}${isRequired ? ', required' : ''}${limitsOf(schema)}</span> ${description}${schemaList(schema)}</li>`;
 }
 
-const alternatives = ({ anyOf, oneOf }: DescribedSchema) => anyOf ?? oneOf ?? [];
+const alternatives = ({ anyOf, oneOf }: Schema): readonly Schema[] => anyOf ?? oneOf ?? [];
 
 /** Schemas of what an array or a map holds. */
-function valuesOf({ items, patternProperties = {}, additionalProperties }: DescribedSchema) {
+function valuesOf({ items, patternProperties = {}, additionalProperties }: Schema): readonly Schema[] {
   const further = typeof additionalProperties === 'object' ? [additionalProperties] : [];
-  return [...(items === undefined ? [] : [items]), ...Object.values(patternProperties), ...further];
+  return [...(items === undefined ? [] : [items]), ...Object.values<Schema>(patternProperties), ...further];
 }
 
 /** In words: `string`, `"POST" or "PUT"`, `array of string`, `number or null`. */
-export function typeOf(schema: DescribedSchema): string {
+export function typeOf(schema: Schema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum !== undefined) return orList(schema.enum.map((value) => JSON.stringify(value)));
+  if (schema.enum !== undefined) return orList(schema.enum.map((value: unknown) => JSON.stringify(value)));
   const options = alternatives(schema);
   if (options.length > 0) return orList([...new Set(options.map(typeOf))]);
   const [value] = valuesOf(schema);
@@ -235,7 +208,7 @@ function orList(words: readonly string[]): string {
 }
 
 /** Each begins with a comma: they follow the type. */
-export function limitsOf(schema: DescribedSchema): string {
+export function limitsOf(schema: Schema): string {
   const { format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems } = schema;
   const limits = [
     span(minimum, maximum, ''),

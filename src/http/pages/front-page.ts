@@ -1,57 +1,45 @@
 // The front page: what the service is, what it costs, how to try it, and the newest proofs.
-import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import { type Snippet, snippet } from '#src/discovery/documents/snippets.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
 import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { LIMITS, METHODS, SERVICE } from '#src/domain/limits.ts';
 import type { ReadsOf } from '#src/http/deps.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog } from '#src/http/response/errors.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
-import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, prepared, RECENT_PROOFS } from './page.ts';
+import { CACHE_BRIEFLY, once, pagesFrom, prepared, RECENT_PROOFS } from './page.ts';
 
-/** The list is live: a reload after a few seconds shows what came since. */
-const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
+export type FrontPageDeps = Moment & ReadsOf<'proof'> & { readonly logger: Logger };
 
-export type FrontPageDeps = Moment &
-  ReadsOf<'proof'> & {
-    readonly facts: Facts;
-    readonly logger: Logger;
-    readonly clock: Clock;
-  };
-
-export function frontPageRoutes(deps: FrontPageDeps) {
-  const { facts, reads } = deps;
-  const page = pagesFrom(facts.baseUrl);
+export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
+  const { reads } = deps;
+  const render = pagesFrom(facts.baseUrl);
   const logFailure = failureLog(deps, 'front page without proofs');
-  const opening = openingOf(facts);
-  const closing = markup`${tryIt(facts)}${readers}`;
+  const still = once(() => ({ opening: openingOf(facts), closing: markup`${tryIt(facts)}${readers}` }));
   const shown = (list: readonly ProofRecord[] | null) => {
+    const { opening, closing } = still();
     const content = markup`${opening}${recentProofs(list)}${closing}`;
     const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
     const { path } = ROUTES.frontPage;
-    return prepared(page(200, { title, description: DESCRIPTION, path, content }, CACHE_BRIEFLY));
+    return prepared(render({ title, description: DESCRIPTION, path, content }), CACHE_BRIEFLY);
   };
   const withProofs = ofTheMoment(deps, async (_: 'proofs') =>
     shown(await reads.proof.recent(LIMITS.recentProofs.default)),
   );
-  return new Elysia().get(
-    ROUTES.frontPage.path,
-    async ({ request }) => {
+  return [
+    endpoint(ROUTES.frontPage, null, async ({ request }) => {
       const answer = await withProofs('proofs').catch((cause: unknown) => {
         // The rest of the page does not need the read models.
         logFailure(contextOf(request).id, cause);
         return shown(null);
       });
       return answer();
-    },
-    unlisted,
-  );
+    }),
+  ];
 }
 
 const DESCRIPTION =

@@ -1,24 +1,12 @@
 // A page for people: HTML and one style sheet inside it, nothing from anywhere else, readable without a script. The
-// shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer.
-//
-// A page's content starts with its one `h1`. What it may use of the style sheet (page.css):
-// - text: `p.lead` (opening sentence), `.muted`, `p.note` (small print), `pre > code`, `pre.wrap` (lines that break)
-// - `dl.facts` (name and value), `dl.tiles > div > dt + dd` (figures at a glance), `.cards > .card` (h3, text, list)
-// - tables as they are, `.num` for figures; a wide one in `div.scroll` with role="region", tabindex="0", aria-label
-// - one word on a state: `span.pill` with `verified`, `succeeded`, `ok`; `failed`, `bad`; `running`, `attention`, `warn`
-//   (without `pill`: the colour alone, never the only sign)
-// - drawings: `figure.plot > svg[viewBox] + figcaption`, as wide as the page; `stroke-` and `fill-` with a colour's name
-//   (`stroke-ok`, `fill-grid`; `stroke="var(--ok)"` works too), so that they follow light and dark; text in them is
-//   muted and 12 units high; `span.key.ok` before a word is a legend's square
-// - `details > summary`; fields: `label`, `textarea`, `input`, `fieldset > legend`, `button`; `div.drop` around one that takes
-//   files
-// A `style` attribute or element does not pass the page's policy.
-
-import { HTML_TYPE } from '#src/discovery/document.ts';
-import { textFile } from '#src/discovery/release-file.ts';
-import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import { linkHeader } from '#src/discovery/service-links.ts';
+// shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer. What a page's content
+// may use is listed in page.css.
+import { linkHeader, textFile } from '#src/discovery/document.ts';
+import { HTML_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import type { Publisher } from '#src/http/response/conditional-get.ts';
+import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
 
 export type Page = {
@@ -34,43 +22,60 @@ export type Page = {
   readonly verifies?: boolean;
 };
 
-export type PageAnswer = (
-  status: number,
-  page: Page,
-  headers?: Readonly<Record<string, string>>,
-) => Promise<Response>;
+type HeaderValues = Readonly<Record<string, string>>;
 
-/**
- * `baseUrl`: PUBLIC_BASE_URL. Made once, when the routes are: `const page = pagesFrom(deps.settings.baseUrl)`. `script`:
- * text of the verifier, for pages that run it.
- */
-export function pagesFrom(baseUrl: string, script = ''): PageAnswer {
+/** A page as it is sent. */
+export type Rendered = { readonly text: string; readonly headers: HeaderValues };
+
+/** `baseUrl`: PUBLIC_BASE_URL. `script`: text of the verifier, for pages that run it. */
+export function pagesFrom(baseUrl: string, script = ''): (page: Page) => Rendered {
   const base = baseUrl.replace(/\/+$/, '');
   const link = linkHeader(base);
-  const hash = hashOf(script);
-  return async (status, page, headers = {}) => {
-    const integrity = page.verifies ? await hash : null;
-    const runs = integrity === null ? null : { integrity, url: `${base}${ROUTES.verifyScript.path}` };
-    return new Response(pageText(base, page, integrity), {
-      status,
-      headers: { 'content-type': HTML_TYPE, link, ...(await pagePolicy(runs)), ...headers },
-    });
+  const integrity = once(() => hashOf(script));
+  return (page) => {
+    const runs = page.verifies ? integrity() : null;
+    const policy = policyOf(runs === null ? '' : scriptPolicy(runs, base));
+    return {
+      text: pageText(base, page, runs),
+      headers: {
+        'content-type': HTML_TYPE,
+        link,
+        'content-security-policy': policy,
+        'referrer-policy': 'no-referrer',
+      },
+    };
   };
 }
 
-/** Keeps a response as bytes: each call returns a new one with the same content. */
-export async function prepared(answer: Promise<Response>): Promise<() => Response> {
-  const response = await answer;
-  const bytes = await response.arrayBuffer();
-  const init = { status: response.status, headers: Object.fromEntries(response.headers) };
+/** Of a page with live figures: a reload after a few seconds shows what came since. */
+export const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
+
+/** Keeps a page as bytes: each call returns a new response with the same content. */
+export function prepared({ text, headers }: Rendered, further: HeaderValues): () => Response {
+  const bytes = utf8(text);
+  const init = { headers: new Headers({ ...ON_EVERY_ANSWER, ...headers, ...further }) };
   return () => new Response(bytes, init);
 }
 
+/** A page that changes only with a release or the configuration: it is rendered once, and has an entity tag. */
+export function publishedPage(publish: Publisher, render: () => Rendered, further: HeaderValues) {
+  const rendered = once(render);
+  return publish(
+    HTML_TYPE,
+    () => rendered().text,
+    () => ({ ...rendered().headers, ...further }),
+  );
+}
+
+/** A page for one request. */
+export const pageAnswer = (status: number, { text, headers }: Rendered, further: HeaderValues = {}) =>
+  new Response(text, { status, headers: { ...headers, ...further } });
+
 /** The whole document. `base`: without a slash at its end. `integrity`: of the script, where the page runs it. */
-export function pageText(
+function pageText(
   base: string,
   { title, description, content, path, wide = false }: Page,
-  integrity: string | null = null,
+  integrity: string | null,
 ): string {
   const canonical = path === undefined ? '' : markup`<link rel="canonical" href="${base}${path}">`;
   const { markup: html } = markup`<!doctype html>
@@ -92,34 +97,22 @@ export function pageText(
 const scriptOf = (integrity: string) =>
   markup`<script type="module" src="${ROUTES.verifyScript.path}?${integrity.slice(7, 19).replace(/[+/]/g, '-')}" integrity="${integrity}"></script>`;
 
+/** The one style sheet passes, and the icon. `script`: what passes besides. */
+const policyOf = (script: string) =>
+  `default-src 'none'; style-src '${styleHash()}';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+
 /**
- * The one style sheet that passes, and the icon; where a script runs, that one by its hash (by its one address where a
- * browser takes hashes of inline scripts only), what it asks this relay for, and nothing that makes markup or code of
- * text (CSP level 3, Trusted Types).
+ * That one script by its hash (by its one address where a browser takes hashes of inline scripts only), what it asks this
+ * relay for, and nothing that makes markup or code of text (CSP level 3, Trusted Types).
  */
-export async function pagePolicy(
-  runs: { readonly integrity: string; readonly url: string } | null = null,
-): Promise<Readonly<Record<string, string>>> {
-  const script =
-    runs === null
-      ? ''
-      : ` script-src '${runs.integrity}' ${runs.url}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none';`;
-  return {
-    'content-security-policy': `default-src 'none'; style-src '${await styleHash()}';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-    'referrer-policy': 'no-referrer',
-  };
-}
+const scriptPolicy = (integrity: string, base: string) =>
+  ` script-src '${integrity}' ${base}${ROUTES.verifyScript.path}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none';`;
 
-async function hashOf(text: string): Promise<string> {
-  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return `sha256-${btoa(String.fromCharCode(...new Uint8Array(hash)))}`;
-}
-
-const sheet = textFile(new URL('page.css', import.meta.url));
+const hashOf = (text: string) => `sha256-${btoa(String.fromCharCode(...sha256(utf8(text))))}`;
 
 /** Without comments and white space that has no meaning. */
 const style = once(() =>
-  sheet()
+  textFile(new URL('page.css', import.meta.url))
     .replace(/\/\*[\s\S]*?\*\//g, '')
     .replace(/\s+/g, ' ')
     .replace(/ ?([{};,>]) ?/g, '$1')
@@ -128,7 +121,7 @@ const style = once(() =>
 );
 const styleHash = once(() => hashOf(style()));
 
-function once<T>(make: () => T): () => T {
+export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => {
     made ??= { value: make() };

@@ -83,7 +83,7 @@ function timeText(time: Date): string {
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /** A mark's colour, by its name in the style sheet. */
-export type Colour = 'accent' | 'ok' | 'bad' | 'warn';
+export type Colour = 'accent' | 'bad' | 'warn';
 
 /** `values`: from the axis upwards, one of each colour. */
 export type Bar = { readonly at: number; readonly values: readonly number[] };

@@ -1,13 +1,12 @@
-// The proof page: the verification report, readable by people and without JavaScript; and what a receipt proves.
-
-import { Elysia } from 'elysia';
+// The proof page: the verification report, readable by people and without JavaScript, and what a receipt proves. And its
+// badge, one word for the status of a job: always 200, so that a page that shows it is never broken.
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
 import { CHECK_LABELS } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog, STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
@@ -17,60 +16,70 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { type PageAnswer, pagesFrom, RECENT_PROOFS } from './page.ts';
+import { type Page, pageAnswer, pagesFrom, RECENT_PROOFS, type Rendered } from './page.ts';
 
-type ProofPageDeps = StandingDeps &
+export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
+    /** The script that the pages run: the verifier, built beforehand. */
     readonly verifyScript: string;
     readonly transparency: Pick<Transparency, 'latest'>;
     readonly logger: Logger;
     readonly clock: Clock;
   };
 
-export function proofPageRoutes(deps: ProofPageDeps) {
+export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
-  const page = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const render = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   const logFailure = failureLog(deps, 'proof page without records');
-  return new Elysia().get(
-    ROUTES.proofPage.path,
-    async ({ params, request }) => {
-      const standing = await standingOf(deps, params.jobOrReceiptId).catch((thrown: unknown) => {
+  const logBadgeFailure = failureLog(deps, 'badge without records');
+  return [
+    endpoint(ROUTES.proofPage, operation, async ({ request, id }) => {
+      const standing = await standingOf(deps, id).catch((thrown: unknown) => {
         if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
         logFailure(contextOf(request).id, thrown);
         return thrown;
       });
-      if (standing instanceof Fault) return unavailable(page, standing);
+      if (standing instanceof Fault) return unavailable(render, standing);
       if (isRefused(standing)) {
-        const text = markup`<h1>No proof here</h1><p class="lead">${standing.message}</p>
-<p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
-        return page(STATUS[standing.refused], {
-          title: 'No proof here',
-          description: standing.message,
-          content: text,
-        });
+        const { message } = standing;
+        const page = { title: 'No proof here', description: message, content: noProof(message) };
+        return pageAnswer(STATUS[standing.refused], render(page));
       }
-      return page(200, {
-        title: `Proof: ${standing.state}`,
-        description: 'The state of one relayed call, with every check of its receipt.',
-        path: ROUTES.proofPage.path.replace(/:\w+/, () => params.jobOrReceiptId),
-        content: proof(standing, links, deps.transparency.latest() !== null),
-        verifies: typeof standing.report?.receiptId === 'string',
+      return pageAnswer(
+        200,
+        render({
+          title: `Proof: ${standing.state}`,
+          description: 'The state of one relayed call, with every check of its receipt.',
+          path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
+          content: proof(standing, links, deps.transparency.latest() !== null),
+          verifies: typeof standing.report?.receiptId === 'string',
+        }),
+      );
+    }),
+    endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
+      const standing = await standingOf(deps, id).catch((cause: unknown) => {
+        logBadgeFailure(contextOf(request).id, cause);
+        return null;
       });
-    },
-    describe(ROUTES.proofPage, operation),
-  );
+      const state = standing === null || isRefused(standing) ? 'unknown' : standing.state;
+      return new Response(badge(state), { headers: BADGE_HEADERS });
+    }),
+  ];
 }
+
+const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead">${message}</p>
+<p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
 
 /** Programs get the error body that every route has. */
 const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
 
-function unavailable(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
+function unavailable(render: (page: Page) => Rendered, { code, retryAfterSeconds }: Fault): Response {
   const content = markup`<h1>The records are unavailable</h1>
 <p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
 <p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
   const title = 'The records are unavailable';
   const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
-  return page(STATUS[code], { title, description: title, content }, headers);
+  return pageAnswer(STATUS[code], render({ title, description: title, content }), headers);
 }
 
 /** `logged`: this relay keeps a transparency log. */
@@ -106,32 +115,32 @@ function inWords({ state, report }: Standing): string {
     : 'The call failed. This relay says that every check of the receipt holds: that the call failed is what it proves.';
 }
 
-function jobFacts(job: JobRecord): Markup {
-  const rows: readonly (readonly [string, string])[] = [
-    ['Job', job.id],
-    ['Status', job.status],
-    ['Method', job.method],
-    ['Attempts', String(job.attempts)],
-    ['Response status', String(job.responseStatus ?? 'none')],
-    ['Error category', job.errorCategory ?? 'none'],
-    ['Created', job.createdAt],
-    ['Updated', job.updatedAt],
-  ];
-  return markup`<h2>The job, as this relay reports it</h2>${facts(rows)}`;
-}
+const jobFacts = (job: JobRecord) =>
+  markup`<h2>The job, as this relay reports it</h2>${facts({
+    Job: job.id,
+    Status: job.status,
+    Method: job.method,
+    Attempts: job.attempts,
+    'Response status': job.responseStatus ?? 'none',
+    'Error category': job.errorCategory ?? 'none',
+    Created: job.createdAt,
+    Updated: job.updatedAt,
+  })}`;
 
-function reportFacts({ receiptId, keyId, signatureVerified, checks }: VerificationReport): Markup {
-  const rows: readonly (readonly [string, string])[] = [
-    ['Receipt', receiptId ?? 'unknown'],
-    ['Key', keyId ?? 'unknown'],
-    ['Signature', signatureVerified ? 'verified' : 'not verified'],
-  ];
-  return markup`<h2>The receipt, as this relay reports it</h2>${facts(rows)}
+const reportFacts = ({
+  receiptId,
+  keyId,
+  signatureVerified,
+  checks,
+}: VerificationReport) => markup`<h2>The receipt, as this relay reports it</h2>${facts({
+  Receipt: receiptId ?? 'unknown',
+  Key: keyId ?? 'unknown',
+  Signature: signatureVerified ? 'verified' : 'not verified',
+})}
 <h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
-}
 
-const facts = (rows: readonly (readonly [string, string])[]) =>
-  markup`<dl class="facts">${rows.map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+const facts = (rows: Readonly<Record<string, string | number>>) =>
+  markup`<dl class="facts">${Object.entries(rows).map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 
 function checkRow({ name, ok, details }: Check): Markup {
   const compared = ok || details === undefined ? '' : markup`<br><code>${JSON.stringify(details)}</code>`;
@@ -157,7 +166,7 @@ function addresses({ job, report }: Standing, links: Links, logged: boolean): st
 }
 
 const operation = {
-  id: { name: 'jobOrReceiptId', description: 'Identifier of the job or of the receipt.' },
+  id: { description: 'Identifier of the job or of the receipt.' },
   answers: {
     200: ['The page.', 'text/html'],
     404: ['A page that says so.', 'text/html'],
@@ -166,52 +175,17 @@ const operation = {
   pageErrors: [503],
 };
 
-type Claim = readonly [claim: string, why: string];
-
-const PROVES: readonly Claim[] = [
-  [
-    'The relay said this, and not one letter was changed since',
-    'the signature covers every byte of the receipt.',
-  ],
-  [
-    'One request, one outcome, one payment',
-    'salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.',
-  ],
-  [
-    'The recorded history of the job',
-    'the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.',
-  ],
-  [
-    'That it is in the transparency log, with a proof',
-    'a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.',
-  ],
-];
-
-const DOES_NOT: readonly Claim[] = [
-  [
-    'That it is true',
-    'a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.',
-  ],
-  [
-    'That everybody is shown the same log',
-    'the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.',
-  ],
-  [
-    'When it was issued',
-    'the time in it is the relay\u2019s own claim; only the timestamp of a witness would catch backdating.',
-  ],
-  [
-    'Whose keys these are',
-    'keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.',
-  ],
-];
-
-const list = (claims: readonly Claim[]) =>
-  markup`<ul>${claims.map(([claim, why]) => markup`<li><strong>${claim}</strong>: ${why}</li>`)}</ul>`;
-
 /** Two headings of the second level. */
-export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2>${list(PROVES)}
-<h2>What it does not prove</h2>${list(DOES_NOT)}`;
+export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
+<li><strong>The relay said this, and not one letter was changed since</strong>: the signature covers every byte of the receipt.</li>
+<li><strong>One request, one outcome, one payment</strong>: salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.</li>
+<li><strong>The recorded history of the job</strong>: the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.</li>
+<li><strong>That it is in the transparency log, with a proof</strong>: a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.</li></ul>
+<h2>What it does not prove</h2><ul>
+<li><strong>That it is true</strong>: a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.</li>
+<li><strong>That everybody is shown the same log</strong>: the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.</li>
+<li><strong>When it was issued</strong>: the time in it is the relay’s own claim; only the timestamp of a witness would catch backdating.</li>
+<li><strong>Whose keys these are</strong>: keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.</li></ul>`;
 
 /**
  * How to verify without this page. `keys`, `proof`: addresses of the key set and of the receipt's proof file; null:
@@ -225,3 +199,24 @@ relay verify receipt.json --keys jwks.json</code></pre>`
 curl -sf ${proof} &gt; receipt.tlog-proof
 relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof</code></pre>
 <p class="note">A receipt is in the transparency log some seconds after its issue: before, <code>curl</code> fails, and there is no proof to give yet.</p>`;
+
+const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
+
+const BADGE_HEADERS = {
+  'content-type': ROUTES.proofBadge.mediaType,
+  'cache-control': 'public, max-age=30',
+  'content-security-policy': "default-src 'none'",
+};
+
+function badge(state: keyof typeof COLOURS): string {
+  const left = 78;
+  const width = left + 16 + state.length * 7;
+  const { markup: svg } =
+    markup`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="20" role="img" aria-label="relay proof: ${state}">
+<title>relay proof: ${state}</title>
+<rect width="${width}" height="20" rx="3" fill="#24292f"/>
+<rect x="${left}" width="${width - left}" height="20" rx="3" fill="${COLOURS[state]}"/>
+<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="8" y="14">relay proof</text><text x="${left + 8}" y="14">${state}</text></g>
+</svg>`;
+  return svg;
+}

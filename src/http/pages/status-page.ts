@@ -1,17 +1,16 @@
 // The status page: the monitoring summary, drawn, with the same figures as the endpoint. Readable without a script.
-import { Elysia } from 'elysia';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-rules.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { readInteger } from '#src/http/request/validation.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { type PageAnswer, pagesFrom, prepared } from './page.ts';
+import { CACHE_BRIEFLY, pageAnswer, pagesFrom, prepared } from './page.ts';
 import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
@@ -23,35 +22,36 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
   projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: these figures may be old.`,
 };
 
-const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
-export type StatusPageDeps = Moment & { readonly facts: Facts };
-
-export function statusPageRoutes(deps: StatusPageDeps, summaries: Summaries) {
-  const page = pagesFrom(deps.facts.baseUrl);
+export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summaries): Endpoint[] {
+  const render = pagesFrom(facts.baseUrl);
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
     const title = summary.ok ? 'Status: ok' : 'Status: attention';
-    const content = statusOf(summary);
-    return prepared(page(200, { title, content, description: DESCRIPTION, path, wide: true }, CACHE_BRIEFLY));
+    const page = { title, content: statusOf(summary), description: DESCRIPTION, path, wide: true };
+    return prepared(render(page), CACHE_BRIEFLY);
   });
-  return new Elysia().get(
-    path,
-    async ({ request }) => {
+  return [
+    endpoint(ROUTES.statusPage, null, async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
-      if (typeof wanted !== 'number') return wrongWindow(page);
+      if (typeof wanted !== 'number') {
+        const title = 'There is no such window';
+        const page = { title, description: DESCRIPTION, content: wrongWindow(title) };
+        return pageAnswer(STATUS.invalid_request, render(page), NOT_KEPT);
+      }
       try {
         const answer = await drawn(wanted);
         return answer();
       } catch (error) {
-        if (error instanceof Fault && error.code === 'read_models_unavailable')
-          return unavailable(page, error);
-        throw error;
+        if (!(error instanceof Fault) || error.code !== 'read_models_unavailable') throw error;
+        const headers = { ...NOT_KEPT, 'retry-after': String(error.retryAfterSeconds ?? 1) };
+        const title = 'Status: the records are unavailable';
+        const page = { title, description: DESCRIPTION, content: unavailable };
+        return pageAnswer(STATUS[error.code], render(page), headers);
       }
-    },
-    unlisted,
-  );
+    }),
+  ];
 }
 
 function statusOf(summary: MonitoringResponse): Markup {
@@ -104,22 +104,12 @@ function windowLinks(shown: number | null): Markup {
 }
 
 /** Never clamped, here as on the endpoint. */
-function wrongWindow(page: PageAnswer): Promise<Response> {
-  const { min, max } = windowMs;
-  const content = markup`<h1>There is no such window</h1>
-<p class="lead">${windowMs.name} is one whole number of milliseconds from ${min} to ${max}.</p>${windowLinks(null)}`;
-  const title = 'There is no such window';
-  return page(STATUS.invalid_request, { title, description: DESCRIPTION, content }, NOT_KEPT);
-}
+const wrongWindow = (title: string) => markup`<h1>${title}</h1>
+<p class="lead">${windowMs.name} is one whole number of milliseconds from ${windowMs.min} to ${windowMs.max}.</p>${windowLinks(null)}`;
 
-function unavailable(page: PageAnswer, { code, retryAfterSeconds }: Fault): Promise<Response> {
-  const content = markup`<h1>Status: <span class="attention">the records are unavailable</span></h1>
+const unavailable = markup`<h1>Status: <span class="attention">the records are unavailable</span></h1>
 <p class="lead">The read models are unavailable, or still being built from the event log. Nothing is lost.</p>
 <h2>What still works</h2><ul><li>Calls are executed, charged once and receipted; earlier ones are replayed.</li>
 <li>Policy checks, all documents, and the verification of a receipt that you hold, by the <a href="${ROUTES.jwks.path}">public keys</a>.</li></ul>
 <h2>What does not</h2><ul><li>These figures, and looking up jobs, receipts, proofs and decisions.</li></ul>
 <p>Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>. <a href="${path}">Look again</a>.</p>`;
-  const headers = { ...NOT_KEPT, 'retry-after': String(retryAfterSeconds ?? 1) };
-  const title = 'Status: the records are unavailable';
-  return page(STATUS[code], { title, description: DESCRIPTION, content }, headers);
-}

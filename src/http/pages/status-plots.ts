@@ -1,138 +1,95 @@
 // The plots of the status page: executions, failure rate and duration over the window, each with its figures as a table.
-import type { MonitoringResponse } from '#src/http/routes/monitoring.ts';
+import { bucketMs, type MonitoringResponse } from '#src/http/routes/monitoring.ts';
 import { type Markup, markup } from './markup.ts';
-import { bucketMs } from './monitoring-series.ts';
 import { bars, type Colour, curve, type Plot, plot } from './plot.ts';
 
-type Buckets = MonitoringResponse['series'];
+type Bucket = MonitoringResponse['series'][number];
 
-type Window = {
-  readonly series: Buckets;
-  readonly finished: Buckets;
-  readonly size: number;
-  readonly span: { readonly from: number; readonly to: number };
-  /** The size of a bucket, and all of them, in words. */
-  readonly each: string;
-  readonly over: string;
-  readonly nothing: string | null;
-  readonly mid: (at: string) => number;
-};
-
-export function windowPlots(summary: MonitoringResponse): readonly Markup[] {
-  const window = windowOf(summary);
-  return [executions(window), failureRate(window), durations(window)];
-}
-
-function windowOf({ windowMs, series }: MonitoringResponse): Window {
+export function windowPlots({ windowMs, series }: MonitoringResponse): readonly Markup[] {
   const size = bucketMs(windowMs);
   const each = duration(size);
-  const times = series.map(({ at }) => Date.parse(at));
-  const finished = series.filter(({ succeeded, failed }) => succeeded + failed > 0);
-  return {
-    series,
-    finished,
-    size,
-    span: { from: times[0] ?? 0, to: (times.at(-1) ?? 0) + size },
-    each,
-    over: `in ${count(series.length, 'bucket')} of ${each} over the last ${windowName(windowMs)}`,
-    nothing: finished.length === 0 ? 'No execution finished in this window.' : null,
-    mid: (at) => Date.parse(at) + size / 2,
-  };
-}
-
-function executions({ series, finished, size, span, each, over, nothing }: Window): Markup {
-  const succeeded = sum(series.map((bucket) => bucket.succeeded));
-  const failed = sum(series.map((bucket) => bucket.failed));
-  const most = Math.max(0, ...series.map((bucket) => bucket.succeeded + bucket.failed));
-  return figure({
-    ...span,
-    id: 'executions',
-    title: `Executions finished, per ${each}`,
-    description: `${succeeded} succeeded and ${failed} failed ${over}; at most ${most} in one.`,
-    keys: [
-      ['accent', 'succeeded'],
-      ['bad', 'failed'],
-    ],
-    max: most,
-    unit: String,
-    whole: true,
-    nothing,
-    marks: (scales) => {
-      const counted = series.map(({ at, succeeded, failed }) => ({
-        at: Date.parse(at),
-        values: [succeeded, failed],
-      }));
-      return bars(scales, counted, size, ['accent', 'bad']);
-    },
-    columns: ['Succeeded', 'Failed'],
-    rows: finished.map((bucket) => [bucket.at, String(bucket.succeeded), String(bucket.failed)]),
-  });
-}
-
-function failureRate({ series, finished, span, each, over, nothing, mid }: Window): Markup {
-  return figure({
-    ...span,
-    id: 'failure-rate',
-    title: `Failure rate, per ${each}`,
-    description: `The share of finished executions that failed, ${over}; none where nothing finished.`,
-    keys: [['bad', 'failed of all finished']],
-    max: 1,
-    unit: percent,
-    nothing,
-    marks: (scales) => {
-      const rates = series.map((bucket) => ({ at: mid(bucket.at), value: rateOf(bucket) }));
-      return curve(scales, rates, 'bad');
-    },
-    columns: ['Failure rate'],
-    rows: finished.map((bucket) => [bucket.at, percent(rateOf(bucket) ?? 0)]),
-  });
-}
-
-function durations({ series, span, each, over, mid }: Window): Markup {
+  const over = `in ${count(series.length, 'bucket')} of ${each} over the last ${windowName(windowMs)}`;
+  const begin = ({ at }: Bucket) => Date.parse(at);
+  const middle = (bucket: Bucket) => begin(bucket) + size / 2;
+  const [first] = series;
+  const last = series.at(-1);
+  const span = { from: first ? begin(first) : 0, to: (last ? begin(last) : 0) + size };
+  const finished = series.filter((bucket) => finishedIn(bucket) > 0);
+  const nothing = finished.length === 0 ? 'No execution finished in this window.' : null;
   const timed = series.flatMap(({ at, durationMs }) => (durationMs === null ? [] : [{ at, ...durationMs }]));
   const slowest = Math.max(0, ...timed.map(({ p95 }) => p95));
-  return figure({
-    ...span,
-    id: 'durations',
-    title: `Duration, per ${each}`,
-    description: `Median and 95th percentile ${over}; the highest is ${duration(slowest)}. Estimates from counted classes.`,
-    keys: [
-      ['accent', 'median'],
-      ['warn', '95th percentile (dashed)'],
-    ],
-    max: axisEnd(slowest),
-    unit: duration,
-    nothing: timed.length === 0 ? 'No duration is known in this window.' : null,
-    marks: (scales) => {
-      const points = (percentile: 'p50' | 'p95') =>
-        series.map(({ at, durationMs }) => ({ at: mid(at), value: durationMs?.[percentile] ?? null }));
-      return markup`${curve(scales, points('p50'), 'accent')}${curve(scales, points('p95'), 'warn', true)}`;
-    },
-    columns: ['Median', '95th percentile'],
-    rows: timed.map(({ at, p50, p95 }) => [at, duration(p50), duration(p95)]),
-  });
+  const most = Math.max(0, ...series.map(finishedIn));
+  return [
+    figure({
+      ...span,
+      id: 'executions',
+      title: `Executions finished, per ${each}`,
+      description: `${sum(series.map(({ succeeded }) => succeeded))} succeeded and ${sum(series.map(({ failed }) => failed))} failed ${over}; at most ${most} in one.`,
+      keys: { accent: 'succeeded', bad: 'failed' },
+      max: most,
+      unit: String,
+      whole: true,
+      nothing,
+      marks: (scales) => {
+        const stacked = series.map((of) => ({ at: begin(of), values: [of.succeeded, of.failed] }));
+        return bars(scales, stacked, size, ['accent', 'bad']);
+      },
+      columns: ['Succeeded', 'Failed'],
+      rows: finished.map(({ at, succeeded, failed }) => [at, String(succeeded), String(failed)]),
+    }),
+    figure({
+      ...span,
+      id: 'failure-rate',
+      title: `Failure rate, per ${each}`,
+      description: `The share of finished executions that failed, ${over}; none where nothing finished.`,
+      keys: { bad: 'failed of all finished' },
+      max: 1,
+      unit: percent,
+      nothing,
+      marks: (scales) => {
+        const rates = series.map((of) => ({ at: middle(of), value: finishedIn(of) > 0 ? rateOf(of) : null }));
+        return curve(scales, rates, 'bad');
+      },
+      columns: ['Failure rate'],
+      rows: finished.map((of) => [of.at, percent(rateOf(of))]),
+    }),
+    figure({
+      ...span,
+      id: 'durations',
+      title: `Duration, per ${each}`,
+      description: `Median and 95th percentile ${over}; the highest is ${duration(slowest)}. Estimates from counted classes.`,
+      keys: { accent: 'median', warn: '95th percentile (dashed)' },
+      // At least what its ticks can distinguish.
+      max: slowest === 0 ? 1000 : Math.max(1, slowest),
+      unit: duration,
+      nothing: timed.length === 0 ? 'No duration is known in this window.' : null,
+      marks: (scales) => {
+        const points = (percentile: 'p50' | 'p95') =>
+          series.map((of) => ({ at: middle(of), value: of.durationMs?.[percentile] ?? null }));
+        return markup`${curve(scales, points('p50'), 'accent')}${curve(scales, points('p95'), 'warn', true)}`;
+      },
+      columns: ['Median', '95th percentile'],
+      rows: timed.map(({ at, p50, p95 }) => [at, duration(p50), duration(p95)]),
+    }),
+  ];
 }
 
-function rateOf({ succeeded, failed }: Buckets[number]): number | null {
-  return succeeded + failed === 0 ? null : failed / (succeeded + failed);
-}
-
-type Key = readonly [colour: Colour, words: string];
+const finishedIn = ({ succeeded, failed }: Bucket) => succeeded + failed;
+const rateOf = (bucket: Bucket) => bucket.failed / finishedIn(bucket);
+const sum = (numbers: readonly number[]) => numbers.reduce((before, number) => before + number, 0);
 
 type Figure = Plot & {
-  readonly keys: readonly Key[];
+  /** The legend: what each colour is. */
+  readonly keys: Readonly<Partial<Record<Colour, string>>>;
   readonly columns: readonly string[];
   /** Under `columns`, after the time. */
   readonly rows: readonly (readonly [at: string, ...figures: readonly string[]])[];
 };
 
-/** The end of an axis of durations: at least what its ticks can distinguish. */
-const axisEnd = (ms: number) => (ms === 0 ? 1000 : Math.max(1, ms));
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((before, number) => before + number, 0);
-
 function figure({ keys, columns, rows, ...drawn }: Figure): Markup {
-  const key = keys.map(([colour, words]) => markup`<span class="key ${colour}"></span>${words}&ensp; `);
+  const key = Object.entries(keys).map(
+    ([colour, words]) => markup`<span class="key ${colour}"></span>${words}&ensp; `,
+  );
   return markup`<figure class="plot"><h3>${drawn.title}</h3>${plot(drawn)}<figcaption>${key}</figcaption>
 <details><summary>Figures as a table</summary>${table(drawn.title, columns, rows)}</details></figure>`;
 }

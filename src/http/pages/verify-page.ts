@@ -1,53 +1,47 @@
 // The page where anyone verifies a receipt in their own browser, and the script that it and the proof page run.
-import { Elysia } from 'elysia';
 import type { Facts } from '#src/discovery/facts.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, prepared } from './page.ts';
+import { pagesFrom, publishedPage } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
-export type VerifyPageDeps = {
-  readonly facts: Facts;
+type VerifyPageDeps = {
   readonly transparency: Pick<Transparency, 'latest'>;
   readonly verifyScript: string;
 };
 
-export function verifyPageRoutes({ facts, transparency, verifyScript }: VerifyPageDeps) {
-  const page = pagesFrom(facts.baseUrl, verifyScript);
-  // A page accepts only its own release's script: caches ask again each time, which costs a few bytes.
-  const script = publisher(facts)(
-    SCRIPT_TYPE,
-    () => verifyScript,
-    () => ({ 'cache-control': 'no-cache' }),
-  );
-  const shown = (logged: boolean) =>
-    page(200, {
-      title: 'Verify a receipt',
-      description:
-        'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
-      path: ROUTES.verifyPage.path,
-      content: content(facts.baseUrl, logged),
-      verifies: true,
-    });
-  let kept: { readonly logged: boolean; readonly answer: Promise<() => Response> } | null = null;
-  return new Elysia()
-    .get(
-      ROUTES.verifyPage.path,
-      async () => {
-        const logged = transparency.latest() !== null;
-        if (kept?.logged !== logged) kept = { logged, answer: prepared(shown(logged)) };
-        const answer = await kept.answer;
-        return answer();
-      },
-      unlisted,
-    )
-    .get(ROUTES.verifyScript.path, script, unlisted);
-}
+/** A page accepts only its own release's script: caches ask again each time, which costs a few bytes. */
+const ASK_AGAIN = { 'cache-control': 'no-cache' } as const;
 
-const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
+export function verifyPageRoutes({ transparency, verifyScript }: VerifyPageDeps, facts: Facts): Endpoint[] {
+  const render = pagesFrom(facts.baseUrl, verifyScript);
+  const publish = publisher(facts);
+  const page = (logged: boolean) => {
+    const rendered = () =>
+      render({
+        title: 'Verify a receipt',
+        description:
+          'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
+        path: ROUTES.verifyPage.path,
+        content: content(facts.baseUrl, logged),
+        verifies: true,
+      });
+    return publishedPage(publish, rendered, ASK_AGAIN);
+  };
+  const [logged, unlogged] = [page(true), page(false)];
+  const script = publish(
+    ROUTES.verifyScript.mediaType,
+    () => verifyScript,
+    () => ASK_AGAIN,
+  );
+  return [
+    endpoint(ROUTES.verifyPage, null, (call) => (transparency.latest() === null ? unlogged : logged)(call)),
+    endpoint(ROUTES.verifyScript, null, script),
+  ];
+}
 
 const content = (base: string, logged: boolean): Markup => markup`<h1>Verify a receipt</h1>
 <p class="lead">Your own browser checks it, on this page. Nothing is uploaded: what you paste or choose here stays here.</p>

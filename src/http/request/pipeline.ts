@@ -6,6 +6,7 @@ import {
   type ProcessMeter,
 } from '#src/http/instrumentation.ts';
 import { faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
+import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import type { Entropy } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import {
@@ -86,20 +87,13 @@ function hasReadableHost({ headers, url }: Request): boolean {
   return url.startsWith('/') || URL.canParse(url);
 }
 
-/** CORS (fetch standard): any origin, never with credentials. */
-const ON_EVERY_ANSWER = [
-  ['access-control-allow-origin', '*'],
-  [
-    'access-control-expose-headers',
-    'payment-required, payment-response, x-payment-response, x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy',
-  ],
-  ['x-content-type-options', 'nosniff'],
-] as const;
+const EVERY = Object.entries(ON_EVERY_ANSWER);
 
 function finished(response: Response, context: RequestContext): Response {
   const { headers } = response;
   for (const [name, value] of context.headers) headers.set(name, value);
-  for (const [name, value] of ON_EVERY_ANSWER) headers.set(name, value);
+  // What is built once has them already.
+  if (!headers.has('x-content-type-options')) for (const [name, value] of EVERY) headers.set(name, value);
   headers.set('x-request-id', context.id);
   // Answers of the paid routes must never be stored, and no other unless its route says so.
   if (!headers.has('cache-control')) headers.set('cache-control', 'no-store');

@@ -1,8 +1,8 @@
 // Conditional GET (RFC 9110): entity tags, 304, and documents that are built once and served from memory.
 import type { TSchema } from '@sinclair/typebox';
+import { linkHeader } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { linkHeader } from '#src/discovery/service-links.ts';
-import { CACHE_SHORTLY } from './json.ts';
+import { CACHE_SHORTLY, ON_EVERY_ANSWER } from './json.ts';
 
 /** As a route's handler. */
 export type Published = (context: { readonly request: Request }) => Response | Promise<Response>;
@@ -34,7 +34,8 @@ export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'gen
       const body = await build();
       const etag = await weakTag(typeof body === 'string' ? body.replaceAll(generatedAt, '') : body);
       const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-      served = { bytes, whole: { 'content-type': mediaType, etag, link, ...(await headers()) } };
+      const whole = { ...ON_EVERY_ANSWER, 'content-type': mediaType, etag, link, ...(await headers()) };
+      served = { bytes, whole, headers: new Headers(whole) };
       return served;
     };
     return ({ request }) => {
@@ -50,10 +51,12 @@ export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'gen
 type Served = {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly whole: HeaderValues & { readonly etag: string };
+  /** The same, as what is copied fastest. */
+  readonly headers: Headers;
 };
 
-function answerOf(request: Request, { bytes, whole }: Served): Response {
-  return isKnown(request, whole.etag) ? unchanged(whole) : new Response(bytes, { headers: whole });
+function answerOf(request: Request, { bytes, whole, headers }: Served): Response {
+  return isKnown(request, whole.etag) ? unchanged(whole) : new Response(bytes, { headers });
 }
 
 /** An answer made for this request, with an entity tag of its bytes. */

@@ -1,4 +1,12 @@
-// Answers as bytes: JSON, and the headers that say how long one may be kept.
+// Answers as bytes: JSON, and the headers that every answer has.
+
+/** CORS (fetch standard): any origin, never with credentials. */
+export const ON_EVERY_ANSWER = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers':
+    'payment-required, payment-response, x-payment-response, x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy',
+  'x-content-type-options': 'nosniff',
+} as const;
 
 /** Changes only with a release. */
 export const CACHE_SHORTLY = { 'cache-control': 'public, max-age=300' } as const;

@@ -1,14 +1,13 @@
 // The canary: a free target to test against, the one address of ours that the relay itself may call. It returns what
 // arrived in numbers and names, gives nothing back that was sent to it as a body, and keeps and logs nothing.
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import { addressOf } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
-import { Closed, Count, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import {
   BODY_ERRORS,
   limitRate,
@@ -17,13 +16,11 @@ import {
   readBody,
 } from '#src/http/request/parse-request.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
-import { refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
 
 const CanaryEcho = Closed({
   ok: Type.Literal(true),
   service: Type.String(),
-  method: Type.Union([Type.Literal('GET'), Type.Literal('POST')]),
+  method: OneOf('GET', 'POST'),
   receivedAt: Instant,
   requestId: Type.String(),
   bodyBytes: Count,
@@ -48,40 +45,36 @@ const CanaryEcho = Closed({
   ),
 });
 
-export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute' | 'baseUrl'>) {
-  const rates = [rateRule('canary', deps.settings.rateLimitPerMinute * FACTORS.generousRate)];
+export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute' | 'baseUrl'>): Endpoint[] {
+  const { quota, clock, settings } = deps;
+  const rates = [rateRule('canary', settings.rateLimitPerMinute * FACTORS.generousRate)];
   const limits = { maxBytes: LIMITS.requestBodyBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
-  const links = {
-    keys: addressOf(deps.settings, ROUTES.jwks),
-    snippets: addressOf(deps.settings, ROUTES.snippets),
+  const links = { keys: addressOf(settings, ROUTES.jwks), snippets: addressOf(settings, ROUTES.snippets) };
+  const echo = async (request: Request, method: 'GET' | 'POST') => {
+    const context = contextOf(request);
+    const limited = await limitRate(quota, rates, context);
+    if (limited !== null) return limited;
+    const bytes = await readBody(request, clock, limits);
+    if (!(bytes instanceof Uint8Array)) return bytes;
+    return {
+      ok: true,
+      service: SERVICE.name,
+      method,
+      receivedAt: new Date(clock.now()).toISOString(),
+      requestId: context.id,
+      bodyBytes: bytes.byteLength,
+      bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),
+      contentType: contentType(request.headers),
+      webhook: webhook(request.headers),
+      links,
+    } satisfies typeof CanaryEcho.static;
   };
-  const echo =
-    (method: 'GET' | 'POST') =>
-    async ({ request }: { readonly request: Request }) => {
-      const context = contextOf(request);
-      const limited = await limitRate(deps.quota, rates, context);
-      if (limited !== null) return refusalAnswer(limited);
-      const bytes = await readBody(request, deps.clock, limits);
-      if (!(bytes instanceof Uint8Array)) return refusalAnswer(bytes);
-      return json(200, {
-        ok: true,
-        service: SERVICE.name,
-        method,
-        receivedAt: new Date(deps.clock.now()).toISOString(),
-        requestId: context.id,
-        bodyBytes: bytes.byteLength,
-        bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),
-        contentType: contentType(request.headers),
-        webhook: webhook(request.headers),
-        links,
-      } satisfies typeof CanaryEcho.static);
-    };
-  return new Elysia()
-    .get(ROUTES.canary.path, echo('GET'), describe(ROUTES.canary, { answers, errors }))
-    .post(ROUTES.canaryPost.path, echo('POST'), {
-      parse: 'none',
-      ...describe(ROUTES.canaryPost, { answers, errors: { ...errors, ...bodyErrors } }),
-    });
+  return [
+    endpoint(ROUTES.canary, { answers, errors }, ({ request }) => echo(request, 'GET')),
+    endpoint(ROUTES.canaryPost, { answers, errors: { ...errors, ...bodyErrors } }, ({ request }) =>
+      echo(request, 'POST'),
+    ),
+  ];
 }
 
 /** RFC 9110 §8.3.1. */
@@ -101,5 +94,5 @@ function webhook(headers: Headers): (typeof CanaryEcho.static)['webhook'] {
 
 const answers = { 200: ['What arrived.', CanaryEcho] } as const;
 const { 408: late, 413: large, 429: limited } = BODY_ERRORS;
-const errors = { 429: limited, 503: 'A part of the service is unavailable: see error.code.' };
+const errors = { 429: limited, 503: PART_UNAVAILABLE };
 const bodyErrors = { 400: 'The body broke off.', 408: late, 413: large };

@@ -1,9 +1,9 @@
-// Decisions on the wire: an action and a buyer policy in, a recorded recommendation out; and what became of it. Never the target, headers or body: no event
-// holds them. Lists leave out the hashes as well, and the words of the reasons, which repeat the buyer's limits.
+// Decisions on the wire: an action and a buyer policy in, a recorded recommendation out; and what became of it. Never the
+// target, headers or body: no event holds them. Lists leave out the hashes as well, and the words of the reasons, which
+// repeat the buyer's limits.
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import type { DecisionRecord, DecisionSummary } from '#projections/decision/query.ts';
-import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { ACTION, PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { BuyerPolicyRequest } from '#src/domain/decision/requests.ts';
@@ -12,16 +12,14 @@ import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
-import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import { bodyEndpoint, type Endpoint, endpoint } from '#src/http/endpoint.ts';
+import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { type IntegerParameter, readInteger, schemaCheck } from '#src/http/request/validation.ts';
-import { refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import { shownBy } from '#src/http/response/shown.ts';
 import type { Decided, DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
 import { RedactionPolicy } from './proofs.ts';
 
@@ -29,15 +27,6 @@ export const DecideRequest = Closed({
   action: WebhookRequest,
   buyerPolicy: Type.Optional(BuyerPolicyRequest),
 });
-
-const RULES = {
-  check: schemaCheck(DecideRequest),
-  rates: [
-    rateRule('decide', LIMITS.decisionsPerMinute.max),
-    rateRule('decide-daily', LIMITS.decisionsPerDay.max, 86_400_000),
-  ],
-  maxBytes: LIMITS.decideBodyBytes.max,
-};
 
 const { recommendation, confidence, blockingIssues, warnings, reasons, actionHash, policyHash, facts } =
   DecisionRecorded.versions[2].properties;
@@ -52,12 +41,7 @@ const shared = {
   expiresAt: Instant,
   outcome: Closed(
     {
-      status: Type.Union([
-        Type.Literal('pending_execution'),
-        Type.Literal('running'),
-        Type.Literal('succeeded'),
-        Type.Literal('failed'),
-      ]),
+      status: OneOf('pending_execution', 'running', 'succeeded', 'failed'),
       jobId: Nullable(Type.String()),
       receiptId: Nullable(Type.String()),
       receiptVerified: Type.Boolean(),
@@ -92,19 +76,22 @@ export const DecisionResponse = Closed({
 
 const Codes = Type.Array(Closed({ code: Type.String() }));
 
-export const RecentDecisions = Closed({
+const DecisionSummaryShown = Closed({
+  ...shared,
+  blockingIssues: Codes,
+  warnings: Codes,
+  reasons: Codes,
+  publicFieldsOnly: Type.Literal(true),
+});
+
+const RecentDecisions = Closed({
   ok: Type.Boolean(),
   redactionPolicy: RedactionPolicy,
-  decisions: Type.Array(
-    Closed({
-      ...shared,
-      blockingIssues: Codes,
-      warnings: Codes,
-      reasons: Codes,
-      publicFieldsOnly: Type.Literal(true),
-    }),
-  ),
+  decisions: Type.Array(DecisionSummaryShown),
 });
+
+const decisionShown = shownBy(DecisionResponse);
+const summaryShown = shownBy(DecisionSummaryShown);
 
 const DECISION_REDACTION_POLICY = {
   summary:
@@ -134,51 +121,68 @@ const limit: IntegerParameter = {
 export type DecisionDeps = ParseDeps &
   ReadsOf<'decision'> &
   ProgressOf<'reachedHead'> &
-  Settings<'baseUrl'> & {
-    decide(input: DecideInput): Promise<Decided | Refused>;
-    readonly logger: Logger;
-  };
+  Settings<'baseUrl'> & { decide(input: DecideInput): Promise<Decided | Refused> };
 
-export function decisionRoutes(deps: DecisionDeps) {
+export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
   const { reads, progress, settings } = deps;
   const links = linksFrom(settings.baseUrl);
-  return new Elysia()
-    .post(
-      ROUTES.decide.path,
-      async ({ request }) => {
-        const parsed = await parseRequest(deps, request, RULES);
-        if (isRefused(parsed)) return refusalAnswer(parsed);
-        const { action, buyerPolicy = {} } = parsed.body;
-        const decided = await deps.decide({ action, buyerPolicy });
-        if (isRefused(decided)) return refusalAnswer(decided);
-        return json(200, decisionShown(notExecuted(decided), links));
+  const linked = <D extends DecisionSummary>(decision: D) => ({
+    ...decision,
+    links: decisionLinks(decision, links),
+  });
+  return [
+    bodyEndpoint(deps, ROUTES.decide, {
+      check: schemaCheck(DecideRequest),
+      example: { action: ACTION, buyerPolicy: { maxPriceUsd: '0.01', requireReceipt: true } },
+      rates: [
+        rateRule('decide', LIMITS.decisionsPerMinute.max),
+        rateRule('decide-daily', LIMITS.decisionsPerDay.max, 86_400_000),
+      ],
+      maxBytes: LIMITS.decideBodyBytes.max,
+      ok: ['The decision, whatever it recommends.', DecisionResponse],
+      errors: {
+        400: 'The request is malformed.',
+        503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
       },
-      { parse: 'none', ...describe(ROUTES.decide, decideOperation) },
-    )
-    .get(
-      ROUTES.recentDecisions.path,
+      async answer({ action, buyerPolicy = {} }) {
+        const decided = await deps.decide({ action, buyerPolicy });
+        return isRefused(decided) ? decided : decisionShown(linked(notExecuted(decided)));
+      },
+    }),
+    endpoint(
+      ROUTES.recentDecisions,
+      {
+        query: limit,
+        answers: { 200: ['The summaries.', RecentDecisions] },
+        errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
+      },
       async ({ request }) => {
         const wanted = readInteger(request.url, limit);
-        if (typeof wanted !== 'number') return refusalAnswer(wanted);
+        if (typeof wanted !== 'number') return wanted;
         const decisions = await reads.decision.recent(wanted);
-        return json(200, {
+        return {
           ok: true,
           redactionPolicy: DECISION_REDACTION_POLICY,
-          decisions: decisions.map((decision) => summaryShown(decision, links)),
-        } satisfies typeof RecentDecisions.static);
+          decisions: decisions.map((decision) =>
+            summaryShown({ ...linked(decision), publicFieldsOnly: true }),
+          ),
+        } satisfies typeof RecentDecisions.static;
       },
-      describe(ROUTES.recentDecisions, recentOperation),
-    )
-    .get(
-      ROUTES.decision.path,
-      async ({ params: { id } }) => {
-        const decision = DECISION_ID.test(id)
-          ? await findForSure(progress, () => reads.decision.find(id), missing, isExecuted)
-          : missing;
-        return isRefused(decision) ? refusalAnswer(decision) : json(200, decisionShown(decision, links));
+    ),
+    endpoint(
+      ROUTES.decision,
+      {
+        id: { description: 'Identifier of the decision.' },
+        answers: { 200: ['The decision.', DecisionResponse] },
+        errors: { 404: 'No such decision.', 503: 'The read models are unavailable or not up to date.' },
       },
-      describe(ROUTES.decision, decisionOperation),
-    );
+      async ({ id }) => {
+        if (!DECISION_ID.test(id)) return missing;
+        const decision = await findForSure(progress, () => reads.decision.find(id), missing, isExecuted);
+        return isRefused(decision) ? decision : decisionShown(linked(decision));
+      },
+    ),
+  ];
 }
 
 const isExecuted = ({ outcome: { status, receiptId } }: DecisionRecord) =>
@@ -193,74 +197,12 @@ function notExecuted({ decision }: Decided): DecisionRecord {
   };
 }
 
-function decisionShown(decision: DecisionRecord, links: Links): typeof DecisionResponse.static {
-  const said = (found: DecisionRecord['reasons']) => found.map(({ code, message }) => ({ code, message }));
+function decisionLinks({ decisionId, outcome: { jobId, receiptId } }: DecisionSummary, links: Links) {
   return {
-    ...sharedShown(decision, links),
-    blockingIssues: said(decision.blockingIssues),
-    warnings: said(decision.warnings),
-    reasons: said(decision.reasons),
-    actionHash: decision.actionHash,
-    policyHash: decision.policyHash,
-  };
-}
-
-function summaryShown(
-  decision: DecisionSummary,
-  links: Links,
-): (typeof RecentDecisions.static)['decisions'][number] {
-  const codes = (found: DecisionSummary['reasons']) => found.map(({ code }) => ({ code }));
-  return {
-    ...sharedShown(decision, links),
-    blockingIssues: codes(decision.blockingIssues),
-    warnings: codes(decision.warnings),
-    reasons: codes(decision.reasons),
-    publicFieldsOnly: true,
-  };
-}
-
-/** Field by field, so that a field that is added to the record is not published automatically. */
-function sharedShown(decision: DecisionSummary, links: Links) {
-  const { decisionId, recommendation, confidence, createdAt, expiresAt } = decision;
-  const { price, network, payTo, trustScore, recentFailureRate, policyVerdict } = decision.facts;
-  const { status, jobId, receiptId, receiptVerified, responseStatus, errorCategory, attempts } =
-    decision.outcome;
-  return {
-    decisionId,
-    recommendation,
-    confidence,
-    facts: { price, network, payTo, trustScore, recentFailureRate, policyVerdict },
-    createdAt,
-    expiresAt,
-    outcome: { status, jobId, receiptId, receiptVerified, responseStatus, errorCategory, attempts },
-    links: {
-      decision: links.decision(decisionId),
-      execute: links.at(PAID_ROUTES['execute/guided-webhook'].path),
-      ...(jobId === null ? NO_JOB : { ...proofLinks(links, jobId, receiptId), proof: links.proof(jobId) }),
-    },
+    decision: links.decision(decisionId),
+    execute: links.at(PAID_ROUTES['execute/guided-webhook'].path),
+    ...(jobId === null ? NO_JOB : { ...proofLinks(links, jobId, receiptId), proof: links.proof(jobId) }),
   };
 }
 
 const NO_JOB = { job: null, receipt: null, verifyJob: null, verifyReceipt: null, proof: null };
-
-const decideOperation = {
-  body: DecideRequest,
-  answers: { 200: ['The decision, whatever it recommends.', DecisionResponse] } as const,
-  errors: {
-    ...BODY_ERRORS,
-    400: 'The request is malformed.',
-    503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
-  },
-};
-
-const recentOperation = {
-  query: limit,
-  answers: { 200: ['The summaries.', RecentDecisions] } as const,
-  errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
-};
-
-const decisionOperation = {
-  id: { name: 'id', description: 'Identifier of the decision.' },
-  answers: { 200: ['The decision.', DecisionResponse] } as const,
-  errors: { 404: 'No such decision.', 503: 'The read models are unavailable or not up to date.' },
-};

@@ -1,11 +1,11 @@
 // All documents and well-known files on the wire: each is built once, from the facts of this deployment.
-import { Elysia } from 'elysia';
-import { JSON_TYPE } from '#src/discovery/document.ts';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { DOCUMENTS, FILES } from '#src/discovery/documents.ts';
 import type { Facts } from '#src/discovery/facts.ts';
+import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { MCP_VERSIONS } from '#src/http/mcp/messages.ts';
-import { describe, unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
+import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 
@@ -26,40 +26,38 @@ export type DeploymentFacts = Settings<
 
 /** How this deployment runs, as its documents show it. */
 export function documentFacts({ settings, payments, clock }: DeploymentFacts): Facts {
-  const { mode, offer, policyMode, targetQuota, rateLimitPerMinute, maxInFlight } = settings;
+  const { baseUrl, targetQuota, ...shown } = settings;
   return {
-    baseUrl: settings.baseUrl.replace(/\/+$/, ''),
+    ...shown,
+    baseUrl: baseUrl.replace(/\/+$/, ''),
     generatedAt: new Date(clock.now()).toISOString(),
-    mode,
-    offer,
     askedFor: payments?.askedFor ?? null,
-    policyMode,
     targetQuota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
-    rateLimitPerMinute,
-    maxInFlight,
-    facilitatorTimeoutMs: settings.facilitatorTimeoutMs,
     mcpVersions: MCP_VERSIONS,
-    retentionDays: settings.retentionDays,
   };
 }
 
-export function documentRoutes(facts: Facts) {
+/** `openapi`: the interface description, which is built from all endpoints, these among them. */
+export function documentRoutes(facts: Facts, openapi: () => string): Endpoint[] {
   const publish = publisher(facts);
-  const app = new Elysia();
-  for (const { routes, answer, schema, build } of DOCUMENTS) {
-    const serve = publish(JSON_TYPE, () => JSON.stringify(build(facts)));
-    for (const route of routes) {
-      const described = describe(route, { answers: documentAnswers(answer, schema) });
-      app.get(route.path, serve, route.listed ? described : unlisted);
-    }
-  }
-  for (const { route, mediaType, build } of FILES) {
-    const described = describe(route, { answers: documentAnswers('The guide, as Markdown.', 'text/plain') });
-    app.get(
-      route.path,
-      publish(mediaType, () => build(facts)),
-      route.listed ? described : unlisted,
-    );
-  }
-  return app;
+  const documents = DOCUMENTS.flatMap(({ routes, schema, build }) => {
+    const serve = publish(routes[0].mediaType, () => JSON.stringify(build(facts)));
+    return routes.map((route) => endpoint(route, operationOf(route, schema), serve));
+  });
+  const files = FILES.map(({ route, build }) =>
+    endpoint(
+      route,
+      operationOf(route, 'text/plain'),
+      publish(route.mediaType, () => build(facts)),
+    ),
+  );
+  const description = endpoint(
+    ROUTES.openapi,
+    operationOf(ROUTES.openapi, Type.Object({ openapi: Type.Literal('3.1.0') })),
+    publish(JSON_TYPE, openapi),
+  );
+  return [...documents, ...files, description];
 }
+
+const operationOf = ({ listed }: RouteFacts, body: TSchema | string) =>
+  listed ? { answers: documentAnswers('The document.', body) } : null;

@@ -1,7 +1,6 @@
 // The paid routes: parse, execute, answer 200 or 502 with the receipt and the payment header. Guided execution runs what
 // a decision approved.
 import type { Static, TSchema } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import { usd } from '#src/discovery/facts.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { GuidedRequest } from '#src/domain/decision/requests.ts';
@@ -9,7 +8,7 @@ import type { Route } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { describe, type Operation } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { BODY_ERRORS, type ParseDeps, parsePaidRequest, rateRule } from '#src/http/request/parse-request.ts';
 import { type GateDeps, paymentGate } from '#src/http/request/payment-gate.ts';
 import { contextOf, countedAs } from '#src/http/request/request-context.ts';
@@ -37,97 +36,68 @@ export type ExecuteDeps = ParseDeps &
     readonly transparency: Pick<Transparency, 'latest'>;
   };
 
-export function executeRoutes(deps: ExecuteDeps) {
+export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
-  const unguided = {
-    route: 'execute/webhook',
-    decisionId: null,
-    decisionHash: null,
-    notApproved: null,
-  } as const;
-  return new Elysia()
-    .use(
-      paidRoute(deps, {
-        route: 'execute/webhook',
-        check: schemaCheck(WebhookRequest),
-        async execute(request, caller) {
-          const execution = await deps.execute({ ...unguided, request, ...caller });
-          if (isRefused(execution)) return execution;
-          return { execution, shown: () => executionShown(execution, links, deps.transparency.latest()) };
-        },
-        response: ExecutionResponse,
-        errors: {
-          409: 'The idempotency key or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved) or not confirmed yet (unconfirmed); nothing was charged for this one.',
-        },
-      }),
-    )
-    .use(
-      paidRoute(deps, {
-        route: 'execute/guided-webhook',
-        check: schemaCheck(GuidedRequest),
-        async execute({ decisionId, action }, caller) {
-          const guided = await deps.executeGuided({ decisionId, action, ...caller });
-          if (isRefused(guided)) return guided;
-          const { execution } = guided;
-          return { execution, shown: () => guidedShown(guided, links, deps.transparency.latest()) };
-        },
-        response: GuidedResponse,
-        errors: {
-          404: 'There is no such decision.',
-          409: 'The decision does not approve this call, or its key or payment is in use: see error.code.',
-        },
-      }),
-    );
+  const checkpoint = deps.transparency.latest;
+  return [
+    paidEndpoint(deps, {
+      route: 'execute/webhook',
+      check: schemaCheck(WebhookRequest),
+      response: ExecutionResponse,
+      errors: {
+        409: 'The idempotency key or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved) or not confirmed yet (unconfirmed); nothing was charged for this one.',
+      },
+      async execute(request, caller) {
+        const unguided = { decisionId: null, decisionHash: null, notApproved: null } as const;
+        const execution = await deps.execute({ route: 'execute/webhook', ...unguided, request, ...caller });
+        if (isRefused(execution)) return execution;
+        return { execution, shown: () => executionShown(execution, links, checkpoint()) };
+      },
+    }),
+    paidEndpoint(deps, {
+      route: 'execute/guided-webhook',
+      check: schemaCheck(GuidedRequest),
+      response: GuidedResponse,
+      errors: {
+        404: 'There is no such decision.',
+        409: 'The decision does not approve this call, or its key or payment is in use: see error.code.',
+      },
+      async execute(request, caller) {
+        const guided = await deps.executeGuided({ ...request, ...caller });
+        if (isRefused(guided)) return guided;
+        return { execution: guided.execution, shown: () => guidedShown(guided, links, checkpoint()) };
+      },
+    }),
+  ];
 }
 
-/** Who calls, and how. */
-type Caller = Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via'>;
-
-type PaidRoute<S extends TSchema> = {
+type PaidEndpoint<S extends TSchema> = {
   readonly route: Route;
   readonly check: SchemaCheck<S>;
-  execute(
-    body: Static<S>,
-    caller: Caller,
-  ): Promise<{ readonly execution: Execution; shown(): unknown } | Refused>;
   readonly response: TSchema;
   readonly errors: Readonly<Record<number, string>>;
+  /** `caller`: who calls, and how. `shown`: the body of the answer, made when the payment header is. */
+  execute(
+    body: Static<S>,
+    caller: Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via'>,
+  ): Promise<{ readonly execution: Execution; shown(): unknown } | Refused>;
 };
 
-function paidRoute<S extends TSchema>(deps: ExecuteDeps, paid: PaidRoute<S>) {
-  const { route, check } = paid;
+function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S>): Endpoint {
+  const { route, check, response, errors } = paid;
+  const { baseUrl, offer, rateLimitPerMinute } = deps.settings;
   const gate = paymentGate(deps, route);
-  const links = linksFrom(deps.settings.baseUrl);
+  const links = linksFrom(baseUrl);
   // One rule for both: the paid routes share a caller's rate.
-  const rules = { check, rates: [rateRule('execute', deps.settings.rateLimitPerMinute)] };
-  return new Elysia().post(
-    PAID_ROUTES[route].path,
-    async ({ request }) => {
-      const parsed = await parsePaidRequest(deps, request, rules, gate);
-      if (isRefused(parsed)) return gate.refuse(parsed);
-      const { body, presented, payer } = parsed;
-      const client = countedAs(contextOf(request).client);
-      const caller = { presented, payer, client, via: request.headers.get('via') };
-      const done = await paid.execute(body, caller).catch((thrown: unknown) => {
-        throw faultWithJobLink(thrown, links);
-      });
-      if (isRefused(done)) return gate.refuse(withJobLink(done, links));
-      const { execution } = done;
-      const headers = await gate.settled(execution, presented);
-      return json(statusOf(execution), done.shown(), headers);
-    },
-    { parse: 'none', ...describe(PAID_ROUTES[route], operationOf(deps, paid)) },
-  );
-}
-
-function operationOf({ settings }: ExecuteDeps, { route, response, errors }: PaidRoute<TSchema>): Operation {
-  return {
+  const rules = { check, rates: [rateRule('execute', rateLimitPerMinute)] };
+  const operation = {
     body: PAID_ROUTES[route].inputSchema,
+    example: PAID_ROUTES[route].inputExample,
     answers: {
       200: ['The last attempt answered 2xx.', response],
       502: ['The target failed: a recorded, receipted outcome.', response],
     },
-    paidUsd: usd(settings.offer),
+    paidUsd: usd(offer),
     errors: {
       ...BODY_ERRORS,
       400: 'The request is invalid or its target is refused: nothing was sent.',
@@ -136,5 +106,18 @@ function operationOf({ settings }: ExecuteDeps, { route, response, errors }: Pai
       508: 'The request came through this relay already.',
       ...errors,
     },
-  };
+  } as const;
+  return endpoint(PAID_ROUTES[route], operation, async ({ request }) => {
+    const parsed = await parsePaidRequest(deps, request, rules, gate);
+    if (isRefused(parsed)) return gate.refuse(parsed);
+    const { body, presented, payer } = parsed;
+    const client = countedAs(contextOf(request).client);
+    const caller = { presented, payer, client, via: request.headers.get('via') };
+    const done = await paid.execute(body, caller).catch((thrown: unknown) => {
+      throw faultWithJobLink(thrown, links);
+    });
+    if (isRefused(done)) return gate.refuse(withJobLink(done, links));
+    const headers = await gate.settled(done.execution, presented);
+    return json(statusOf(done.execution), done.shown(), headers);
+  });
 }

@@ -1,16 +1,16 @@
 // For operators and load balancers: health, which is 503 only if the event log is unavailable (nothing can be executed
 // then), and figures for Prometheus.
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { describe, unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
+import { shownBy } from '#src/http/response/shown.ts';
 import type { Exposition } from '#src/ports/telemetry.ts';
 
 const Part = Closed({ ok: Type.Boolean() });
@@ -31,12 +31,11 @@ export const HealthResponse = Closed({
   }),
 });
 
-export type HealthFacts = {
-  readonly eventLog: { readonly ok: boolean };
-  readonly readModels: { readonly ok: boolean };
-  readonly projections: { readonly ok: boolean };
-  /** null: none is needed (demo mode). */
-  readonly facilitator: { readonly ok: boolean } | null;
+type PartState = { readonly ok: boolean };
+
+/** `facilitator`: null if none is needed (demo mode). */
+export type HealthFacts = Readonly<Record<'eventLog' | 'readModels' | 'projections', PartState>> & {
+  readonly facilitator: PartState | null;
 };
 
 export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
@@ -48,59 +47,36 @@ export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> 
   };
 };
 
-export function healthRoutes(deps: HealthDeps) {
-  const { settings, operators } = deps;
-  return new Elysia()
-    .get(
-      ROUTES.health.path,
+export function healthRoutes({ health, settings, operators }: HealthDeps): Endpoint[] {
+  const { mode, egressExemption, metricsPublic } = settings;
+  const { name: service, version } = SERVICE;
+  return [
+    endpoint(
+      ROUTES.health,
+      {
+        answers: {
+          200: ['The service is running.', HealthResponse],
+          503: ['The event log is gone: nothing can be executed.', HealthResponse],
+        },
+      },
       async () => {
-        const facts = await deps.health();
-        return json(facts.eventLog.ok ? 200 : 503, responseOf(facts, settings));
+        const checks = checksShown(await health());
+        const ok = Object.values(checks).every((part) => part?.ok !== false);
+        const exemption = egressExemption ? { egressExemption: true as const } : {};
+        const body: typeof HealthResponse.static = { ok, service, version, mode, ...exemption, checks };
+        return json(checks.eventLog.ok ? 200 : 503, body);
       },
-      describe(ROUTES.health, operation),
-    )
-    .get(
-      ROUTES.live.path,
-      () => json(200, { ok: true, service: SERVICE.name, version: SERVICE.version }),
-      unlisted,
-    )
-    .get(
-      ROUTES.metrics.path,
-      async ({ request }) => {
-        if (!settings.metricsPublic && !isFromThisMachine(request)) return routeNotFound();
-        const { contentType, text } = await operators.exposition();
-        return new Response(text, { headers: { 'content-type': contentType } });
-      },
-      unlisted,
-    );
+    ),
+    endpoint(ROUTES.live, null, () => json(200, { ok: true, service, version })),
+    endpoint(ROUTES.metrics, null, async ({ request }) => {
+      if (!metricsPublic && !isFromThisMachine(request)) return routeNotFound();
+      const { contentType, text } = await operators.exposition();
+      return new Response(text, { headers: { 'content-type': contentType } });
+    }),
+  ];
 }
 
-function responseOf(
-  { eventLog, readModels, projections, facilitator }: HealthFacts,
-  { mode, egressExemption }: HealthDeps['settings'],
-): typeof HealthResponse.static {
-  const part = ({ ok }: { readonly ok: boolean }) => ({ ok });
-  return {
-    ok: [eventLog, readModels, projections, facilitator].every((fact) => fact?.ok !== false),
-    service: SERVICE.name,
-    version: SERVICE.version,
-    mode,
-    ...(egressExemption ? { egressExemption: true as const } : {}),
-    checks: {
-      eventLog: part(eventLog),
-      readModels: part(readModels),
-      projections: part(projections),
-      facilitator: facilitator && part(facilitator),
-    },
-  };
-}
-
-const operation = {
-  answers: {
-    200: ['The service is running.', HealthResponse],
-    503: ['The event log is gone: nothing can be executed.', HealthResponse],
-  } as const,
-};
+const checksShown = shownBy(HealthResponse.properties.checks);
 
 /** Headers by which proxies name their caller (RFC 7239, RFC 9110 §7.6.3, and custom). */
 const OF_PROXIES = [

@@ -1,26 +1,20 @@
 // Jobs and receipts on the wire. Ids of jobs are public: a job shows nothing of its target, key or payer but commitments.
 
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
-import { Closed, Commitment, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
-import type { ProgressOf, ReadsOf, ReceiptFound, Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
+import { Closed, Commitment, HttpStatus, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
+import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/request/read.ts';
-import { refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
-import { JobLinks, jobLinks, type Links, linksFrom } from '#src/http/response/links.ts';
+import { JobLinks, jobLinks, linksFrom } from '#src/http/response/links.ts';
+import { shownBy } from '#src/http/response/shown.ts';
 
-export const JobStatus = Type.Union([
-  Type.Literal('running'),
-  Type.Literal('succeeded'),
-  Type.Literal('failed'),
-]);
+export const JobStatus = OneOf('running', 'succeeded', 'failed');
 
 export const JobResponse = Closed({
   id: Type.String({ pattern: ID_PATTERN.job }),
@@ -97,94 +91,49 @@ export function loadJob({ reads, progress }: JobDeps, id: string) {
   return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing, isFinished) : jobMissing;
 }
 
-export function jobRoutes(deps: JobDeps & ReadsOf<'receipt'> & Settings<'baseUrl'>) {
+const jobShown = shownBy(JobResponse);
+const BEHIND = 'The read models are unavailable or not up to date.';
+
+export function jobRoutes(deps: JobDeps & ReadsOf<'receipt'> & Settings<'baseUrl'>): Endpoint[] {
   const { reads, progress, settings } = deps;
   const links = linksFrom(settings.baseUrl);
-  return new Elysia()
-    .get(
-      ROUTES.job.path,
-      async ({ params }) => {
-        const job = await loadJob(deps, params.id);
-        return isRefused(job) ? refusalAnswer(job) : json(200, jobView(job, links));
+  return [
+    endpoint(
+      ROUTES.job,
+      {
+        id: { description: 'Identifier of the job.', pattern: ID_PATTERN.job },
+        answers: { 200: ['The job.', JobResponse] },
+        errors: { 404: 'No such job.', 503: BEHIND },
       },
-      describe(ROUTES.job, jobOperation),
-    )
-    .get(
-      ROUTES.receipt.path,
-      async ({ params: { id } }) => {
-        const receipt = isReceiptId(id)
-          ? await findForSure(progress, () => reads.receipt.find(id), receiptMissing)
-          : receiptMissing;
-        return isRefused(receipt) ? refusalAnswer(receipt) : json(200, receiptView(receipt, links));
+      async ({ id }) => {
+        const job = await loadJob(deps, id);
+        if (isRefused(job)) return job;
+        return jobShown({ ...job, links: jobLinks(links, id, job.receiptId, job.decisionId) });
       },
-      describe(ROUTES.receipt, receiptOperation),
-    );
+    ),
+    endpoint(
+      ROUTES.receipt,
+      {
+        id: { description: 'Identifier of the receipt.', pattern: ID_PATTERN.receipt },
+        answers: { 200: ['The receipt.', ReceiptResponse] },
+        errors: { 404: 'No such receipt.', 503: BEHIND },
+      },
+      async ({ id }) => {
+        if (!isReceiptId(id)) return receiptMissing;
+        const receipt = await findForSure(progress, () => reads.receipt.find(id), receiptMissing);
+        if (isRefused(receipt)) return receipt;
+        const { keyId, payload, jws, signature, verified, checkpoint, jobId, decisionId } = receipt;
+        return {
+          id,
+          keyId,
+          payload,
+          jws,
+          signature,
+          verified,
+          checkpoint,
+          links: jobLinks(links, jobId, id, decisionId),
+        } satisfies typeof ReceiptResponse.static;
+      },
+    ),
+  ];
 }
-
-function jobView(job: JobRecord, links: Links): typeof JobResponse.static {
-  const { id, status, method, mode, attempts, responseStatus, errorCategory, decisionId, receiptId } = job;
-  return {
-    id,
-    type: 'webhook',
-    status,
-    method,
-    mode,
-    attempts,
-    attemptLog: job.attemptLog.map(attemptView),
-    target: { scheme: 'https', commitment: job.target.commitment },
-    requestHash: job.requestHash,
-    responseStatus,
-    responseOk: job.responseOk,
-    responseHash: job.responseHash,
-    errorCategory,
-    decisionId,
-    receiptId,
-    refund: refundView(job.refund),
-    createdAt: job.createdAt,
-    updatedAt: job.updatedAt,
-    links: jobLinks(links, id, receiptId, decisionId),
-  };
-}
-
-/** Field by field, so that a field that is added to the record is not published automatically. */
-function attemptView(entry: JobRecord['attemptLog'][number]) {
-  const { number, startedAt, completedAt, phase, sent, status, errorCategory } = entry;
-  const { dnsMs, connectMs, tlsMs, ttfbMs, totalMs } = entry.timings;
-  const timings = { dnsMs, connectMs, tlsMs, ttfbMs, totalMs };
-  return { number, startedAt, completedAt, phase, sent, status, errorCategory, timings };
-}
-
-const refundView = (refund: JobRecord['refund']) =>
-  refund && {
-    transaction: refund.transaction,
-    verified: refund.verified,
-    refundedAt: refund.refundedAt,
-  };
-
-function receiptView(receipt: ReceiptFound, links: Links): typeof ReceiptResponse.static {
-  const { id, jobId, keyId, payload, jws, signature, verified, decisionId, checkpoint } = receipt;
-  return {
-    id,
-    keyId,
-    payload,
-    jws,
-    signature,
-    verified,
-    checkpoint,
-    links: jobLinks(links, jobId, id, decisionId),
-  };
-}
-
-const behind = 'The read models are unavailable or not up to date.';
-
-const jobOperation = {
-  id: { name: 'id', description: 'Identifier of the job.' },
-  answers: { 200: ['The job.', JobResponse] } as const,
-  errors: { 404: 'No such job.', 503: behind },
-};
-
-const receiptOperation = {
-  id: { name: 'id', description: 'Identifier of the receipt.' },
-  answers: { 200: ['The receipt.', ReceiptResponse] } as const,
-  errors: { 404: 'No such receipt.', 503: behind },
-};

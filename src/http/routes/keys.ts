@@ -1,10 +1,9 @@
 // The public signing keys, active and retired: as a JWK set, and as a DID document (W3C DID Core 1.0, method did:web) for
 // those who resolve `kid` as a DID URL.
-import { Elysia } from 'elysia';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { didKeyId, didOf, type Jwk, type JwkSet } from '#src/domain/signing-keys/keys.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { json } from '#src/http/response/json.ts';
 import type { Clock } from '#src/ports/clock.ts';
 
@@ -13,16 +12,16 @@ const CACHE_KEYS = { 'cache-control': 'public, max-age=60' } as const;
 
 export type KeyDeps = Settings<'baseUrl'> & { jwks(): Promise<JwkSet>; readonly clock: Pick<Clock, 'now'> };
 
-export function keyRoutes(deps: KeyDeps) {
-  const { hostname, port } = new URL(deps.settings.baseUrl);
+export function keyRoutes({ settings, jwks, clock }: KeyDeps): Endpoint[] {
+  const { hostname, port } = new URL(settings.baseUrl);
   const did = didOf(hostname, port);
-  return new Elysia()
-    .get(ROUTES.jwks.path, async () => json(200, await deps.jwks(), CACHE_KEYS), unlisted)
-    .get(
-      ROUTES.did.path,
-      async () => json(200, documentOf(did, (await deps.jwks()).keys, deps.clock.now()), CACHE_KEYS),
-      unlisted,
-    );
+  return [
+    endpoint(ROUTES.jwks, null, async () => json(200, await jwks(), CACHE_KEYS)),
+    endpoint(ROUTES.did, null, async () => {
+      const { keys } = await jwks();
+      return json(200, documentOf(did, keys, clock.now()), CACHE_KEYS);
+    }),
+  ];
 }
 
 /** Every key there ever was, so that what it signed verifies; only those that may sign receipts now make assertions. */

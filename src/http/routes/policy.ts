@@ -1,18 +1,18 @@
 // The policy check on the wire: always 200 for a well-formed request, whatever the verdict.
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
-import { policyPreset } from '#src/discovery/documents/policy-modes.ts';
+import { policyPreset } from '#src/discovery/documents/catalog.ts';
+import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
-import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
+import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
+import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
-import { ErrorBody, refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
+import { ErrorBody } from '#src/http/response/errors.ts';
 import { linksFrom } from '#src/http/response/links.ts';
+import { shownBy } from '#src/http/response/shown.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 
 const EXECUTE_PATH = ROUTES.execute.path;
@@ -63,9 +63,6 @@ export const PolicyCheckResponse = Closed({
   warnings: Warnings,
   next: Closed({ decide: Link, execute: Link }),
 });
-type PolicyCheckResponse = typeof PolicyCheckResponse.static;
-
-const check = schemaCheck(WebhookRequest);
 
 type PolicySettings = Settings<
   'baseUrl' | 'mode' | 'offer' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'
@@ -76,54 +73,42 @@ export type PolicyDeps = ParseDeps & {
   readonly settings: PolicySettings;
 };
 
-export function policyRoutes(deps: PolicyDeps) {
+export function policyRoutes(deps: PolicyDeps): Endpoint[] {
   const { settings } = deps;
-  const rates = [rateRule('policy-check', settings.rateLimitPerMinute)];
-  return new Elysia().post(
-    ROUTES.checkPolicy.path,
-    async ({ request }) => {
-      const taken = await parseRequest(deps, request, { rates, check });
-      if (isRefused(taken)) return refusalAnswer(taken);
-      const found = await deps.checkPolicy({ request: taken.body });
-      if (isRefused(found)) return refusalAnswer(found);
-      return json(200, responseOf(found, settings));
-    },
-    { parse: 'none', ...describe(ROUTES.checkPolicy, operation) },
-  );
-}
-
-function responseOf(found: PolicyCheck, settings: PolicySettings): PolicyCheckResponse {
-  const { verdict, warnings } = found;
   const links = linksFrom(settings.baseUrl);
-  return {
-    ...verdictShown(verdict),
-    action: {
-      id: 'execute.webhook',
-      method: 'POST',
-      path: EXECUTE_PATH,
-      paid: true,
-      price: settings.offer.price,
-      network: settings.offer.network,
-    },
-    ...requestShown(found),
-    policy: policyOf(settings),
-    warnings: [...warnings],
-    next: { decide: links.at(ROUTES.decide.path), execute: links.at(EXECUTE_PATH) },
-  };
+  return [
+    bodyEndpoint(deps, ROUTES.checkPolicy, {
+      check: schemaCheck(WebhookRequest),
+      example: ACTION,
+      rates: [rateRule('policy-check', settings.rateLimitPerMinute)],
+      ok: ['The verdict, allowed or not.', PolicyCheckResponse],
+      errors: { 400: 'The request is malformed.', 503: PART_UNAVAILABLE },
+      async answer(request) {
+        const found = await deps.checkPolicy({ request });
+        if (isRefused(found)) return found;
+        return {
+          ...verdictShown(found.verdict),
+          action: {
+            id: 'execute.webhook',
+            method: 'POST',
+            path: EXECUTE_PATH,
+            paid: true,
+            price: settings.offer.price,
+            network: settings.offer.network,
+          },
+          target: found.target,
+          normalized: normalizedShown(found.normalized),
+          policy: policyOf(settings),
+          warnings: [...found.warnings],
+          next: { decide: links.at(ROUTES.decide.path), execute: links.at(EXECUTE_PATH) },
+        } satisfies typeof PolicyCheckResponse.static;
+      },
+    }),
+  ];
 }
 
 /** The request as an execution would read it: no header's value, no body. */
-export function requestShown({ target, normalized }: Pick<PolicyCheck, 'target' | 'normalized'>) {
-  const { forwardedHeaders, strippedHeaders } = normalized;
-  return {
-    target,
-    normalized: {
-      ...normalized,
-      forwardedHeaders: [...forwardedHeaders],
-      strippedHeaders: [...strippedHeaders],
-    },
-  };
-}
+export const normalizedShown = shownBy(PolicyCheckResponse.properties.normalized);
 
 export function verdictShown(verdict: PolicyCheck['verdict']) {
   if (verdict.allowed) return { ok: true, allowed: true };
@@ -144,13 +129,3 @@ export function policyOf({
     rateLimit: { windowMs: 60_000, maxRequests: rateLimitPerMinute },
   };
 }
-
-const operation = {
-  body: WebhookRequest,
-  answers: { 200: ['The verdict, allowed or not.', PolicyCheckResponse] } as const,
-  errors: {
-    ...BODY_ERRORS,
-    400: 'The request is malformed.',
-    503: 'A part of the service is unavailable: see error.code.',
-  },
-};

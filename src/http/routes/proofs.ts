@@ -1,18 +1,16 @@
 // Public proof summaries: what anyone may see of a job. What they leave out is said in the answer itself.
 
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { Closed, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
-import { refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from '#src/http/response/links.ts';
+import { shownBy } from '#src/http/response/shown.ts';
 import { JobStatus } from './jobs.ts';
 
 export const ProofSummary = Closed({
@@ -50,7 +48,7 @@ export const REDACTION_POLICY = {
   ],
 };
 
-export const RecentProofs = Closed({
+const RecentProofs = Closed({
   ok: Type.Boolean(),
   redactionPolicy: RedactionPolicy,
   proofs: Type.Array(ProofSummary),
@@ -62,46 +60,28 @@ const limit: IntegerParameter = {
   description: 'How many, newest first.',
 };
 
-export function proofRoutes(deps: ReadsOf<'proof'> & Settings<'baseUrl'>) {
+export function proofRoutes(deps: ReadsOf<'proof'> & Settings<'baseUrl'>): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
-  return new Elysia().get(
-    ROUTES.recentProofs.path,
-    async ({ request }) => {
+  const operation = {
+    query: limit,
+    answers: { 200: ['The summaries.', RecentProofs] },
+    errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
+  } as const;
+  return [
+    endpoint(ROUTES.recentProofs, operation, async ({ request }) => {
       const wanted = readInteger(request.url, limit);
-      if (typeof wanted !== 'number') return refusalAnswer(wanted);
+      if (typeof wanted !== 'number') return wanted;
       const proofs = await deps.reads.proof.recent(wanted);
-      return json(200, {
+      return {
         ok: true,
         redactionPolicy: REDACTION_POLICY,
         proofs: proofs.map((proof) => proofSummary(proof, links)),
-      });
-    },
-    describe(ROUTES.recentProofs, operation),
-  );
+      } satisfies typeof RecentProofs.static;
+    }),
+  ];
 }
 
-export function proofSummary(proof: ProofRecord, links: Links): typeof ProofSummary.static {
-  const { jobId, receiptId, status, method, attempts, responseStatus, receiptVerified, errorCategory } =
-    proof;
-  return {
-    jobId,
-    receiptId,
-    status,
-    method,
-    attempts,
-    responseStatus,
-    responseOk: proof.responseOk,
-    receiptVerified,
-    errorCategory,
-    createdAt: proof.createdAt,
-    updatedAt: proof.updatedAt,
-    publicFieldsOnly: true,
-    links: proofLinks(links, jobId, receiptId),
-  };
-}
+const shown = shownBy(ProofSummary);
 
-const operation = {
-  query: limit,
-  answers: { 200: ['The summaries.', RecentProofs] } as const,
-  errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
-};
+export const proofSummary = (proof: ProofRecord, links: Links) =>
+  shown({ ...proof, links: proofLinks(links, proof.jobId, proof.receiptId) });

@@ -1,7 +1,7 @@
 // The schedule preview on the wire: 200 for every well-formed schedule of a well-formed webhook, whatever the verdict on
 // the target. Nothing is scheduled, stored or logged.
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
+import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import {
@@ -15,20 +15,12 @@ import {
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
-import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
-import {
-  type InputFault,
-  type Invalid,
-  invalid,
-  MAX_FAULTS,
-  schemaCheck,
-} from '#src/http/request/validation.ts';
-import { refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
+import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
+import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
+import { type InputFault, invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
-import { PolicyCheckResponse, requestShown, Verdict, verdictShown, Warnings } from './policy.ts';
+import { normalizedShown, PolicyCheckResponse, Verdict, verdictShown, Warnings } from './policy.ts';
 
 const SchedulePreviewResponse = Closed({
   ...Verdict,
@@ -77,28 +69,49 @@ export type ScheduleDeps = ParseDeps &
     ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
   };
 
-export function scheduleRoutes(deps: ScheduleDeps) {
-  const rates = [rateRule('schedule-preview', deps.settings.rateLimitPerMinute)];
-  return new Elysia().post(
-    ROUTES.schedulePreview.path,
-    async ({ request }) => {
-      const taken = await parseRequest(deps, request, { rates, check });
-      if (isRefused(taken)) return refusalAnswer(taken);
-      const schedule = readSchedule(taken.body.schedule);
-      if ('refused' in schedule) return refusalAnswer(schedule);
-      const preview = await deps.previewSchedule({ webhook: taken.body.webhook, schedule });
-      if (isRefused(preview)) return refusalAnswer(preview);
-      return json(200, responseOf(preview, deps.settings));
-    },
-    { parse: 'none', ...describe(ROUTES.schedulePreview, operation) },
-  );
+export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
+  const { settings } = deps;
+  const links = linksFrom(settings.baseUrl);
+  return [
+    bodyEndpoint(deps, ROUTES.schedulePreview, {
+      check,
+      body: SchedulePreviewRequest,
+      example: SCHEDULE_EXAMPLES[0]?.request,
+      rates: [rateRule('schedule-preview', settings.rateLimitPerMinute)],
+      ok: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse],
+      errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
+      async answer(asked) {
+        if (!isSchedule(asked.schedule)) return malformedSchedule(faultsAt(asked.schedule));
+        const preview = await deps.previewSchedule({ webhook: asked.webhook, schedule: asked.schedule });
+        if (isRefused(preview)) return preview;
+        const { schedule, nextRuns, localTimes, webhook, warnings } = preview;
+        return {
+          ...verdictShown(webhook.verdict),
+          status: 'preview-only',
+          paid: false,
+          willExecute: false,
+          preview: {
+            schedule,
+            nextRuns: [...nextRuns],
+            localTimes: [...localTimes],
+            webhook: normalizedShown(webhook.normalized),
+            target: webhook.target,
+          },
+          paymentPolicy: SCHEDULE_CHARGE,
+          warnings: [...warnings],
+          next: {
+            capabilities: links.at(ROUTES.scheduleCapabilities.path),
+            decide: links.at(ROUTES.decide.path),
+            execute: links.at(ROUTES.execute.path),
+          },
+        } satisfies typeof SchedulePreviewResponse.static;
+      },
+    }),
+  ];
 }
 
-/** By its type first: of a union a caller learns only that it fits none. */
-function readSchedule(given: unknown): Schedule | Invalid<'invalid_schedule'> {
-  if (isSchedule(given)) return given;
-  return invalid('invalid_schedule', 'The schedule does not match its schema: see details.', faultsAt(given));
-}
+const malformedSchedule = (faults: readonly InputFault[]) =>
+  invalid('invalid_schedule', 'The schedule does not match its schema: see details.', faults);
 
 /** None where there is no place for a schedule. */
 function scheduleFaultsIn(body: unknown): InputFault[] {
@@ -109,6 +122,7 @@ function scheduleFaultsIn(body: unknown): InputFault[] {
 const isSchedule = (given: unknown): given is Schedule =>
   onceCheck.matches(given) || dailyCheck.matches(given);
 
+/** By its type first: of a union a caller learns only that it fits none. */
 const faultsAt = (given: unknown): InputFault[] =>
   faultsOf(given).map(({ path, message }) => ({ path: `/schedule${path}`, message }));
 
@@ -116,41 +130,3 @@ function faultsOf(given: unknown): InputFault[] {
   if (!typeCheck.matches(given)) return typeCheck.faults(given);
   return (given.type === 'once' ? onceCheck : dailyCheck).faults(given);
 }
-
-function responseOf(
-  { schedule, nextRuns, localTimes, webhook, warnings }: SchedulePreview,
-  settings: ScheduleDeps['settings'],
-): typeof SchedulePreviewResponse.static {
-  const links = linksFrom(settings.baseUrl);
-  const { target, normalized } = requestShown(webhook);
-  return {
-    ...verdictShown(webhook.verdict),
-    status: 'preview-only',
-    paid: false,
-    willExecute: false,
-    preview: {
-      schedule,
-      nextRuns: [...nextRuns],
-      localTimes: [...localTimes],
-      webhook: normalized,
-      target,
-    },
-    paymentPolicy: SCHEDULE_CHARGE,
-    warnings: [...warnings],
-    next: {
-      capabilities: links.at(ROUTES.scheduleCapabilities.path),
-      decide: links.at(ROUTES.decide.path),
-      execute: links.at(ROUTES.execute.path),
-    },
-  };
-}
-
-const operation = {
-  body: SchedulePreviewRequest,
-  answers: { 200: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse] } as const,
-  errors: {
-    ...BODY_ERRORS,
-    400: 'The request is malformed, or the schedule is: see error.code.',
-    503: 'A part of the service is unavailable: see error.code.',
-  },
-};

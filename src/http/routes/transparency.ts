@@ -1,15 +1,14 @@
 // The transparency log, for everyone: checkpoint, key, tiles and proofs (C2SP tlog-tiles, tlog-checkpoint, tlog-proof).
-import { Elysia } from 'elysia';
-import { JSON_TYPE, TEXT_TYPE, TILE_TYPE } from '#src/discovery/document.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
-import { isRefused, refused } from '#src/domain/refusal.ts';
+
+import { JSON_TYPE, ROUTES, TEXT_TYPE } from '#src/discovery/routes.ts';
+import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
-import { unlisted } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { readCounts } from '#src/http/request/validation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
-import { refusalAnswer, routeNotFound } from '#src/http/response/errors.ts';
+import { routeNotFound } from '#src/http/response/errors.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { isReceiptId, receiptMissing } from './jobs.ts';
 
@@ -27,78 +26,62 @@ const noTile = refused('route_not_found', 'The newest checkpoint has no such til
 
 export type TransparencyDeps = ProgressOf<'reachedHead'> & { readonly transparency: Transparency };
 
-export function transparencyRoutes(deps: TransparencyDeps) {
-  const { transparency } = deps;
-  return new Elysia()
-    .get(
-      ROUTES.logCheckpoint.path,
-      async ({ request }) => {
-        const found = await sure(deps, transparency.checkpoint, noLog);
-        return isRefused(found) ? refusalAnswer(found) : text(request, found.body);
-      },
-      unlisted,
-    )
-    .get(
-      ROUTES.logKey.path,
-      async ({ request }) => {
-        const found = await sure(deps, transparency.key, noKey);
-        return isRefused(found) ? refusalAnswer(found) : text(request, `${found.body}\n`);
-      },
-      unlisted,
-    )
-    .get(ROUTES.logTile.path, ({ request }) => tileAnswer(deps, request), unlisted)
-    .get(
-      ROUTES.logProof.path,
-      ({ request, params }) => proofAnswer(deps, request, params.receiptId),
-      unlisted,
-    )
-    .get(ROUTES.logConsistency.path, ({ request }) => consistencyAnswer(deps, request), unlisted);
-}
+type Found = string | Uint8Array<ArrayBuffer> | Refused | null;
 
-/** As every read: the rows may not have what the log has. */
-function sure({ progress }: TransparencyDeps, ask: () => Promise<string | null>, missing: typeof noLog) {
-  const find = async () => {
-    const body = await ask();
-    return body === null ? null : { body };
+export function transparencyRoutes({ transparency, progress }: TransparencyDeps): Endpoint[] {
+  /** As every read: the rows may not have what the log has. */
+  const read = async (find: () => Promise<Found>, missing: Refused, publish: Publish) => {
+    const wrapped = async () => {
+      const body = await find();
+      return body !== null && isBody(body) ? { body } : body;
+    };
+    const found = await findForSure(progress, wrapped, missing);
+    return isRefused(found) ? found : publish(found.body);
   };
-  return findForSure(progress, find, missing);
+  return [
+    endpoint(ROUTES.logCheckpoint, null, ({ request }) =>
+      read(transparency.checkpoint, noLog, text(request)),
+    ),
+    endpoint(ROUTES.logKey, null, ({ request }) => {
+      const line = async () => {
+        const key = await transparency.key();
+        return key === null ? null : `${key}\n`;
+      };
+      return read(line, noKey, text(request));
+    }),
+    endpoint(ROUTES.logTile, null, async ({ request }) => {
+      // The path as it was sent: what is cached permanently has one address.
+      const { pathname } = new URL(request.url);
+      const name = parseTilePath(pathname.slice(ROUTES.logTile.path.length - '*'.length));
+      if (name === null) return routeNotFound();
+      const tile = async () => {
+        const body = await transparency.tile(name);
+        if (body !== null) return new Uint8Array(body);
+        return (await transparency.checkpoint()) === null ? noLog : noTile;
+      };
+      return read(tile, noTile, (body) => taggedAnswer(request, body, ROUTES.logTile.mediaType, FOR_EVER));
+    }),
+    endpoint(ROUTES.logProof, null, async ({ request, id }) => {
+      if (!isReceiptId(id)) return receiptMissing;
+      const disposition = { 'content-disposition': `inline; filename="${id}.tlog-proof"` };
+      return read(() => transparency.prove(id), noLog, text(request, disposition));
+    }),
+    endpoint(ROUTES.logConsistency, null, async ({ request }) => {
+      const sizes = readCounts(request.url, ['from', 'to']);
+      if (isRefused(sizes)) return sizes;
+      const proof = await findForSure(progress, () => transparency.consistency(...sizes), noLog);
+      return isRefused(proof) ? proof : taggedAnswer(request, JSON.stringify(proof), JSON_TYPE, FOR_EVER);
+    }),
+  ];
 }
 
-const text = (request: Request, body: string, headers: Readonly<Record<string, string>> = {}) =>
-  taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });
+type Body = Exclude<Found, Refused | null>;
+type Publish = (body: Body) => Promise<Response>;
 
-/** The path as it was sent: what is cached permanently has one address. */
-async function tileAnswer(deps: TransparencyDeps, request: Request): Promise<Response> {
-  const { pathname } = new URL(request.url);
-  const name = parseTilePath(pathname.slice(ROUTES.logTile.path.length - '*'.length));
-  if (name === null) return routeNotFound();
-  const find = async () => {
-    const body = await deps.transparency.tile(name);
-    if (body !== null) return { body };
-    return (await deps.transparency.checkpoint()) === null ? noLog : noTile;
-  };
-  const found = await findForSure(deps.progress, find, noTile);
-  if (isRefused(found)) return refusalAnswer(found);
-  return taggedAnswer(request, new Uint8Array(found.body), TILE_TYPE, FOR_EVER);
-}
+const isBody = (found: Exclude<Found, null>): found is Body =>
+  typeof found === 'string' || found instanceof Uint8Array;
 
-async function proofAnswer(deps: TransparencyDeps, request: Request, receiptId: string): Promise<Response> {
-  if (!isReceiptId(receiptId)) return refusalAnswer(receiptMissing);
-  const find = async () => {
-    const proof = await deps.transparency.prove(receiptId);
-    return typeof proof === 'string' ? { proof } : proof;
-  };
-  const found = await findForSure(deps.progress, find, noLog);
-  if (isRefused(found)) return refusalAnswer(found);
-  const disposition = `inline; filename="${receiptId}.tlog-proof"`;
-  return text(request, found.proof, { 'content-disposition': disposition });
-}
-
-async function consistencyAnswer(deps: TransparencyDeps, request: Request): Promise<Response> {
-  const sizes = readCounts(request.url, ['from', 'to']);
-  if (isRefused(sizes)) return refusalAnswer(sizes);
-  const [from, to] = sizes;
-  const found = await findForSure(deps.progress, () => deps.transparency.consistency(from, to), noLog);
-  if (isRefused(found)) return refusalAnswer(found);
-  return taggedAnswer(request, JSON.stringify(found), JSON_TYPE, FOR_EVER);
-}
+const text =
+  (request: Request, headers: Readonly<Record<string, string>> = {}): Publish =>
+  (body) =>
+    taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });

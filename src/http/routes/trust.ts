@@ -1,7 +1,6 @@
 // The trust summary on the wire: measured facts and the score made of them.
 
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import {
@@ -13,8 +12,7 @@ import {
 } from '#src/domain/monitoring/trust.ts';
 import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
-import { json } from '#src/http/response/json.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { JobStats, type MeasureDeps, measure, Status } from './monitoring.ts';
 
@@ -55,13 +53,13 @@ export type TrustDeps = Moment &
     checkpointStanding(): CheckpointStatus | null;
   };
 
-export function trustRoutes(deps: TrustDeps) {
+export function trustRoutes(deps: TrustDeps): Endpoint[] {
   const summary = ofTheMoment(deps, (_: 'trust') => summaryOf(deps));
-  return new Elysia().get(
-    ROUTES.trust.path,
-    async () => json(200, await summary('trust')),
-    describe(ROUTES.trust, operation),
-  );
+  const operation = {
+    answers: { 200: ['The summary.', TrustResponse] },
+    errors: { 503: 'The read models are unavailable.' },
+  } as const;
+  return [endpoint(ROUTES.trust, operation, () => summary('trust'))];
 }
 
 async function summaryOf(deps: TrustDeps): Promise<typeof TrustResponse.static> {
@@ -91,8 +89,3 @@ async function summaryOf(deps: TrustDeps): Promise<typeof TrustResponse.static> 
     trustSignals: [...trustSignals(facts, settings.offer)],
   };
 }
-
-const operation = {
-  answers: { 200: ['The summary.', TrustResponse] } as const,
-  errors: { 503: 'The read models are unavailable.' },
-};

@@ -1,17 +1,15 @@
 // Proof reports on the wire: every check that the one verifier made.
 import { Type } from '@sinclair/typebox';
-import { Elysia } from 'elysia';
 import type { JobRecord } from '#projections/job/query.ts';
 import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
-import { describe } from '#src/http/openapi/operation.ts';
+import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/request/read.ts';
-import { refusalAnswer } from '#src/http/response/errors.ts';
-import { json } from '#src/http/response/json.ts';
 import { isJobId, isReceiptId, type JobDeps, jobMissing, loadJob, receiptMissing } from './jobs.ts';
 
 export const VerificationResponse = Closed({
@@ -49,22 +47,31 @@ function verifyReceipt(deps: VerifyDeps, id: string) {
     : receiptMissing;
 }
 
-export function verifyRoutes(deps: VerifyDeps) {
-  return new Elysia()
-    .get(
-      ROUTES.verifyJob.path,
-      async ({ params }) => answerOf(await verifyJob(deps, params.id)),
-      describe(ROUTES.verifyJob, jobOperation),
-    )
-    .get(
-      ROUTES.verifyReceipt.path,
-      async ({ params }) => answerOf(await verifyReceipt(deps, params.id)),
-      describe(ROUTES.verifyReceipt, receiptOperation),
-    );
-}
-
-function answerOf(report: VerificationReport | Refused): Response {
-  return isRefused(report) ? refusalAnswer(report) : json(200, report);
+export function verifyRoutes(deps: VerifyDeps): Endpoint[] {
+  const answers = {
+    200: [`The report. An action is done only when ${DONE_WHEN}.`, VerificationResponse],
+  } as const;
+  const errors = { 503: 'The read models or the event log are unavailable.' };
+  return [
+    endpoint(
+      ROUTES.verifyJob,
+      {
+        id: { description: 'Identifier of the job.' },
+        answers,
+        errors: { 404: 'No such job or receipt.', 409: 'The job has no receipt yet.', ...errors },
+      },
+      async ({ id }) => verifyJob(deps, id),
+    ),
+    endpoint(
+      ROUTES.verifyReceipt,
+      {
+        id: { description: 'Identifier of the receipt.', pattern: ID_PATTERN.receipt },
+        answers,
+        errors: { 404: 'No such receipt.', ...errors },
+      },
+      async ({ id }) => verifyReceipt(deps, id),
+    ),
+  ];
 }
 
 /** The status of a job or a receipt, as its page and its badge show it. */
@@ -97,18 +104,3 @@ export async function standingOf(deps: StandingDeps, id: string): Promise<Standi
 function stateOf(job: JobRecord | null, report: VerificationReport): Standing['state'] {
   return report.ok && job?.status !== 'failed' ? 'verified' : 'failed';
 }
-
-const report = [`The report. An action is done only when ${DONE_WHEN}.`, VerificationResponse] as const;
-const unavailable = 'The read models or the event log are unavailable.';
-
-const jobOperation = {
-  id: { name: 'id', description: 'Identifier of the job.' },
-  answers: { 200: report } as const,
-  errors: { 404: 'No such job or receipt.', 409: 'The job has no receipt yet.', 503: unavailable },
-};
-
-const receiptOperation = {
-  id: { name: 'id', description: 'Identifier of the receipt.' },
-  answers: { 200: report } as const,
-  errors: { 404: 'No such receipt.', 503: unavailable },
-};

@@ -62,6 +62,11 @@ export type KeyDirectory = {
   refresh(): Promise<readonly KeyRecord[]>;
 };
 
+export type KeysAtHand = {
+  /** As last read by any caller, without a read of the log; empty before the first. */
+  atHand(): readonly KeyRecord[];
+};
+
 /** Short in comparison with the 10 minutes after which a retirement takes effect. */
 const FRESH_FOR_MS = 5000;
 
@@ -69,7 +74,7 @@ const FRESH_FOR_MS = 5000;
 export function keyDirectory(
   deps: { readonly log: EventLog; readonly clock: Clock },
   known: readonly KeyRecord[] | null = null,
-): KeyDirectory {
+): KeyDirectory & KeysAtHand {
   let held = known && { keys: known, at: deps.clock.monotonic() };
   async function refresh() {
     const at = deps.clock.monotonic();
@@ -80,6 +85,7 @@ export function keyDirectory(
   }
   return {
     refresh,
+    atHand: () => held?.keys ?? [],
     async list() {
       if (held !== null && deps.clock.monotonic() - held.at < FRESH_FOR_MS) return held.keys;
       try {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { MCP_TOOLS } from '#src/discovery/mcp-tools.ts';
+import { MCP_TOOLS } from '#src/discovery/documents/mcp.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -70,7 +70,7 @@ test('the tools and the instructions state the price as configured, and that dem
     const { tools } = await sdk.listTools();
     assert.match(sdk.getInstructions() ?? '', words);
     for (const [n, { description }] of tools.entries()) {
-      assert.equal(words.test(description ?? ''), MCP_TOOLS[n]?.paid, String(MCP_TOOLS[n]?.name));
+      assert.equal(words.test(description ?? ''), MCP_TOOLS[n]?.route.paid, String(MCP_TOOLS[n]?.name));
     }
   }
 });

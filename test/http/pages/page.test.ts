@@ -3,16 +3,17 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { markup } from '#src/http/pages/markup.ts';
-import { pagesFrom } from '#src/http/pages/page.ts';
+import { pageAnswer, pagesFrom } from '#src/http/pages/page.ts';
 import { PALETTE } from '#test/support/palette.ts';
 
 const made = async (path?: string) => {
-  const response = await pagesFrom('https://relay.example/')(200, {
+  const page = pagesFrom('https://relay.example/')({
     title: 'A <title>',
     description: 'Says "what" it is.',
     content: markup`<h1>Content</h1>`,
     ...(path === undefined ? {} : { path }),
   });
+  const response = pageAnswer(200, page);
   return { headers: response.headers, text: await response.text() };
 };
 
@@ -57,7 +58,7 @@ test('the style sheet passes by its hash, and nothing but the icon comes from an
 test('a page that verifies runs that one script, by its hash, and may ask this relay alone', async () => {
   const script = 'said("\u2026");';
   const page = { title: 'A', description: 'B', content: markup`<h1>C</h1>`, verifies: true };
-  const response = await pagesFrom('https://relay.example', script)(200, page);
+  const response = pageAnswer(200, pagesFrom('https://relay.example', script)(page));
   const hash = `sha256-${createHash('sha256').update(script).digest('base64')}`;
   const scripts = (await response.text()).match(/<script[^>]*>/g);
   assert.equal(scripts?.length, 1);

@@ -35,6 +35,13 @@ test('the page names that script by its hash, and every field by a label', async
   assert.equal(text.match(/<input type="file"[^>]* aria-label="[^"]+"/g)?.length, 4);
 });
 
+test('the page is asked for again each time, and sent again only if it has changed', async () => {
+  const { headers } = await client.get('/verify');
+  assert.equal(headers.get('cache-control'), 'no-cache');
+  const again = await client.call('/verify', { headers: { 'if-none-match': headers.get('etag') ?? '' } });
+  assert.deepEqual([again.status, await again.text()], [304, '']);
+});
+
 test('without the script there is no form, and the command line is shown instead', async () => {
   const text = String((await client.get('/verify')).body);
   assert.match(text, /<form [^>]* hidden>/);

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
+import { serviceLinks } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { serviceLinks } from '#src/discovery/service-links.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';

@@ -6,7 +6,7 @@ import { windowStart } from '#projections/monitoring/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { processMeter } from '#src/http/instrumentation.ts';
-import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
+import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, stats } from '#test/support/http-deps.ts';
 

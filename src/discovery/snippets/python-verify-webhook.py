@@ -1,4 +1,6 @@
-# Verifies `webhook-signature: v1a` (Standard Webhooks, Ed25519). Needs: pip install cryptography
+# Verify a delivery at the target with Python
+# For the owner of a target: a function that verifies webhook-signature (Standard Webhooks, v1a) with the published keys, and that webhook-timestamp is at most 5 minutes from now. Needs the package cryptography.
+# Needs: pip install cryptography
 # `body` is the bytes as they arrived. A delivery that is repeated has the same `webhook-id`: store it to drop repeats.
 import base64
 import json

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js';
 import { LIMITS } from '#src/domain/limits.ts';
-import { MCP_VERSIONS } from '#src/http/mcp/messages.ts';
+import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';

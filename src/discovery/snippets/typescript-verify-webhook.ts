@@ -1,4 +1,6 @@
-// Verifies `webhook-signature: v1a` (Standard Webhooks, Ed25519). Needs no package: Node, Bun or Deno.
+// Verify a delivery at the target with TypeScript
+// For the owner of a target: a function that verifies webhook-signature (Standard Webhooks, v1a) with the published keys, and that webhook-timestamp is at most 5 minutes from now. No package is needed.
+// Needs no package: Node, Bun or Deno.
 // `body` is the bytes as they arrived. A delivery that is repeated has the same `webhook-id`: store it to drop repeats.
 import { Buffer } from 'node:buffer';
 import { createPublicKey, verify } from 'node:crypto';

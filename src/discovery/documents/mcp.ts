@@ -1,0 +1,121 @@
+// The MCP server as it is published: its tools, its instructions for a model, and its manifest. A call of a tool is a call
+// of its route, and is described as that is; `use` is for a model that chooses between the tools of many servers.
+import { Type } from '@sinclair/typebox';
+import { addressOf, document, paymentTerms, Text, termsSchema } from '#src/discovery/document.ts';
+import { type Facts, networkName } from '#src/discovery/facts.ts';
+import { DONE_WHEN, FAILED_VERIFIES, PURPOSE } from '#src/discovery/guidance.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { SERVICE } from '#src/domain/limits.ts';
+import { Closed, Link } from '#src/domain/schema-parts.ts';
+import { priced, pricedSchema } from './discovery-index.ts';
+
+const tool = <N extends string>(name: N, route: RouteFacts, use = '') => ({
+  name,
+  route,
+  title: route.summary,
+  /** Without the price, which `toolDescription` adds. */
+  description: [route.description, ...(use === '' ? [] : [use])].join(' '),
+});
+
+export const MCP_TOOLS = [
+  tool(
+    'execute_webhook',
+    ROUTES.execute,
+    'Use it for one bounded side effect (POST, PUT, PATCH or DELETE) that needs proof; not for private addresses, and not ' +
+      'for several steps. Give an idempotencyKey: a repeat with the same key returns the first result and sends and ' +
+      'charges nothing. A target that fails is a result with job.status "failed" and a receipt, and is charged; the ' +
+      'body of its answer is never returned.',
+  ),
+  tool(
+    'execute_guided_webhook',
+    ROUTES.executeGuided,
+    'The decision is one of decide_webhook with "pay_and_execute": give the decisionId and the same action, unchanged.',
+  ),
+  tool(
+    'decide_webhook',
+    ROUTES.decide,
+    'Recommends "pay_and_execute", "manual_review" or "do_not_pay" with reasons. Call it before execute_guided_webhook.',
+  ),
+  tool('check_policy', ROUTES.checkPolicy, 'Nothing is recorded.'),
+  tool('get_job', ROUTES.job, 'Free.'),
+  tool('get_receipt', ROUTES.receipt, 'Free.'),
+  tool(
+    'verify_receipt',
+    ROUTES.verifyReceipt,
+    `An execution is done only when ${DONE_WHEN}. ${FAILED_VERIFIES} Free.`,
+  ),
+  tool('get_pricing', ROUTES.pricing, 'Free.'),
+] as const;
+
+export type McpTool = (typeof MCP_TOOLS)[number];
+
+/** The published description, with the price of this deployment. */
+export function toolDescription({ description, route }: McpTool, facts: Facts): string {
+  return route.paid ? `${description} ${priceText(facts)}` : description;
+}
+
+function priceText({ askedFor, offer }: Facts): string {
+  if (askedFor === null) return 'Not charged: this service runs in demo mode.';
+  const network = `${networkName(offer.network)}, ${offer.network}`;
+  return (
+    `Costs ${offer.price} a call, paid by x402 (${offer.scheme}; ${network}) in _meta["x402/payment"]; without a ` +
+    'payment it answers with the payment terms. Refusals and replays are not charged.'
+  );
+}
+
+/** The instructions of `initialize`, which a client gives to its model. */
+export function serverInstructions(facts: Facts): string {
+  return [
+    `${PURPOSE} Use it for one bounded side effect at a public HTTPS target that needs proof; not for private targets, ` +
+      'for reading pages, or for several steps.',
+    'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
+      `Or execute_webhook at once. The action is done only when ${DONE_WHEN}.`,
+    `execute_webhook and execute_guided_webhook: ${priceText(facts)}`,
+    'Always give an idempotencyKey. After an unclear failure repeat the same call with the same payment, never with a ' +
+      'new one: a finished call is not sent and not charged again.',
+  ].join('\n');
+}
+
+export const mcpManifest = document([ROUTES.mcpManifest, ROUTES.mcpWellKnown], {
+  name: Text,
+  version: Text,
+  description: Text,
+  endpoint: Link,
+  transport: Type.Literal('streamable-http'),
+  protocolVersions: Type.Array(Text, { description: 'The newest first.' }),
+  tools: Type.Array(
+    Closed(
+      { name: Text, title: Text, description: Text, ...pricedSchema },
+      'A call of the tool is a call of this operation.',
+    ),
+  ),
+  payment: Closed({
+    ...termsSchema,
+    requestMeta: Type.String({ description: 'Member of `_meta` that carries the payment.' }),
+    responseMeta: Type.String({ description: 'Member of `_meta` that carries the settlement.' }),
+    unpaidCall: Text,
+    howToPay: Text,
+  }),
+  documentation: Link,
+})((facts) => ({
+  ...SERVICE,
+  description: PURPOSE,
+  endpoint: addressOf(facts, ROUTES.mcp),
+  transport: 'streamable-http',
+  protocolVersions: [...facts.mcpVersions],
+  tools: MCP_TOOLS.map(({ route, ...shown }) => ({ ...shown, ...priced(facts, route) })),
+  payment: {
+    ...paymentTerms(facts),
+    requestMeta: 'x402/payment',
+    responseMeta: 'x402/payment-response',
+    unpaidCall: UNPAID,
+    howToPay: HOW_TO_PAY,
+  },
+  documentation: addressOf(facts, ROUTES.snippets),
+}));
+
+// x402's MCP transport.
+const UNPAID =
+  'Where payment is required, a paid tool called without payment answers a result with isError true and the payment requirements in structuredContent and as JSON in content[0].text. Nothing is executed.';
+const HOW_TO_PAY =
+  'Call the same tool with the same arguments and the signed payment payload in _meta["x402/payment"]; the settlement is returned in _meta["x402/payment-response"].';

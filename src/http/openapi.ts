@@ -1,0 +1,105 @@
+// The interface description: OpenAPI 3.1.0, assembled by @elysiajs/swagger from the operations of the endpoints: by the
+// route table, and by the schemas that the routes enforce and their answers fit.
+import { filterPaths, registerSchemaPath } from '@elysiajs/swagger/utils';
+import { type TSchema, Type } from '@sinclair/typebox';
+import type { DocumentDecoration } from 'elysia';
+import { addressOf } from '#src/discovery/document.ts';
+import type { Facts } from '#src/discovery/facts.ts';
+import { guidanceText, PURPOSE } from '#src/discovery/guidance.ts';
+import { JSON_TYPE, OPERATIONS, ROUTES, type RouteFacts, TAGS } from '#src/discovery/routes.ts';
+import { SERVICE } from '#src/domain/limits.ts';
+import type { Endpoint, Operation } from './endpoint.ts';
+import { ChallengeBody, ErrorBody } from './response/errors.ts';
+
+export function openapiText(endpoints: readonly Endpoint[], facts: Facts): string {
+  const schema = {};
+  for (const { route, operation } of endpoints) {
+    if (operation === null) continue;
+    const hook = { detail: described(route, operation) };
+    registerSchemaPath({ schema, method: route.method, path: route.path, hook, models: {} });
+  }
+  return JSON.stringify({
+    openapi: '3.1.0',
+    info: {
+      title: SERVICE.name,
+      description: PURPOSE,
+      version: SERVICE.version,
+      contact: { name: SERVICE.name, url: addressOf(facts, ROUTES.frontPage) },
+      'x-guidance': guidanceText(facts),
+    },
+    servers: [{ url: facts.baseUrl }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    externalDocs: { description: ROUTES.docsPage.summary, url: addressOf(facts, ROUTES.docsPage) },
+    paths: filterPaths(schema, { excludeStaticFile: false, exclude: [] }),
+    components: {},
+  });
+}
+
+/** Typed for OpenAPI 3.0, whose schema type excludes JSON Schema of 3.1: hence the one cast. */
+function described(route: RouteFacts, operation: Operation): DocumentDecoration {
+  const { method, path, summary, description, tag } = route;
+  const { body, example, answers, paidUsd, errors = {}, pageErrors = [] } = operation;
+  const [operationId = ''] = OPERATIONS.find(([, of]) => of.method === method && of.path === path) ?? [];
+  const responses: Record<string, unknown> = {};
+  for (const [status, [text, of]] of Object.entries(answers)) responses[status] = response(text, of);
+  if (paidUsd !== undefined) responses[402] = challenge;
+  for (const [status, text] of Object.entries({ ...errors, 500: 'The service failed.' })) {
+    const page = pageErrors.includes(Number(status)) ? contentOf('text/html') : {};
+    responses[status] = { description: text, content: { ...contentOf(ErrorBody), ...page } };
+  }
+  const detail = {
+    operationId,
+    summary,
+    description,
+    tags: [tag],
+    security: [],
+    ...(paidUsd === undefined ? {} : { 'x-payment-info': paymentInfo(paidUsd) }),
+    parameters: parametersOf(path, operation),
+    ...(body && { requestBody: { required: true, content: contentOf(body, example) } }),
+    responses,
+  };
+  return detail as unknown as DocumentDecoration;
+}
+
+function parametersOf(path: string, { id, query }: Operation) {
+  const [, name] = /:(\w+)/.exec(path) ?? [];
+  const inPath = id && {
+    name,
+    description: id.description,
+    in: 'path',
+    required: true,
+    schema: Type.String(),
+  };
+  const inQuery = query && {
+    in: 'query',
+    name: query.name,
+    required: false,
+    schema: Type.Integer({ minimum: query.min, maximum: query.max, default: query.default }),
+    description: query.description,
+  };
+  return [inPath, inQuery].filter((parameter) => parameter !== undefined);
+}
+
+const challenge = {
+  ...response('Payment required, or the payment is refused: `error` says why.', ChallengeBody),
+  headers: {
+    'PAYMENT-REQUIRED': {
+      description: 'The challenge of x402 version 2: base64 of JSON.',
+      schema: Type.String(),
+    },
+  },
+};
+
+/** As directories of paid services read it. */
+function paymentInfo(amount: string) {
+  return { price: { mode: 'fixed', currency: 'USD', amount }, protocols: [{ x402: {} }] };
+}
+
+function response(description: string, body: TSchema | string | null) {
+  return { description, ...(body === null ? {} : { content: contentOf(body) }) };
+}
+
+function contentOf(body: TSchema | string, example?: unknown) {
+  if (typeof body === 'string') return { [body]: { schema: Type.String() } };
+  return { [JSON_TYPE]: { schema: body, ...(example === undefined ? {} : { example }) } };
+}
