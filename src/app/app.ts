@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { memoryQuota } from '#src/adapters/quota/memory.ts';
+import type { PostgresQuotaOptions } from '#src/adapters/quota/postgres.ts';
 import type { Config } from '#src/config.ts';
 import { isInside } from '#src/domain/destination/addresses.ts';
 import { ATTENTION } from '#src/domain/monitoring/alert-rules.ts';
@@ -13,6 +15,7 @@ import type { HttpSettings } from '#src/http/deps.ts';
 import type { HealthFacts } from '#src/http/routes/health.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
+import type { Quota } from '#src/ports/quota.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
@@ -34,7 +37,6 @@ import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { asOfNow } from './as-of-now.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { offerOf, wirePayments } from './payments.ts';
-import { wireQuota } from './quota.ts';
 import { decisionFacts, wireReads } from './reads.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
@@ -73,7 +75,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const resolver = instrument(targets.resolver, tracer, RESOLVER_SPANS);
   const freeResolver = instrument(targets.freeResolver, tracer, RESOLVER_SPANS);
   const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
-  const quota = await wireQuota({ stores, keyedHash, logger, ending });
+  const quota = await wireQuota(stores.readStore, { keyedHash, logger, ending });
   const paying = await wirePayments({ config, baseUrl, clock, logger, signer });
   const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
   const settings = settingsOf(parts, targets);
@@ -174,6 +176,16 @@ export async function wireApp(parts: AppParts): Promise<App> {
     health: () => health(log, stores.readStore, runner, payments),
     operators: { figures, tracer, detail, exposition: async () => figures.exposition(await readState()) },
   });
+}
+
+/** Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process. */
+async function wireQuota(
+  readStore: Stores['readStore'],
+  parts: Omit<PostgresQuotaOptions, 'open'>,
+): Promise<Quota> {
+  if (readStore.driver !== 'postgres') return memoryQuota();
+  const { postgresQuota } = await import('#src/adapters/quota/postgres.ts');
+  return postgresQuota({ ...parts, open: () => readStore.shared() });
 }
 
 async function health(

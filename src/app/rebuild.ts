@@ -1,10 +1,11 @@
-// `relay rebuild` for an operator, beside whatever service reads the rows meanwhile.
+// The commands on the read models, beside services that read them: `relay rebuild` and `relay migrate`.
 import { join } from 'node:path';
 import type { RebuildDeps, RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { prune, rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
 import { acquireProcessLock, type ProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteRebuildStore } from '#src/adapters/read-store/pglite-rebuild.ts';
+import { migrateOnce } from '#src/adapters/read-store/postgres.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
@@ -65,3 +66,9 @@ const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<ProcessLock 
 
 const rebuildJudge = (log: Parameters<typeof receiptJudge>[0]['log']): RebuildDeps['judgeReceipt'] =>
   receiptJudge({ log, primitives: { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool } });
+
+/** Applies the shared migrations to the database of DATABASE_URL. */
+export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
+  if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
+  await migrateOnce(databaseUrl);
+}

@@ -18,13 +18,10 @@ import { wireApp } from './app.ts';
 import { readCheckpoints, signCheckpoints } from './checkpoints.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
-import { openStores } from './stores.ts';
+import { openStores, type Stores } from './stores.ts';
 import { countedLog, EVENT_LOG_SPANS, instrument, openTelemetry } from './telemetry.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
-export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
-export { pruneReadModels, rebuildReadModels } from './rebuild.ts';
-export { migrateDatabase } from './stores.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -33,6 +30,11 @@ export type Service = {
   readonly url: string;
   /** The base of all links. */
   readonly baseUrl: string;
+  /**
+   * Resolves when the embedded read models are open; until then reads wait or answer 503. Rejects if they cannot be
+   * opened: the service must end. Resolves at once for a shared database, which may be unavailable for any time.
+   */
+  readonly opened: Promise<void>;
   /** Accepts no more requests, finishes what is in flight, also behind its answers, and frees everything: at most 120 s. */
   stop(): Promise<void>;
 };
@@ -44,14 +46,18 @@ class StopRequested extends Error {}
 export async function runService(config: Config, stop: AbortSignal): Promise<void> {
   try {
     const service = await startService(config, stop);
-    await whenAborted(stop);
+    const stopped = whenAborted(stop);
+    await Promise.race([stopped, service.opened.then(() => stopped)]).catch(async (error: unknown) => {
+      await service.stop().catch(() => undefined);
+      throw error;
+    });
     await service.stop();
   } catch (error) {
     if (!(error instanceof StopRequested)) throw error;
   }
 }
 
-/** Resolves when the service answers. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
+/** Resolves when the service listens. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
 export async function startService(config: Config, stop?: AbortSignal): Promise<Service> {
   const clock = systemClock();
   const ending = orderlyEnding(clock);
@@ -94,9 +100,11 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const judgeReceipt = receiptJudge({ log, primitives });
   const { jobs, receipts } = config.retentionDays;
+  const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
+  const listens = Promise.withResolvers<void>();
   const runner = startProjections(
     { log, store: readStore, judgeReceipt, clock, logger },
-    { retentionMs: { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS } },
+    { retentionMs, after: listens.promise },
   );
   ending.push(() => runner.stop());
   const models = readModels(runner, clock, runner.ready);
@@ -113,9 +121,6 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     await recovering;
   });
 
-  // Embedded rows open within a second, beside the steps below; a shared database may be unavailable for any time.
-  const opened = exclusive ? readStore.shared() : null;
-  opened?.catch(() => undefined);
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
@@ -131,9 +136,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   try {
     await checkpoints.begin(new URL(baseUrl).host);
     const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
-    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running });
-    await opened;
-    app.resolve(wired);
+    app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
     app.reject(error);
     throw error;
@@ -141,7 +144,28 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   ending.signal.throwIfAborted();
   const url = baseUrlOf({ ...config, publicBaseUrl: null }, listening.port);
   announce(config, logger, { listen: `${host}:${listening.port}`, baseUrl, storage: stores.driver });
-  return { url, baseUrl, stop: ending.end };
+  listens.resolve();
+  // Opening the embedded read models occupies the thread for 0.4 s, so it begins here. A shared database may be
+  // unavailable for any time.
+  const opened = exclusive ? openRows(readStore) : Promise.resolve();
+  opened.catch(() => undefined);
+  return { url, baseUrl, opened, stop: ending.end };
+}
+
+/** No disk space, for example. */
+class CannotOpenReadModels extends Error {
+  constructor(cause: unknown) {
+    super(`the embedded read models cannot be opened: ${String((cause as Error)?.message ?? cause)}`, {
+      cause,
+    });
+    this.name = 'CannotOpenReadModels';
+  }
+}
+
+async function openRows(readStore: Pick<Stores['readStore'], 'shared'>): Promise<void> {
+  await readStore.shared().catch((cause: unknown) => {
+    throw new CannotOpenReadModels(cause);
+  });
 }
 
 /** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */

@@ -57,18 +57,6 @@ async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo
   return log;
 }
 
-/** Applies the shared migrations to DATABASE_URL's database. */
-export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
-  if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
-  const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
-  const store = postgresReadStore({ url: databaseUrl });
-  try {
-    await store.shared();
-  } finally {
-    await store.close();
-  }
-}
-
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
 export class NoEventStore extends Error {
   constructor() {

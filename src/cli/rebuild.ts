@@ -35,7 +35,7 @@ export function addRebuild(program: Command, end: End): void {
 }
 
 async function prune(config: Config, { json }: Options): Promise<void> {
-  const { pruneReadModels } = await import('#src/app/service.ts');
+  const { pruneReadModels } = await import('#src/app/rebuild.ts');
   const dropped = await pruneReadModels(config).catch((error: unknown) => {
     throw cannotRun(error, config);
   });
@@ -44,7 +44,7 @@ async function prune(config: Config, { json }: Options): Promise<void> {
 }
 
 async function run(config: Config, options: Options): Promise<RebuildResult> {
-  const { rebuildReadModels } = await import('#src/app/service.ts');
+  const { rebuildReadModels } = await import('#src/app/rebuild.ts');
   const progress = showProgress(options.check ? 'comparing' : 'rebuilding', printer(options.json === true));
   try {
     return await rebuildReadModels(config, { check: options.check === true, onProgress: progress.show });

@@ -1,8 +1,7 @@
 // The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it, it is
 // deleted and built again from the log.
-import { PGlite } from '@electric-sql/pglite';
-import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
-import { migrate } from 'drizzle-orm/pglite/migrator';
+import type { PGlite } from '@electric-sql/pglite';
+import type { PgliteDatabase } from 'drizzle-orm/pglite';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { answersWithin } from './answers.ts';
@@ -75,9 +74,9 @@ export function pgliteReadStore({
       return handle.db;
     },
     async health() {
-      const asked = opened;
-      if (asked === null || closing !== null || asked.damage.isProven()) return { ok: false };
-      return { ok: await answersWithin(HEALTH_MS, () => asked.pg.query('select 1')) };
+      const asked = opening;
+      if (asked === null || closing !== null || opened?.damage.isProven()) return { ok: false };
+      return { ok: await answersWithin(HEALTH_MS, async () => (await asked).pg.query('select 1')) };
     },
     close() {
       closing ??= closeDirectory(taken, opening, logger);
@@ -136,6 +135,12 @@ async function openNewFiles(taken: PgliteDirectory): Promise<Opened> {
 }
 
 async function openFiles(files: string): Promise<Opened> {
+  // Loaded on use: the service listens before it opens its rows.
+  const [{ PGlite }, { drizzle }, { migrate }] = await Promise.all([
+    import('@electric-sql/pglite'),
+    import('drizzle-orm/pglite'),
+    import('drizzle-orm/pglite/migrator'),
+  ]);
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
     const damage = watchDamage(pg);

@@ -27,12 +27,38 @@ export async function serveBun(handler: Handler, options: ListenOptions, clock: 
     fetch: (request, server) =>
       flight.handler(request, { clientAddress: server.requestIP(request)?.address ?? 'unknown' }),
   });
+  const collecting = collectGarbage(flight.total, clock);
   let stopped: Promise<void> | undefined;
   return {
     port: server.port ?? options.port,
     stop(limitMs) {
+      clearInterval(collecting);
       stopped ??= flight.drain(server.stop(false), () => server.stop(true), limitMs);
       return stopped;
     },
   };
+}
+
+const LOOK_MS = 1000;
+/** Under load; after a load, within two seconds. */
+const COLLECT_MS = 10_000;
+const COLLECT_AFTER = 500;
+
+/**
+ * Collects garbage after many requests. The memory of closed TLS connections is freed with their objects, but
+ * JavaScriptCore does not count it: without this, 40,000 executions add 600 MB before it runs a full collection.
+ */
+function collectGarbage(requests: () => number, clock: Pick<Clock, 'monotonic'>): NodeJS.Timeout {
+  let seen = 0;
+  let collected = { requests: 0, at: clock.monotonic() };
+  const timer = setInterval(() => {
+    const idle = requests() === seen;
+    seen = requests();
+    const now = clock.monotonic();
+    if (seen - collected.requests < COLLECT_AFTER || (!idle && now - collected.at < COLLECT_MS)) return;
+    collected = { requests: seen, at: now };
+    Bun.gc(true);
+  }, LOOK_MS);
+  timer.unref();
+  return timer;
 }

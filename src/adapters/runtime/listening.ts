@@ -18,6 +18,7 @@ const FLUSH_MS = 500;
 
 /** Counts answers that are not ready yet; while stopping, adds `connection: close` to responses. */
 export function inFlight(handler: Handler, clock: Clock) {
+  let total = 0;
   let count = 0;
   let stopping = false;
   const idle = new AbortController();
@@ -25,7 +26,10 @@ export function inFlight(handler: Handler, clock: Clock) {
     if (stopping && count === 0) idle.abort();
   };
   return {
+    /** Requests so far. */
+    total: () => total,
     handler: (async (request, peer) => {
+      total += 1;
       count += 1;
       try {
         const response = await handler(request, peer);

@@ -374,3 +374,20 @@ test('a port that is taken rejects', async () => {
     await assert.rejects(serve(async () => new Response(), { hostname: '127.0.0.1', port }, systemClock()));
   });
 });
+
+// Deno counts the memory of connections itself.
+const onBun = runtimeName === 'bun' ? test : () => undefined;
+onBun('garbage is collected after many requests, once the service is idle', async () => {
+  let collected = false;
+  const registry = new FinalizationRegistry(() => {
+    collected = true;
+  });
+  const clock = systemClock();
+  const server = await serve(async () => new Response(), { hostname: '127.0.0.1', port: 0 }, clock);
+  registry.register(new (class Garbage {})(), null);
+  for (let n = 0; n < 600; n++) await fetch(`http://127.0.0.1:${server.port}/`);
+  for (const until = clock.monotonic() + 20_000; !collected && clock.monotonic() < until; )
+    await clock.sleep(100);
+  await server.stop();
+  assert.ok(collected);
+});
