@@ -17,7 +17,7 @@ describe('start on embedded stores', () => {
 
   test('a call is executed before the read models are open; its links work, health answers 200', async () => {
     for (const start of ['on an empty directory', 'on existing data']) {
-      const service = await world.start();
+      const service = await world.start({}, 'listening');
       const { status, body } = await execute(service, { url: world.target.url() });
       assert.equal(status, 200, start);
       const health = await get<{ checks: { eventLog: { ok: boolean } } }>(`${service.url}/health`);
@@ -29,7 +29,7 @@ describe('start on embedded stores', () => {
   });
 
   test('a stop while the read models open ends with code 0', async () => {
-    const service = await world.start({ DATA_DIR: join(world.folder, 'stopped') });
+    const service = await world.start({ DATA_DIR: join(world.folder, 'stopped') }, 'listening');
     const { code, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
   });
