@@ -1,30 +1,11 @@
 // Checkpoints over the tree of the read models: in one snapshot when signing, as every reader sees them when only comparing.
-import { join } from 'node:path';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { withTree } from '#projections/with-tree.ts';
-import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
-import type { Config } from '#src/config.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { keepCheckpoints } from '#src/usecases/transparency/checkpoint-loop.ts';
-import {
-  type CheckpointDeps,
-  type Checkpoints,
-  openCheckpoints,
-} from '#src/usecases/transparency/checkpoints.ts';
-import { verifierPrimitives } from './keys.ts';
-
-/** Throws what a read of the event log throws. */
-export const readCheckpoints = (
-  { dataDir, eventStoreUrl }: Pick<Config, 'dataDir' | 'eventStoreUrl'>,
-  deps: Omit<CheckpointDeps, 'checkpointKeep' | 'primitives'>,
-): Promise<Checkpoints> =>
-  openCheckpoints({
-    ...deps,
-    checkpointKeep: eventStoreUrl === null ? checkpointFile(join(dataDir, 'checkpoint.note')) : null,
-    primitives: verifierPrimitives,
-  });
+import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 
 export function signCheckpoints(parts: {
   readonly checkpoints: Checkpoints;

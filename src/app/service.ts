@@ -1,7 +1,9 @@
 // The composition root: the only place where a port meets an adapter, and where the parts start and stop in order.
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { type ProjectionRunner, startProjections } from '#projections/runner.ts';
+import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { serve } from '#src/adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
@@ -14,8 +16,9 @@ import type { Logger } from '#src/ports/logger.ts';
 import { inFlightSlots } from '#src/usecases/execution/admission.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
+import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
-import { readCheckpoints, signCheckpoints } from './checkpoints.ts';
+import { signCheckpoints } from './checkpoints.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { openStores, type Stores } from './stores.ts';
@@ -96,7 +99,13 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
-  const checkpoints = await readCheckpoints(config, { ...journal, ...keys });
+  const checkpoints = await openCheckpoints({
+    ...journal,
+    ...keys,
+    checkpointKeep:
+      config.eventStoreUrl === null ? checkpointFile(join(config.dataDir, 'checkpoint.note')) : null,
+    primitives,
+  });
 
   const judgeReceipt = receiptJudge({ log, primitives });
   const { jobs, receipts } = config.retentionDays;

@@ -2,9 +2,10 @@
 // deleted and built again from the log.
 import type { PGlite } from '@electric-sql/pglite';
 import type { PgliteDatabase } from 'drizzle-orm/pglite';
+import { succeedsWithin } from '#src/lib/time.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
-import { answersWithin } from './answers.ts';
+import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
@@ -76,12 +77,35 @@ export function pgliteReadStore({
     async health() {
       const asked = opening;
       if (asked === null || closing !== null || opened?.damage.isProven()) return { ok: false };
-      return { ok: await answersWithin(HEALTH_MS, async () => (await asked).pg.query('select 1')) };
+      return {
+        ok: await succeedsWithin(
+          HEALTH_MS,
+          asked.then(({ pg }) => pg.query('select 1')),
+        ),
+      };
     },
     close() {
       closing ??= closeDirectory(taken, opening, logger);
       return closing;
     },
+  };
+}
+
+/** As a rebuild needs it: it has no COPY. Throws `ReadStoreInUse` if another process has the directory. */
+export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteDatabase> {
+  const store = pgliteReadStore(options);
+  return {
+    disposable: true,
+    layout: store.layout,
+    async migrate() {
+      await store.shared();
+    },
+    async transaction(work, isolation) {
+      const db = await store.shared();
+      const given = isolation === undefined ? undefined : { isolationLevel: isolation };
+      return await db.transaction((tx) => work({ db: tx, copy: null }), given);
+    },
+    close: () => store.close(),
   };
 }
 
