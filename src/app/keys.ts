@@ -8,24 +8,11 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, lastingKeys } from '#src/domain/signing-keys/local-keys.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { CheckpointSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
-import {
-  activateSigningKeys,
-  type KeyDirectory,
-  type KeysAtHand,
-  keyDirectory,
-} from '#src/usecases/signing-keys/key-ring.ts';
+import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
-export type Keys = {
-  readonly signer: Signer;
-  readonly checkpointSigner: CheckpointSigner;
-  readonly keyedHash: KeyedHash;
-  readonly directory: KeyDirectory & KeysAtHand;
-  /** Those of the event log and those of the key file: a restored log may lack the newest. */
-  readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
-};
+export type Keys = Awaited<ReturnType<typeof wireKeys>>;
 
 /** For the verifier in the service and on the command line. */
 export const verifierPrimitives: Primitives = { ed25519Verify };
@@ -37,7 +24,7 @@ export const verifierPrimitives: Primitives = { ed25519Verify };
 export async function wireKeys(
   config: Pick<Config, 'keyFile'>,
   journal: JournalDeps & { readonly ending: AbortSignal },
-): Promise<Keys & { readonly watching: Promise<void> }> {
+) {
   const { hmacSecret } = openKeyFile(config.keyFile);
   const store = keyFileStore(config.keyFile.path);
   const content = store.read();
@@ -51,6 +38,7 @@ export async function wireKeys(
     checkpointSigner: own.checkpointSigner,
     keyedHash: hmacKeyedHash(hmacSecret),
     directory,
+    /** Those of the event log and those of the key file: a restored log may lack the newest. */
     checkpointKeys: async () => [...(await directory.list()), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),
   };
