@@ -1,6 +1,7 @@
 // The runner: projects the event log into this release's generation of read models, in every process, and gives readers
 // the handle of its rows once they are validated. It survives the absence of the store and of the log.
 import { LIMITS } from '#src/domain/limits.ts';
+import { unlessAborted } from '#src/lib/time.ts';
 import { makeCatchUp } from './catch-up.ts';
 import {
   checkpointsElsewhere,
@@ -35,6 +36,8 @@ export type RunnerOptions = {
   readonly batchSize?: number;
   /** How long rows are kept; without it, always. */
   readonly retentionMs?: RetentionMs;
+  /** Nothing is opened or projected before it resolves; without it, the runner starts at once. */
+  readonly after?: Promise<void>;
 };
 
 export type ProjectionRunner = {
@@ -75,10 +78,9 @@ const EMPTY_LOG_MS = 50;
 /** A history counts as lost only if the log still lacks the event after this. */
 const LOST_AFTER_MS = 500;
 
-/** Starts at once. */
 export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}): ProjectionRunner {
   const { clock, logger, log, store } = deps;
-  const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL } = options;
+  const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL, after } = options;
   const state = {
     session: null as Session | null,
     validated: Promise.withResolvers<string>(),
@@ -116,6 +118,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   };
 
   async function run(): Promise<void> {
+    if (after !== undefined) await unlessAborted(after, ending.signal);
     while (!ending.signal.aborted) {
       try {
         await runSession();

@@ -132,10 +132,7 @@ export type LogConfig = Pick<Config, 'dataDir' | 'eventStoreUrl'>;
 
 /** For a command that reads no read model and signs nothing. Throws `ConfigError`. */
 export function readLogConfig(env: Environment = process.env): LogConfig {
-  const faults: ConfigFault[] = [];
-  const config = logConfig(reader(env, faults));
-  if (faults.length > 0) throw new ConfigError(faults);
-  return frozen(config);
+  return frozen(reading(env, logConfig));
 }
 
 const logConfig = (read: Read): LogConfig => ({
@@ -148,18 +145,12 @@ const logConfig = (read: Read): LogConfig => ({
  * unset. No part of `Config`: a service holds no buyer's key. Throws `ConfigError`.
  */
 export function readBuyerKey(env: Environment = process.env): `0x${string}` | null {
-  const faults: ConfigFault[] = [];
-  const key = reader(env, faults)('RELAY_BUYER_PRIVATE_KEY', null, values.privateKey);
-  if (faults.length > 0) throw new ConfigError(faults);
-  return key;
+  return reading(env, (read) => read('RELAY_BUYER_PRIVATE_KEY', null, values.privateKey));
 }
 
 /** The chain that `relay payments refund` reads, from X402_RPC_URL; null if it is unset. Throws `ConfigError`. */
 export function readRpcUrl(env: Environment = process.env): string | null {
-  const faults: ConfigFault[] = [];
-  const url = reader(env, faults)('X402_RPC_URL', null, values.serviceUrl);
-  if (faults.length > 0) throw new ConfigError(faults);
-  return url;
+  return reading(env, (read) => read('X402_RPC_URL', null, values.serviceUrl));
 }
 
 /** `boundPort`: the one the service listens on, where PORT was 0. */
@@ -195,6 +186,13 @@ function reader(env: Environment, faults: ConfigFault[]): Read {
       return unset;
     }
   };
+}
+
+function reading<T>(env: Environment, work: (read: Read) => T): T {
+  const faults: ConfigFault[] = [];
+  const value = work(reader(env, faults));
+  if (faults.length > 0) throw new ConfigError(faults);
+  return value;
 }
 
 /** All X402 variables are judged, also where X402_ENABLED is false: switching it on then holds no surprise. */

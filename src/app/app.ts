@@ -2,17 +2,24 @@
 import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
-import { describeAddress } from '#src/adapters/outbound/addresses.ts';
-import type { Config } from '#src/config.ts';
+import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { demoPayments } from '#src/adapters/payments/demo.ts';
+import { memoryQuota } from '#src/adapters/quota/memory.ts';
+import type { PostgresQuotaOptions } from '#src/adapters/quota/postgres.ts';
+import { type Config, ConfigError } from '#src/config.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
+import { PRICE } from '#src/domain/limits.ts';
 import { ATTENTION } from '#src/domain/monitoring/alert-rules.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
-import { toJwk } from '#src/domain/signing-keys/keys.ts';
+import { didOf, toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, createApp } from '#src/http/app.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
 import type { HealthFacts } from '#src/http/routes/health.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
+import type { Quota } from '#src/ports/quota.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
@@ -31,8 +38,6 @@ import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
-import { offerOf, wirePayments } from './payments.ts';
-import { wireQuota } from './quota.ts';
 import { decisionFacts, wireReads } from './reads.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
@@ -71,8 +76,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const resolver = instrument(targets.resolver, tracer, RESOLVER_SPANS);
   const freeResolver = instrument(targets.freeResolver, tracer, RESOLVER_SPANS);
   const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
-  const quota = await wireQuota({ stores, keyedHash, logger, ending });
-  const paying = await wirePayments({ config, baseUrl, clock, logger, signer });
+  const quota = await wireQuota(stores.readStore, { keyedHash, logger, ending });
+  const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer });
   const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
   const settings = settingsOf(parts, targets);
 
@@ -171,6 +176,55 @@ export async function wireApp(parts: AppParts): Promise<App> {
   });
 }
 
+/**
+ * None in demo mode (`protocol` null: calls are free), otherwise x402, whose packages are loaded only then. Throws
+ * `ConfigError` if the values do not describe a payment.
+ */
+async function wirePayments(
+  x402: Config['x402'],
+  { baseUrl, clock, logger, signer }: PaymentParts,
+): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
+  if (x402 === null) return { payments: demoPayments(), protocol: null };
+  const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
+    import('#src/adapters/payments/x402.ts'),
+    import('#src/adapters/payments/requirements.ts'),
+  ]);
+  const base = parseUrl(baseUrl);
+  if (base === null) throw new Error('the configuration has validated the base URL');
+  const offerKey = { signer, did: didOf(base.hostname, base.port) };
+  const options = { baseUrl, clock, logger, x402, offerKey, routes: PAID_ROUTES };
+  const paid = await x402Payments(options).catch((error: unknown): never => {
+    if (!(error instanceof UnusableTerms)) throw error;
+    throw new ConfigError([{ variable: TERMS[error.setting], problem: error.message }]);
+  });
+  // Logs problems of facilitator, chain and clock at start; nothing waits for it.
+  void paid.payments.health();
+  return paid;
+}
+
+type PaymentParts = Pick<JournalDeps, 'clock' | 'logger'> & {
+  readonly baseUrl: string;
+  readonly signer: Keys['signer'];
+};
+
+const TERMS = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;
+
+/** What a call costs; in demo mode what a paid call would cost. */
+function offerOf(x402: Config['x402']): HttpSettings['offer'] {
+  if (x402 === null) return { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display };
+  return { scheme: PRICE.scheme, network: x402.network, price: `$${x402.priceUsd}` };
+}
+
+/** Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process. */
+async function wireQuota(
+  readStore: Stores['readStore'],
+  parts: Omit<PostgresQuotaOptions, 'open'>,
+): Promise<Quota> {
+  if (readStore.driver !== 'postgres') return memoryQuota();
+  const { postgresQuota } = await import('#src/adapters/quota/postgres.ts');
+  return postgresQuota({ ...parts, open: () => readStore.shared() });
+}
+
 async function health(
   log: Pick<EventLog, 'health'>,
   readStore: Pick<Stores['readStore'], 'health'>,
@@ -193,7 +247,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     baseUrl,
     mode: config.mode,
     storage: { driver: stores.driver, durable: true },
-    offer: offerOf(config),
+    offer: offerOf(config.x402),
     policyMode: config.policy.mode,
     targetQuota: targetQuota({ rules: targets.rules, targetQuotaPerMinute: targetPerMinute }),
     rateLimitPerMinute: clientPerMinute,

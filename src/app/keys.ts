@@ -7,19 +7,11 @@ import type { Primitives } from '#src/domain/receipt/report.ts';
 import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { CheckpointSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
-import { activateSigningKeys, type KeyDirectory, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
+import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
-export type Keys = {
-  readonly signer: Signer;
-  readonly checkpointSigner: CheckpointSigner;
-  readonly keyedHash: KeyedHash;
-  readonly directory: KeyDirectory;
-  /** Those of the event log and those of the key file: a restored log may lack the newest. */
-  readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
-};
+export type Keys = Awaited<ReturnType<typeof wireKeys>>;
 
 /** For the verifier in the service and on the command line. */
 export const verifierPrimitives: Primitives = { ed25519Verify };
@@ -31,7 +23,7 @@ export const verifierPrimitives: Primitives = { ed25519Verify };
 export async function wireKeys(
   config: Pick<Config, 'keyFile'>,
   journal: JournalDeps & { readonly ending: AbortSignal },
-): Promise<Keys & { readonly watching: Promise<void> }> {
+) {
   const { hmacSecret } = openKeyFile(config.keyFile);
   const store = keyFileStore(config.keyFile.path);
   const content = store.read();
@@ -45,6 +37,7 @@ export async function wireKeys(
     checkpointSigner: own.checkpointSigner,
     keyedHash: hmacKeyedHash(hmacSecret),
     directory,
+    /** Those of the event log and those of the key file: a restored log may lack the newest. */
     checkpointKeys: async () => [...(await directory.list()), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),
   };

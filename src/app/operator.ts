@@ -1,16 +1,22 @@
-// The event log and key file for an operator's command, next to a running service: no process lock is taken, because
-// the log is safe for several processes and a lock would prevent a service from starting.
-import { existsSync } from 'node:fs';
+// For commands next to a running service: no process lock is taken, because the event log is safe for several processes and
+// a lock would prevent a service from starting.
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
+import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
+import { acquireFileLock, createLockFile, type FileLock } from '#src/adapters/signing/file-lock.ts';
 import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { type AuditDeps, type Auditor, makeAuditor } from '#src/usecases/audit/audit-log.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { eventStoreLog } from './stores.ts';
+
+export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
 
 /** DATA_DIR contains no event log. */
 export class NoEventLog extends Error {
@@ -46,4 +52,28 @@ async function embeddedLog(dataDir: string): Promise<EventLog> {
   const file = join(dataDir, 'events.db');
   if (!existsSync(file)) throw new NoEventLog(file);
   return sqliteEventLog({ file });
+}
+
+/** `close` frees the scratch space, also if the audit is abandoned. Throws if there is no room for temporary files. */
+export function openAuditor(onFinding: AuditDeps['onFinding']): Auditor & { close(): void } {
+  const scratch = sqliteScratch();
+  const primitives = { ed25519Verify: ed25519VerifyInThreadPool };
+  return { ...makeAuditor({ primitives, scratch, onFinding }), close: () => scratch.close() };
+}
+
+/**
+ * Lets one process at a time write the export `path`, by a lock file next to it, which the kernel frees when the process
+ * ends. Returns null at once if another process writes it; throws if no lock file can be created.
+ */
+export function lockExport(path: string): FileLock | null {
+  const file = `${path}.lock`;
+  createLockFile(file);
+  const lock = acquireFileLock(file, 0);
+  if (lock === null) return null;
+  return {
+    release() {
+      rmSync(file, { force: true });
+      lock.release();
+    },
+  };
 }

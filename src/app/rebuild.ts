@@ -1,14 +1,14 @@
-// `relay rebuild` for an operator, beside whatever service reads the rows meanwhile.
+// The commands on the read models, beside services that read them: `relay rebuild` and `relay migrate`.
 import { join } from 'node:path';
-import type { RebuildDeps, RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
+import type { RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { prune, rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
-import { acquireProcessLock, type ProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
-import { pgliteRebuildStore } from '#src/adapters/read-store/pglite-rebuild.ts';
+import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { pgliteRebuildStore } from '#src/adapters/read-store/pglite.ts';
+import { migrateOnce } from '#src/adapters/read-store/postgres.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
-import type { Logger } from '#src/ports/logger.ts';
 import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
@@ -21,7 +21,8 @@ import { openOperatorLog } from './operator.ts';
  */
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
   return withStores(config, ({ log, store, clock }) => {
-    return rebuild({ log, store, clock, judgeReceipt: rebuildJudge(log) }, options);
+    const primitives = { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool };
+    return rebuild({ log, store, clock, judgeReceipt: receiptJudge({ log, primitives }) }, options);
   });
 }
 
@@ -33,35 +34,30 @@ export async function pruneReadModels(config: Config): Promise<readonly string[]
 type Opened = Pick<JournalDeps, 'log' | 'clock'> & { readonly store: RebuildStore<Db> };
 
 async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T>): Promise<T> {
+  const { dataDir, databaseUrl } = config;
   // The log first: if there is none, nothing is created.
   const { log, clock, logger } = await openOperatorLog(config);
+  const undo = [() => log.close()];
   try {
-    const store = rebuildStoreOf(config, logger);
-    try {
-      // After the store, whose error contains the pid of a service that has both.
-      const tenancy = await tenancyOf(config);
-      try {
-        return await work({ log, store, clock });
-      } finally {
-        tenancy?.release();
-      }
-    } finally {
-      await store.close();
+    const store =
+      databaseUrl === null
+        ? pgliteRebuildStore({ directory: join(dataDir, 'read-models'), logger })
+        : postgresRebuildStore({ url: databaseUrl });
+    undo.push(() => store.close());
+    if (databaseUrl === null) {
+      // Embedded read models that are made beside services of a shared log would have no reader. After the store, whose
+      // error contains the pid of a service that has both.
+      const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
+      undo.push(async () => lock.release());
     }
+    return await work({ log, store, clock });
   } finally {
-    await log.close();
+    for (const step of undo.reverse()) await step();
   }
 }
 
-function rebuildStoreOf({ dataDir, databaseUrl }: Config, logger: Logger): RebuildStore<Db> {
-  return databaseUrl === null
-    ? pgliteRebuildStore({ directory: join(dataDir, 'read-models'), logger })
-    : postgresRebuildStore({ url: databaseUrl });
+/** Applies the shared migrations to the database of DATABASE_URL. */
+export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
+  if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
+  await migrateOnce(databaseUrl);
 }
-
-/** Embedded read models that are made beside services of a shared log would have no reader. */
-const tenancyOf = async ({ dataDir, databaseUrl }: Config): Promise<ProcessLock | null> =>
-  databaseUrl === null ? acquireProcessLock(join(dataDir, 'events.lock'), 'alone') : null;
-
-const rebuildJudge = (log: Parameters<typeof receiptJudge>[0]['log']): RebuildDeps['judgeReceipt'] =>
-  receiptJudge({ log, primitives: { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool } });

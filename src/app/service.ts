@@ -1,7 +1,10 @@
 // The composition root: the only place where a port meets an adapter, and where the parts start and stop in order.
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { type ProjectionRunner, startProjections } from '#projections/runner.ts';
+import { withTree } from '#projections/with-tree.ts';
+import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { serve } from '#src/adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
@@ -14,17 +17,15 @@ import type { Logger } from '#src/ports/logger.ts';
 import { inFlightSlots } from '#src/usecases/execution/admission.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
+import { type CheckpointLoopDeps, keepCheckpoints } from '#src/usecases/transparency/checkpoint-loop.ts';
+import { type Checkpoints, openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
-import { readCheckpoints, signCheckpoints } from './checkpoints.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
-import { openStores } from './stores.ts';
+import { openStores, type Stores } from './stores.ts';
 import { countedLog, EVENT_LOG_SPANS, instrument, openTelemetry } from './telemetry.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
-export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
-export { pruneReadModels, rebuildReadModels } from './rebuild.ts';
-export { migrateDatabase } from './stores.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -33,6 +34,11 @@ export type Service = {
   readonly url: string;
   /** The base of all links. */
   readonly baseUrl: string;
+  /**
+   * Resolves when the embedded read models are open; until then reads wait or answer 503. Rejects if they cannot be
+   * opened: the service must end. Resolves at once for a shared database, which may be unavailable for any time.
+   */
+  readonly opened: Promise<void>;
   /** Accepts no more requests, finishes what is in flight, also behind its answers, and frees everything: at most 120 s. */
   stop(): Promise<void>;
 };
@@ -44,14 +50,18 @@ class StopRequested extends Error {}
 export async function runService(config: Config, stop: AbortSignal): Promise<void> {
   try {
     const service = await startService(config, stop);
-    await whenAborted(stop);
+    const stopped = whenAborted(stop);
+    await Promise.race([stopped, service.opened.then(() => stopped)]).catch(async (error: unknown) => {
+      await service.stop().catch(() => undefined);
+      throw error;
+    });
     await service.stop();
   } catch (error) {
     if (!(error instanceof StopRequested)) throw error;
   }
 }
 
-/** Resolves when the service answers. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
+/** Resolves when the service listens. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
 export async function startService(config: Config, stop?: AbortSignal): Promise<Service> {
   const clock = systemClock();
   const ending = orderlyEnding(clock);
@@ -90,13 +100,21 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const keys = await wireKeys(config, journal);
   ending.push(() => keys.watching);
-  const checkpoints = await readCheckpoints(config, { ...journal, ...keys });
+  const checkpoints = await openCheckpoints({
+    ...journal,
+    ...keys,
+    checkpointKeep:
+      config.eventStoreUrl === null ? checkpointFile(join(config.dataDir, 'checkpoint.note')) : null,
+    primitives,
+  });
 
   const judgeReceipt = receiptJudge({ log, primitives });
   const { jobs, receipts } = config.retentionDays;
+  const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
+  const listens = Promise.withResolvers<void>();
   const runner = startProjections(
     { log, store: readStore, judgeReceipt, clock, logger },
-    { retentionMs: { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS } },
+    { retentionMs, after: listens.promise },
   );
   ending.push(() => runner.stop());
   const models = readModels(runner, clock, runner.ready);
@@ -105,7 +123,12 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const slots = inFlightSlots(config.rates.maxInFlight);
   const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
   const recovering = recoverUntil(ending.signal, { ...closing, models, runner, exclusive });
-  const signing = signCheckpoints({ checkpoints, models, runner, clock, logger });
+  const signing = keepCheckpoints({
+    ...checkpointsOver(runner, models, checkpoints),
+    rows: runner,
+    clock,
+    logger,
+  });
   ending.push(async () => {
     await untilIdle({ slots, log, clock, logger }, ending.left());
     await signing.stop();
@@ -113,9 +136,6 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     await recovering;
   });
 
-  // Embedded rows open within a second, beside the steps below; a shared database may be unavailable for any time.
-  const opened = exclusive ? readStore.shared() : null;
-  opened?.catch(() => undefined);
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
@@ -131,9 +151,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   try {
     await checkpoints.begin(new URL(baseUrl).host);
     const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
-    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running });
-    await opened;
-    app.resolve(wired);
+    app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
     app.reject(error);
     throw error;
@@ -141,7 +159,55 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   ending.signal.throwIfAborted();
   const url = baseUrlOf({ ...config, publicBaseUrl: null }, listening.port);
   announce(config, logger, { listen: `${host}:${listening.port}`, baseUrl, storage: stores.driver });
-  return { url, baseUrl, stop: ending.end };
+  listens.resolve();
+  // Opening the embedded read models occupies the thread for 0.4 s, so it begins here. A shared database may be
+  // unavailable for any time.
+  const opened = exclusive ? openRows(readStore) : Promise.resolve();
+  opened.catch(() => undefined);
+  return { url, baseUrl, opened, stop: ending.end };
+}
+
+/** No disk space, for example. */
+class CannotOpenReadModels extends Error {
+  constructor(cause: unknown) {
+    super(`the embedded read models cannot be opened: ${String((cause as Error)?.message ?? cause)}`, {
+      cause,
+    });
+    this.name = 'CannotOpenReadModels';
+  }
+}
+
+async function openRows(readStore: Pick<Stores['readStore'], 'shared'>): Promise<void> {
+  await readStore.shared().catch((cause: unknown) => {
+    throw new CannotOpenReadModels(cause);
+  });
+}
+
+/** Generations of a history that the event log no longer has show what it once contained. */
+const ELSEWHERE = 'another generation of the read models, which `relay rebuild --prune` drops';
+
+/** The tree of the read models: in one snapshot to sign, as every reader sees it to compare only. */
+function checkpointsOver(
+  runner: ProjectionRunner,
+  models: ReadModels,
+  checkpoints: Checkpoints,
+): Pick<CheckpointLoopDeps, 'checkpoints' | 'locked' | 'unlocked'> {
+  return {
+    checkpoints: {
+      ...checkpoints,
+      async begin() {
+        await checkpoints.begin();
+        for (const note of runner.checkpointsElsewhere()) await checkpoints.learn(note, ELSEWHERE);
+      },
+    },
+    locked: async (work) => withTree(await runner.open(), work),
+    async unlocked(work) {
+      // Before the tree: rows only grow, so the tree contains all leaves up to there.
+      const position = runner.position();
+      const tree = await models.transparency.tree();
+      return work({ tree, position, readTile: (level, n) => models.transparency.tile(level, n) });
+    },
+  };
 }
 
 /** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */

@@ -26,13 +26,22 @@ export async function openStores(
   logger: Logger,
   ending: Pick<Ending, 'push' | 'signal'>,
 ): Promise<Stores> {
-  const { eventStoreUrl, databaseUrl } = config;
-  if (databaseUrl === null) return embeddedStores(config, logger, ending);
+  const { dataDir, eventStoreUrl, databaseUrl } = config;
+  const closing = <Db>(readStore: ReadStore<Db>): ReadStore<Db> => {
+    ending.push(() => readStore.close());
+    return readStore;
+  };
+  if (databaseUrl === null) {
+    const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
+    // Its lock comes first: a second process on embedded read models must not start.
+    const readStore = closing(pgliteReadStore({ directory: join(dataDir, 'read-models'), logger }));
+    const log = await embeddedLog(dataDir, 'alone', ending);
+    return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
+  }
   const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
-  const readStore = postgresReadStore({ url: databaseUrl });
-  ending.push(() => readStore.close());
+  const readStore = closing(postgresReadStore({ url: databaseUrl }));
   if (eventStoreUrl === null) {
-    const log = await sharedFile(config, 'shared', ending);
+    const log = await embeddedLog(dataDir, 'shared', ending);
     return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };
   }
   const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
@@ -40,33 +49,12 @@ export async function openStores(
   return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres' };
 }
 
-async function embeddedStores(config: Config, logger: Logger, undo: Undo): Promise<Stores> {
-  const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
-  // Its lock comes first: a second process on embedded read models must not start.
-  const readStore = pgliteReadStore({ directory: join(config.dataDir, 'read-models'), logger });
-  undo.push(() => readStore.close());
-  const log = await sharedFile(config, 'alone', undo);
-  return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
-}
-
-async function sharedFile({ dataDir }: Config, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
+async function embeddedLog(dataDir: string, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await acquireProcessLock(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), exclusive: tenancy === 'alone' });
   undo.push(() => log.close());
   return log;
-}
-
-/** Applies the shared migrations to DATABASE_URL's database. */
-export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
-  if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
-  const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
-  const store = postgresReadStore({ url: databaseUrl });
-  try {
-    await store.shared();
-  } finally {
-    await store.close();
-  }
 }
 
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */

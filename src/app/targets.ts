@@ -17,31 +17,16 @@ import {
 } from '#src/domain/destination/policy.ts';
 import { hostOf, ownHostOf, type UrlParts } from '#src/domain/destination/url.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { Outbound } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 
-export type Targets = {
-  readonly rules: TargetRules;
-  readonly readers: TargetReaders;
-  /** For an execution's check before its attempts: remembers misses for a while. */
-  readonly resolver: Resolver;
-  /** For free checks, which must not keep executions from theirs. */
-  readonly freeResolver: Resolver;
-  readonly outbound: Outbound;
-  readonly pseudonym: string;
-};
+export type Targets = Awaited<ReturnType<typeof wireTargets>>;
 
 /** Free look-ups in flight at most; executions are bounded by MAX_IN_FLIGHT. */
 const FREE_LOOK_UPS_MAX = 256;
 const OWN_LOOK_UP_MS = 2000;
 
 /** `ending`: ends the background work. */
-export async function wireTargets(
-  config: Config,
-  baseUrl: string,
-  clock: Clock,
-  ending: AbortSignal,
-): Promise<Targets> {
+export async function wireTargets(config: Config, baseUrl: string, clock: Clock, ending: AbortSignal) {
   const readers: TargetReaders = { parse: parseUrl, describe: describeAddress };
   const resolverFor = (maxInFlight: number) =>
     dnsResolver({ servers: config.egress.dnsServers, maxInFlight });
@@ -74,7 +59,9 @@ export async function wireTargets(
   return {
     rules,
     readers,
+    /** For an execution's check before its attempts: remembers misses for a while. */
     resolver: cachingMisses(resolverFor(maxInFlight), clock, { isCallable }),
+    /** For free checks, which must not keep executions from theirs. */
     freeResolver: cachingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
     outbound: httpsOutbound({
       resolver: resolverFor(maxInFlight),

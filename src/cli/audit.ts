@@ -76,7 +76,7 @@ async function audit(options: Options): Promise<void> {
     process.exitCode = EXIT.foundWrong;
     if (json) print(jsonText({ finding }));
   };
-  const { openAuditor } = await import('#src/app/audit.ts');
+  const { openAuditor } = await import('#src/app/operator.ts');
   const auditor = openAuditor(found);
   const evidence = evidenceAuditor(verifierPrimitives, { keys, checkpoints });
   const take = async (events: AsyncIterable<RecordedEvent>) => {

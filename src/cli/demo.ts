@@ -111,6 +111,7 @@ async function startAtDefaultPort(config: Config, { port }: Options, undo: (() =
   const at = async (listenPort: number) => {
     const service = await startService({ ...config, listen: { ...config.listen, port: listenPort } });
     undo.push(() => service.stop());
+    await service.opened;
     return service;
   };
   try {

@@ -115,7 +115,7 @@ async function copyEvents(
 async function intoFile(log: EventLog, path: string, write: Print): Promise<Exported> {
   const target = targetOf(path);
   const part = `${target}.part`;
-  const { lockExport } = await import('#src/app/export-lock.ts');
+  const { lockExport } = await import('#src/app/operator.ts');
   const lock = asFault(path, () => lockExport(target));
   if (lock === null)
     throw new CannotRun(`${path} is being written by another relay export: wait until it has ended`);

@@ -113,7 +113,7 @@ const second = (instant: string | null): string => `${(instant ?? '').slice(0, 1
 
 async function initKeys({ file, json }: InitOptions): Promise<void> {
   const path = file === undefined ? readConfig().keyFile.path : resolve(file);
-  const { createKeyFile, readKeyFile } = await import('#src/app/service.ts');
+  const { createKeyFile, readKeyFile } = await import('#src/app/operator.ts');
   createKeyFile(path);
   const { keys } = readKeyFile(path);
   if (json) return printJson({ file: path, keyIds: keys.map(({ keyId }) => keyId) });

@@ -16,7 +16,7 @@ async function migrate(): Promise<void> {
   if (config.databaseUrl === null) {
     throw new CannotRun('DATABASE_URL is not set; embedded read models are created when the service starts');
   }
-  const { migrateDatabase } = await import('#src/app/service.ts');
+  const { migrateDatabase } = await import('#src/app/rebuild.ts');
   try {
     await migrateDatabase(config);
   } catch (error) {

@@ -142,7 +142,7 @@ async function refund(ids: readonly string[], options: RefundOptions): Promise<v
     throw new CannotRun(
       'X402_RPC_URL is not set: set it to verify the transfer, or use --unverified (see --help)',
     );
-  const chain = unverified || rpcUrl === null ? null : await import('#src/app/refunds.ts');
+  const chain = unverified || rpcUrl === null ? null : await import('#src/app/buyer.ts');
   const findTransfer =
     chain === null || rpcUrl === null
       ? null

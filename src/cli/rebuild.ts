@@ -37,7 +37,7 @@ async function rebuild(options: Options): Promise<unknown> {
 }
 
 async function prune(config: Config, { json }: Options): Promise<void> {
-  const { pruneReadModels } = await import('#src/app/service.ts');
+  const { pruneReadModels } = await import('#src/app/rebuild.ts');
   const dropped = await pruneReadModels(config).catch((error: unknown) => {
     throw cannotRun(error, config);
   });
@@ -46,7 +46,7 @@ async function prune(config: Config, { json }: Options): Promise<void> {
 }
 
 async function run(config: Config, options: Options): Promise<RebuildResult> {
-  const { rebuildReadModels } = await import('#src/app/service.ts');
+  const { rebuildReadModels } = await import('#src/app/rebuild.ts');
   const progress = showProgress(options.check ? 'comparing' : 'rebuilding', printer(options.json === true));
   try {
     return await rebuildReadModels(config, { check: options.check === true, onProgress: progress.show });

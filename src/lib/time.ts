@@ -39,6 +39,14 @@ export function withTimeout<T>(work: Promise<T>, ms: number, onTimeout: () => Er
   });
 }
 
+/** Whether `work` succeeds within `ms`. Never rejects. */
+export function succeedsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  return withTimeout(work, ms, () => new Error(`no answer within ${ms} ms`)).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** The outcome of `work`, or null as soon as `signal` aborts. A later outcome of `work` is ignored. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignalLike): Promise<T | null> {
   return new Promise((resolve, reject) => {

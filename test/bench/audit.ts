@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
-import { openAuditor } from '#src/app/audit.ts';
+import { openAuditor } from '#src/app/operator.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';

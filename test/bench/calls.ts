@@ -2,7 +2,7 @@
 // stores. P9: paid against unpaid. One attempt to a local TLS target on a new connection.
 import { join } from 'node:path';
 import process from 'node:process';
-import { createKeyFile } from '#src/app/service.ts';
+import { createKeyFile } from '#src/app/operator.ts';
 import { startEventStoreServer } from '#test/support/eventstore-server.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';

@@ -23,7 +23,7 @@ export const startMeasure: Measure = {
         async ours() {
           let stop = async () => {};
           const ms = await timed(async () => {
-            const service = await world.start();
+            const service = await world.start({}, 'listening');
             stop = async () => void (await service.stop());
             await demand(`${service.url}/health/live`);
           });
@@ -68,7 +68,7 @@ async function firstStart(world: World, count: number): Promise<Row[]> {
     const dataDir = join(world.folder, `first-${n}`);
     mkdirSync(dataDir, { mode: 0o700 });
     const begun = performance.now();
-    const service = await world.start({ DATA_DIR: dataDir });
+    const service = await world.start({ DATA_DIR: dataDir }, 'listening');
     await demand(`${service.url}/health`);
     starts.push({ ms: performance.now() - begun, peak: memoryMb(service.pid).peak });
     await service.stop();

@@ -98,3 +98,31 @@ test('runner: a store that fails and recovers without any event is logged too', 
   ]);
   await runner.stop();
 });
+
+test('runner: nothing is opened before `after` resolves, and a stop does not wait for it', slow, async () => {
+  const store = await harness.fresh();
+  let opened = false;
+  const shared = () => {
+    opened = true;
+    return store.shared();
+  };
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const logger = { info() {}, warn() {}, error() {} };
+  const deps = {
+    log,
+    store: { ...store, shared },
+    clock: systemClock(),
+    logger,
+    judgeReceipt: judgeBySignature,
+  };
+  const never = startProjections(deps, { after: new Promise(() => undefined) });
+  const begin = Promise.withResolvers<void>();
+  const runner = startProjections(deps, { after: begin.promise });
+  await deps.clock.sleep(100);
+  await never.stop();
+  assert.equal(opened, false);
+  begin.resolve();
+  assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+  await runner.stop();
+});

@@ -1,6 +1,6 @@
 // An export as a tamperer handles it: events to change, a file that is whole again afterwards, and an audit of its text.
 
-import { openAuditor } from '#src/app/audit.ts';
+import { openAuditor } from '#src/app/operator.ts';
 import type { AnyFinding } from '#src/cli/audit.ts';
 import { eventsOfExport } from '#src/cli/export-file.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';

@@ -17,7 +17,7 @@ export type World = {
   /** What a service gets unless a test overrides it. */
   readonly env: Environment;
   /** On the world's data directory. Ended by `end` where the test has not. */
-  start(env?: Environment): Promise<Service>;
+  start(env?: Environment, until?: 'rows' | 'listening'): Promise<Service>;
   /** Kills what still runs, closes and removes everything. */
   end(): Promise<void>;
 };
@@ -43,8 +43,8 @@ export async function makeWorld(options: TlsTargetOptions = {}): Promise<World> 
     folder,
     dataDir,
     env,
-    async start(more = {}) {
-      const service = await startService({ ...env, ...more });
+    async start(more = {}, until = 'rows') {
+      const service = await startService({ ...env, ...more }, until);
       services.push(service);
       return service;
     },

@@ -69,14 +69,20 @@ export function spawnService(env: Environment): ServiceProcess {
   };
 }
 
-/** Resolves when it says that it listens; rejects where it ends before. */
-export async function startService(env: Environment): Promise<Service> {
+/**
+ * Resolves when it reads its embedded rows, or already when it listens; rejects where it ends before. On a loaded machine
+ * the rows open later than a read waits.
+ */
+export async function startService(env: Environment, until: 'rows' | 'listening' = 'rows'): Promise<Service> {
   const service = spawnService({ PORT: '0', ...env });
   const over = service.ended.then((ended) => {
     throw new Error(`the service ended (${ended.code}): ${ended.stdout}${ended.stderr}`);
   });
   over.catch(() => undefined);
   const line = await Promise.race([over, waitFor('a listening line', () => listeningLine(service))]);
+  const embedded = env.DATABASE_URL === undefined;
+  if (embedded && until === 'rows')
+    await Promise.race([over, waitFor('the embedded rows', () => rowsAreRead(`http://${line.listen}`))]);
   const end = (name: NodeJS.Signals) => {
     service.signal(name);
     return service.ended;
@@ -87,6 +93,12 @@ export async function startService(env: Environment): Promise<Service> {
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   };
+}
+
+async function rowsAreRead(url: string): Promise<boolean> {
+  const health = await fetch(`${url}/health`);
+  const { checks } = (await health.json()) as { checks: { readModels: { ok: boolean } } };
+  return checks.readModels.ok;
 }
 
 export type LogLine = Readonly<Record<string, unknown>>;

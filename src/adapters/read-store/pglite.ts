@@ -1,11 +1,11 @@
 // The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it, it is
 // deleted and built again from the log.
-import { PGlite } from '@electric-sql/pglite';
-import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
-import { migrate } from 'drizzle-orm/pglite/migrator';
+import type { PGlite } from '@electric-sql/pglite';
+import type { PgliteDatabase } from 'drizzle-orm/pglite';
+import { succeedsWithin } from '#src/lib/time.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
-import { answersWithin } from './answers.ts';
+import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
@@ -75,14 +75,37 @@ export function pgliteReadStore({
       return handle.db;
     },
     async health() {
-      const asked = opened;
-      if (asked === null || closing !== null || asked.damage.isProven()) return { ok: false };
-      return { ok: await answersWithin(HEALTH_MS, () => asked.pg.query('select 1')) };
+      const asked = opening;
+      if (asked === null || closing !== null || opened?.damage.isProven()) return { ok: false };
+      return {
+        ok: await succeedsWithin(
+          HEALTH_MS,
+          asked.then(({ pg }) => pg.query('select 1')),
+        ),
+      };
     },
     close() {
       closing ??= closeDirectory(taken, opening, logger);
       return closing;
     },
+  };
+}
+
+/** As a rebuild needs it: it has no COPY. Throws `ReadStoreInUse` if another process has the directory. */
+export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteDatabase> {
+  const store = pgliteReadStore(options);
+  return {
+    disposable: true,
+    layout: store.layout,
+    async migrate() {
+      await store.shared();
+    },
+    async transaction(work, isolation) {
+      const db = await store.shared();
+      const given = isolation === undefined ? undefined : { isolationLevel: isolation };
+      return await db.transaction((tx) => work({ db: tx, copy: null }), given);
+    },
+    close: () => store.close(),
   };
 }
 
@@ -136,6 +159,12 @@ async function openNewFiles(taken: PgliteDirectory): Promise<Opened> {
 }
 
 async function openFiles(files: string): Promise<Opened> {
+  // Loaded on use: the service listens before it opens its rows.
+  const [{ PGlite }, { drizzle }, { migrate }] = await Promise.all([
+    import('@electric-sql/pglite'),
+    import('drizzle-orm/pglite'),
+    import('drizzle-orm/pglite/migrator'),
+  ]);
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
     const damage = watchDamage(pg);

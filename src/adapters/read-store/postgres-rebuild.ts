@@ -5,8 +5,7 @@ import postgres from 'postgres';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { tableLayout } from './migrations.ts';
 import { migrateOnce } from './postgres.ts';
-import { lostByError } from './postgres-socket.ts';
-import { begin } from './postgres-transaction.ts';
+import { begin, lostByError } from './postgres-connection.ts';
 
 /** Connects at the first transaction. */
 export function postgresRebuildStore({ url }: { readonly url: string }): RebuildStore<PostgresJsDatabase> {

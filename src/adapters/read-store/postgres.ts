@@ -3,11 +3,10 @@
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
+import { succeedsWithin } from '#src/lib/time.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
-import { answersWithin } from './answers.ts';
 import { isMigrated, sharedMigrations, tableLayout } from './migrations.ts';
-import { lostByError } from './postgres-socket.ts';
-import { survivingCuts } from './postgres-transaction.ts';
+import { lostByError, survivingCuts } from './postgres-connection.ts';
 
 export type PostgresOptions = {
   /** `postgres://…` */
@@ -66,12 +65,12 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
       return opened.pools.current().db;
     },
     async health() {
-      return { ok: await answersWithin(HEALTH_MS, async () => shared.current().client`select 1`) };
+      return { ok: await succeedsWithin(HEALTH_MS, shared.current().client`select 1`) };
     },
     async close() {
       // A migration may wait for another process's, or for a server that does not answer.
       const under = opening;
-      if (under !== null) await answersWithin(CLOSE_MS, () => under);
+      if (under !== null) await succeedsWithin(CLOSE_MS, under);
       await Promise.all([shared, opened?.pools, ...replaced].map((pools) => pools?.end()));
     },
   };

@@ -71,6 +71,16 @@ test('pglite: the process itself cannot open the directory twice', slow, async (
   await pgliteReadStore({ directory, logger: silent }).close();
 });
 
+test('pglite: health waits for an opening in progress; before and after it is not ok', slow, async () => {
+  const store = pgliteReadStore({ directory: fresh(), logger: silent });
+  assert.deepEqual(await store.health(), { ok: false });
+  const opening = store.shared();
+  assert.deepEqual(await store.health(), { ok: true });
+  await opening;
+  await store.close();
+  assert.deepEqual(await store.health(), { ok: false });
+});
+
 test(
   'pglite: killed in the middle of projecting, at any point, the rows are those of a fresh replay',
   slow,

@@ -373,3 +373,30 @@ test('a port that is taken rejects', async () => {
     await assert.rejects(serve(async () => new Response(), { hostname: '127.0.0.1', port }, systemClock()));
   });
 });
+
+// Deno counts the memory of connections itself.
+const onBun = runtimeName === 'bun' ? test : () => undefined;
+onBun('garbage is collected after many requests, not after few', async () => {
+  const { gc } = Bun;
+  let collections = 0;
+  Bun.gc = (force) => {
+    collections += 1;
+    gc(force);
+  };
+  const clock = systemClock();
+  const server = await serve(async () => new Response(), { hostname: '127.0.0.1', port: 0 }, clock);
+  const request = async (count: number) => {
+    for (let n = 0; n < count; n++) await fetch(`http://127.0.0.1:${server.port}/`);
+  };
+  try {
+    await request(400);
+    await clock.sleep(2500);
+    assert.equal(collections, 0);
+    await request(200);
+    await clock.sleep(2500);
+    assert.equal(collections, 1);
+  } finally {
+    await server.stop();
+    Bun.gc = gc;
+  }
+});
