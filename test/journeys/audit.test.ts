@@ -259,22 +259,26 @@ test('a decision that is removed or changed', async () => {
   );
 });
 
+/** Of the whole log. */
+const UNBALANCED = 'books_unbalanced - - -';
+
 test('a payment of another amount, one that never settled, one that buys two jobs', async () => {
   const started = events.find(ofJob(jobId, 'JobStarted'));
   const stream = String(started?.data.paymentStream);
   await isFound(
     changed(events, isOf(stream, 'PaymentReserved'), (event) => withData(event, { amount: '1' })),
-    [`payment_mismatch ${job} 0 ${jobId}`],
+    [`payment_mismatch ${job} 0 ${jobId}`, UNBALANCED],
   );
   await isFound(renumbered(without(events, isOf(stream, 'PaymentSettled'))), [
     `payment_mismatch ${job} 0 ${jobId}`,
+    UNBALANCED,
   ]);
   const other = jobs[35] ?? '';
   await isFound(
     changed(events, ofJob(other, 'JobStarted'), (event) =>
       withData(event, { payment: started?.data.payment ?? null, paymentStream: stream }),
     ),
-    [`payment_used_twice ${STREAM.job(other)} 0 ${other}`],
+    [`payment_used_twice ${STREAM.job(other)} 0 ${other}`, UNBALANCED],
   );
 });
 
