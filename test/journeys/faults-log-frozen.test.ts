@@ -138,7 +138,7 @@ describe('the log frozen before anything was sent', () => {
     needs,
     async () => {
       assertAway(tooLate, 'event_log_unavailable');
-      // Without a key nobody can repeat the call, so the job is not named.
+      // Without a key no caller can repeat the call, so the job is not named.
       assert.match(tooLate.body.error.message, /nothing was sent, and nothing will be/);
       assert.equal(tooLate.body.error.details, undefined);
       await waitFor('its lease is over', () => performance.now() - answeredAt > LEASE_MS);
