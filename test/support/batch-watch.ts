@@ -3,7 +3,7 @@
 import postgres from 'postgres';
 import { waitFor } from './service.ts';
 
-/** `by`: the name of the process's connections. Positions of the checkpoint: `from` is null for the first ever. */
+/** `by`: the name of the process's connections. Projection positions: `from` is null for the first batch. */
 export type Batch = { readonly by: string; readonly from: string | null; readonly to: string };
 
 export type BatchWatch = {
@@ -24,6 +24,11 @@ const GATE = 7_001;
 /** `url`: of a database that has its tables. */
 export async function watchBatches(url: string): Promise<BatchWatch> {
   const sql = postgres(url, { max: 3, onnotice: () => undefined });
+  const current = await waitFor('the read models', async () => {
+    const [found] = await sql<{ schema: string }[]>`
+      select schema from public.read_model_generations where state = 'current'`;
+    return found;
+  });
   await sql.unsafe(`
     create schema observed;
     create table observed.batches (n bigserial primary key, by text not null, "from" text, "to" text not null);
@@ -31,10 +36,11 @@ export async function watchBatches(url: string): Promise<BatchWatch> {
     begin
       perform pg_advisory_xact_lock_shared(${GATE});
       insert into observed.batches (by, "from", "to") values (
-        current_setting('application_name'), case when tg_op = 'UPDATE' then old.position end, new.position);
+        current_setting('application_name'), old.position, new.position);
       return null;
     end $$;
-    create trigger note after insert or update on checkpoints for each row execute function observed.note();
+    create trigger note after update on "${current.schema}".projection
+      for each row when (new.position is not null) execute function observed.note();
   `);
   const batches = () => sql<Batch[]>`select by, "from", "to" from observed.batches order by n`;
   return {
