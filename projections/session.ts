@@ -55,7 +55,7 @@ export type Session = {
 };
 
 /** One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers. */
-const LINGER_MS = 75;
+const LINGER_MS = 100;
 /** With events pending, a projection position that does not move for this long has lost its projector. */
 const TAKE_OVER_MS = 300;
 /** How often a session checks the store and the log. */
