@@ -66,8 +66,7 @@ export function openConnection(
     tcp.once('connect', () => {
       attempt.timings.connectMs = watch.lap();
       attempt.phase = 'tls';
-      const remote = describeAddress(tcp.remoteAddress ?? '');
-      if (remote === null || !sameAddress(remote, dial.address)) reject(new AttemptFailed('target_refused'));
+      if (!isAddress(tcp.remoteAddress ?? '', dial)) reject(new AttemptFailed('target_refused'));
     });
     socket.once('secureConnect', () => {
       attempt.timings.tlsMs = watch.lap();
@@ -86,6 +85,12 @@ export function openConnection(
       tcp.destroy();
     },
   };
+}
+
+function isAddress(text: string, { address }: Dial): boolean {
+  if (text === address.text) return true;
+  const remote = describeAddress(text);
+  return remote !== null && sameAddress(remote, address);
 }
 
 /** Codes of a lost connection; in the TLS phase every other error is a failure of the handshake. */
