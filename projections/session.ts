@@ -1,6 +1,7 @@
 // One session of the runner: a validated generation and the events after its position, projected batch after batch by
 // this process or by another. When to give up and begin again is the runner's decision.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -55,7 +56,7 @@ export type Session = {
 };
 
 /** One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers. */
-const LINGER_MS = 75;
+const LINGER_MS = 100;
 /** With events pending, a projection position that does not move for this long has lost its projector. */
 const TAKE_OVER_MS = 300;
 /** How often a session checks the store and the log. */
@@ -94,7 +95,7 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
     } else if (session.role === 'projects') {
       const due = (pending.oldestArrival() ?? 0) + LINGER_MS - clock.monotonic();
       if (isUrgent(session, deps) || due <= 0) await projectNext(session, deps);
-      else await changed(session, deps, due);
+      else await gathered(session, deps, due);
     } else {
       if (await follow(session, deps)) movedAt = clock.monotonic();
       const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
@@ -109,11 +110,29 @@ const isUrgent = ({ pending }: Session, { progress, batchSize }: SessionDeps): b
 
 /** Until something happens, at most `ms`; `pauses`: only a waiting reader, or the time, ends it. */
 async function changed({ pending }: Session, deps: SessionDeps, ms: number, pauses = false): Promise<void> {
-  const timer = new AbortController();
-  const late = deps.clock.sleep(ms, timer.signal);
+  const timer = new Cancel();
+  const late = deps.clock.sleep(ms, timer);
   await (pauses ? late : Promise.race([pending.changed(), late]));
   timer.abort();
-  // Events of one append arrive some microtasks apart.
+  await wholeAppend(pending);
+}
+
+/** Until a batch has gathered for `ms`, or is full, or a reader waits. */
+async function gathered(session: Session, deps: SessionDeps, ms: number): Promise<void> {
+  const { pending } = session;
+  const timer = new Cancel();
+  let isOver = false;
+  const over = deps.clock.sleep(ms, timer).then(() => {
+    isOver = true;
+  });
+  while (!isOver && !isUrgent(session, deps) && !pending.interrupted && !deps.signal.aborted)
+    await Promise.race([pending.changed(), over]);
+  timer.abort();
+  await wholeAppend(pending);
+}
+
+/** Events of one append arrive some microtasks apart. */
+async function wholeAppend(pending: PendingEvents): Promise<void> {
   for (let seen = -1; seen !== pending.size; ) {
     seen = pending.size;
     for (let turn = 0; turn < 8; turn++) await undefined;
@@ -223,8 +242,8 @@ async function nextBatch(
     const left = until - clock.monotonic();
     const isAll = batch.length === pending.size;
     if (!isAll || !isMidAppend(batch.at(-1)) || left <= 0 || signal.aborted) return batch;
-    const timer = new AbortController();
-    await Promise.race([pending.changed(), clock.sleep(left, timer.signal)]);
+    const timer = new Cancel();
+    await Promise.race([pending.changed(), clock.sleep(left, timer)]);
     timer.abort();
   }
 }

@@ -35,18 +35,29 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   }
 }
 
-export const toBase64url = (bytes: Uint8Array): string =>
-  toBase64(bytes).replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_');
+export function toBase64url(bytes: Uint8Array): string {
+  if (bytes.toBase64 !== undefined) return bytes.toBase64({ alphabet: 'base64url', omitPadding: true });
+  return toBase64(bytes).replace(/=+$/, '').replaceAll('+', '-').replaceAll('/', '_');
+}
 
 /** Bytes of base64url text; null unless the text is the canonical, unpadded form. */
 export function fromBase64url(text: string): Uint8Array<ArrayBuffer> | null {
-  if (/[+/=]/.test(text)) return null;
-  const standard = text.replaceAll('-', '+').replaceAll('_', '/');
-  return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, '='));
+  if (Uint8Array.fromBase64 === undefined) {
+    if (/[+/=]/.test(text)) return null;
+    const standard = text.replaceAll('-', '+').replaceAll('_', '/');
+    return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, '='));
+  }
+  try {
+    const bytes = Uint8Array.fromBase64(text, { alphabet: 'base64url' });
+    return toBase64url(bytes) === text ? bytes : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Lower-case hex. */
 export function toHex(bytes: Uint8Array): string {
+  if (bytes.toHex !== undefined) return bytes.toHex();
   let text = '';
   for (const byte of bytes) text += (byte < 16 ? '0' : '') + byte.toString(16);
   return text;

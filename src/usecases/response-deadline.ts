@@ -1,6 +1,7 @@
 // The longest that a caller waits for its answer. Work that must not be abandoned continues behind the answer.
 import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
@@ -24,16 +25,16 @@ export type ResponseDeadline = {
 
 /** The deadline passes after TIMES.responseDeadlineMs, or when one append takes longer than 2 s. */
 export function startResponseDeadline(clock: Clock): ResponseDeadline {
-  const timers = new Set<AbortController>();
+  const timers = new Set<Cancel>();
   const outcome = Promise.withResolvers<never>();
   outcome.promise.catch(() => undefined);
   let over = false;
   const passAfter = (ms: number, why: string) => {
-    const timer = new AbortController();
+    const timer = new Cancel();
     timers.add(timer);
-    void clock.sleep(ms, timer.signal).then(() => {
+    void clock.sleep(ms, timer).then(() => {
       timers.delete(timer);
-      if (timer.signal.aborted) return;
+      if (timer.aborted) return;
       over = true;
       outcome.reject(new EventLogUnavailable({ cause: new Error(why) }));
     });
@@ -72,12 +73,12 @@ export async function withinDeadline<T>(
   work: (clock: Clock) => Promise<T>,
 ): Promise<T> {
   const deadline = startResponseDeadline(clock);
-  const ended = new AbortController();
+  const ended = new Cancel();
   const limited: Clock = {
     ...clock,
     async sleep(ms) {
-      await clock.sleep(ms, ended.signal);
-      if (ended.signal.aborted) throw new EventLogUnavailable();
+      await clock.sleep(ms, ended);
+      if (ended.aborted) throw new EventLogUnavailable();
     },
   };
   deadline.limitAppend();

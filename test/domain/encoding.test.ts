@@ -104,19 +104,24 @@ test('toHex and concatBytes', () => {
   );
 });
 
-test('base64: without the native methods, as in older browsers, the same texts and bytes', () => {
-  const { toBase64: native } = Uint8Array.prototype;
+test('base64, base64url and hex: without the native methods, as in older browsers, the same texts and bytes', () => {
+  const { toBase64: native, toHex: nativeHex } = Uint8Array.prototype;
   const { fromBase64: nativeFrom } = Uint8Array;
   const bytes = Uint8Array.from({ length: 256 }, (_, n) => n);
   const text = Buffer.from(bytes).toString('base64');
   try {
-    Object.assign(Uint8Array.prototype, { toBase64: undefined });
+    Object.assign(Uint8Array.prototype, { toBase64: undefined, toHex: undefined });
     Object.assign(Uint8Array, { fromBase64: undefined });
     assert.equal(toBase64(bytes), text);
     assert.deepEqual(fromBase64(text), bytes);
     for (const bad of ['QR==', 'Q Q=', 'QQ', 'QQ=', '=', 'Q', 'é']) assert.equal(fromBase64(bad), null, bad);
+    const urlText = Buffer.from(bytes).toString('base64url');
+    assert.equal(toBase64url(bytes), urlText);
+    assert.deepEqual(fromBase64url(urlText), bytes);
+    for (const bad of ['QR', 'Q Q', 'QQ==', '+_8', 'Q', 'é']) assert.equal(fromBase64url(bad), null, bad);
+    assert.equal(toHex(bytes), Buffer.from(bytes).toString('hex'));
   } finally {
-    Object.assign(Uint8Array.prototype, { toBase64: native });
+    Object.assign(Uint8Array.prototype, { toBase64: native, toHex: nativeHex });
     Object.assign(Uint8Array, { fromBase64: nativeFrom });
   }
 });

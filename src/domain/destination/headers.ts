@@ -48,6 +48,11 @@ const SIGNED_TRIO = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 
+export const isHeaderName = (name: string): boolean => TOKEN.test(name);
+
+/** Whether the header can be sent as it is. */
+export const isHeader = (name: string, value: string): boolean => TOKEN.test(name) && VALUE.test(value);
+
 export function judgeHeaders(
   headers: Readonly<Record<string, string | number | boolean>>,
   place = '/headers',

@@ -3,6 +3,7 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Payer, PaymentGate, RouteRefused } from './payment-gate.ts';
@@ -154,8 +155,8 @@ async function readWithin(request: Request, clock: Clock, limits: BodyLimits): P
   if (Number(request.headers.get('content-length')) > limits.maxBytes) return tooLarge(limits);
   if (request.body === null) return new Uint8Array(0);
   const reader = request.body.getReader();
-  const done = new AbortController();
-  const late = clock.sleep(limits.arrivalMs, done.signal).then(() => 'late' as const);
+  const done = new Cancel();
+  const late = clock.sleep(limits.arrivalMs, done).then(() => 'late' as const);
   try {
     const chunks: Uint8Array[] = [];
     for (let size = 0; ; ) {

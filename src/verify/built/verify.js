@@ -347,12 +347,24 @@ function fromBase64(text) {
     return null;
   }
 }
-var toBase64url = (bytes) => toBase64(bytes).replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_");
+function toBase64url(bytes) {
+  if (bytes.toBase64 !== undefined)
+    return bytes.toBase64({ alphabet: "base64url", omitPadding: true });
+  return toBase64(bytes).replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_");
+}
 function fromBase64url(text) {
-  if (/[+/=]/.test(text))
+  if (Uint8Array.fromBase64 === undefined) {
+    if (/[+/=]/.test(text))
+      return null;
+    const standard = text.replaceAll("-", "+").replaceAll("_", "/");
+    return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, "="));
+  }
+  try {
+    const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
+    return toBase64url(bytes) === text ? bytes : null;
+  } catch {
     return null;
-  const standard = text.replaceAll("-", "+").replaceAll("_", "/");
-  return fromBase64(standard.padEnd(Math.ceil(text.length / 4) * 4, "="));
+  }
 }
 function concatBytes(...parts) {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));

@@ -131,9 +131,9 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
   };
 
   /** Throws a fault that ended the whole transaction (disk full, I/O error); returns any other error of this call. */
-  function attempt(call: AppendCall): Stored | Error {
-    // A single INSERT needs no savepoint: SQLite undoes a statement that fails.
-    const several = call.events.length > 1;
+  function attempt(call: AppendCall, alone: boolean): Stored | Error {
+    // A single INSERT needs no savepoint, since SQLite undoes a statement that fails; nor does a call alone in its group.
+    const several = call.events.length > 1 && !alone;
     if (several) savepoint.run();
     try {
       const stored = append(call);
@@ -154,7 +154,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
     let outcomes: (Stored | Error)[];
     let stored = 0;
     try {
-      outcomes = group.map(({ call }) => attempt(call));
+      outcomes = group.map(({ call }) => attempt(call, group.length === 1));
       stored = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
       if (stored > 0) commit.run();
       else rollBack();

@@ -1,0 +1,126 @@
+// The response parser: the same result however the bytes are cut, and no second reading of what is ambiguous.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AttemptFailed } from '#src/adapters/outbound/attempt.ts';
+import { ResponseReader } from '#src/adapters/outbound/response-reader.ts';
+
+type Read = { readonly statuses: number[]; readonly body: string; readonly complete: boolean };
+
+/** Reads the text in pieces of `size` bytes; throws what the reader throws. */
+function read(text: string, size = text.length): Read {
+  const statuses: number[] = [];
+  let body = '';
+  const reader = new ResponseReader({
+    head: ({ status }) => void statuses.push(status),
+    body(bytes) {
+      body += bytes.toString('latin1');
+    },
+  });
+  const bytes = Buffer.from(text, 'latin1');
+  let complete = false;
+  for (let at = 0; at < bytes.length; at += size) complete = reader.read(bytes.subarray(at, at + size));
+  return { statuses, body, complete: complete || reader.isCompleteAtEnd() };
+}
+
+const OK = 'HTTP/1.1 200 OK\r\n';
+
+const WHOLE: readonly (readonly [what: string, text: string, body: string, statuses?: number[]])[] = [
+  ['a length', `${OK}content-length: 5\r\n\r\nhello`, 'hello'],
+  ['a length of 0', `${OK}Content-Length: 0\r\n\r\nmore`, ''],
+  ['chunks', `${OK}transfer-encoding: chunked\r\n\r\n3\r\nhel\r\n02 ; x=y\r\nlo\r\n0\r\n\r\nmore`, 'hello'],
+  ['trailers', `${OK}Transfer-Encoding: Chunked\r\n\r\nA\r\n0123456789\r\n0\r\nx: y\r\n\r\n`, '0123456789'],
+  ['the end of the connection', `${OK}\r\nhello`, 'hello'],
+  ['HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nhello', 'hello'],
+  ['no reason phrase', 'HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nhi', 'hi'],
+  ['an encoding that is not chunked', `${OK}transfer-encoding: gzip\r\n\r\nhello`, 'hello'],
+  [
+    'two encodings',
+    `${OK}transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+    'x',
+  ],
+  [
+    'interim responses',
+    `HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hints\r\na: b\r\n\r\n${OK}\r\nx`,
+    'x',
+    [100, 103, 200],
+  ],
+  ['204 with a length', 'HTTP/1.1 204 No\r\ncontent-length: 5\r\n\r\n', '', [204]],
+  ['304 with a length', 'HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n', '', [304]],
+];
+
+for (const [what, text, body, statuses = [200]] of WHOLE) {
+  test(`a response with ${what} is read alike in one piece and byte by byte`, () => {
+    for (const size of [text.length, 7, 1])
+      assert.deepEqual(read(text, size), { statuses, body, complete: true });
+  });
+}
+
+const CUT = [
+  'HTTP/1.1 200 O',
+  `${OK}content-length: 5\r\n\r\nhell`,
+  `${OK}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n`,
+  'HTTP/1.1 103 Hints\r\n\r\n',
+];
+
+for (const text of CUT) {
+  test(`a response that ends early is not complete: ${JSON.stringify(text)}`, () => {
+    assert.equal(read(text, 3).complete, false);
+  });
+}
+
+const INVALID = [
+  'HTTP/2 200 OK\r\n',
+  'HTTP/1.1 99 Few\r\n',
+  'HTTP/1.1 000 None\r\n',
+  'HTTP/1.1  200 OK\r\n',
+  ' HTTP/1.1 200 OK\r\n',
+  '\r\nHTTP/1.1 200 OK\r\n',
+  `${OK}name : value\r\n`,
+  `${OK}name\r\n`,
+  `${OK}: value\r\n`,
+  `${OK}a: b\r\n folded\r\n`,
+  `${OK}a: b\rc\r\n`,
+  `${OK}content-length: 5\r\ncontent-length: 5\r\n`,
+  `${OK}content-length: +5\r\n\r\n`,
+  `${OK}content-length: 5, 5\r\n\r\n`,
+  `${OK}content-length: 0x5\r\n\r\n`,
+  `${OK}content-length:\r\n\r\n`,
+  `${OK}content-length: ${'9'.repeat(30)}\r\n\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n-1\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n${'f'.repeat(16)}\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n2\r\nhello\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n2\nhi\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n1;${'x'.repeat(17_000)}`,
+  `${OK}transfer-encoding: chunked\r\n\r\n0\r\n${'x: y\r\n'.repeat(3000)}`,
+  `${OK}x: ${'a'.repeat(17_000)}`,
+];
+
+for (const text of INVALID) {
+  test(`is a protocol error: ${JSON.stringify(text.slice(0, 80))}`, () => {
+    for (const size of [text.length, 100])
+      assert.throws(
+        () => read(text, size),
+        (error) => error instanceof AttemptFailed && error.category === 'protocol_error',
+      );
+  });
+}
+
+test('the first of several headers with one name counts', () => {
+  let found: string | undefined;
+  const reader = new ResponseReader({
+    head({ headers }) {
+      found = headers.get('retry-after');
+    },
+    body: () => undefined,
+  });
+  reader.read(Buffer.from(`${OK}Retry-After: 2 \r\nretry-after: 9\r\n\r\n`));
+  assert.equal(found, '2');
+});
+
+test('a value of many blanks takes linear time', () => {
+  const begun = performance.now();
+  for (let n = 0; n < 20; n++) assert.throws(() => read(`${OK}x:${' '.repeat(16_000)}\0\r\n`));
+  assert.ok(performance.now() - begun < 1000);
+});
