@@ -1,6 +1,6 @@
 // `bun run bench [P1 …] [--quick] [--profile]`: one table; of a full run of all measures also bench.json and bench.svg.
-// Absolute figures describe the machine; ratios of one run describe the code. `--profile` writes a CPU profile of P1's service and prints where the
-// time of a call goes, by room.
+// Absolute figures describe the machine; ratios of one run describe the code. `--profile` writes a CPU profile of P1's
+// service and prints where the time of a call goes, by room.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
 import { join } from 'node:path';
