@@ -1,0 +1,15 @@
+// What src/adapters/runtime/bun.ts uses of Bun, for `deno check`: bun-types and Deno's own types declare the same globals.
+declare const Bun: {
+  serve(options: {
+    readonly hostname: string;
+    readonly port: number;
+    readonly idleTimeout: number;
+    readonly development: boolean;
+    readonly reusePort: boolean;
+    readonly maxRequestBodySize: number;
+    readonly fetch: (
+      request: Request,
+      server: { requestIP(request: Request): { readonly address: string } | null },
+    ) => Promise<Response>;
+  }): { readonly port: number | undefined; stop(closeActive: boolean): Promise<void> };
+};
