@@ -42,7 +42,8 @@ export const rebuildMeasure: Measure = {
         const before = process.cpuUsage();
         const ms = await timed(work);
         const { user, system } = process.cpuUsage(before);
-        if ((await digestOf(client, await schemaOf())) !== expected) throw new Error('the rows differ');
+        const digest = await digestOf(client, await schemaOf());
+        if (digest !== expected) throw new Error(`the rows differ: ${digest} is not ${expected}`);
         return { perSecond: events / (ms / 1000), cpu: (user + system) / events };
       };
       const sides = {
@@ -90,7 +91,8 @@ async function digestOf(client: postgres.Sql, schema: string): Promise<string> {
     const hashes = 'count(*), sum(hashtextextended(t::text, 0)::numeric)';
     return `select '${name}' as name, ${hashes} from "${schema}"."${name}" t`;
   });
-  return JSON.stringify(await client.unsafe(parts.join(' union all ')));
+  // Parallel workers may return the parts in any order.
+  return JSON.stringify(await client.unsafe(`${parts.join(' union all ')} order by name`));
 }
 
 type CopyText = { readonly table: string; readonly columns: readonly string[]; readonly text: string };
