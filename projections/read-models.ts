@@ -46,6 +46,7 @@ export function readModels(
   clock: Clock,
   ready: () => Promise<boolean>,
 ): ReadModels {
+  const within = timeLimits(clock);
   const groups = (Object.keys(QUERIES) as Group[]).map((name) => [name, guarded(name)] as const);
   return Object.fromEntries(groups) as unknown as ReadModels;
 
@@ -53,11 +54,11 @@ export function readModels(
     const ofTheWhole: readonly PropertyKey[] = OF_THE_WHOLE[name] ?? [];
     let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
     const ask = async (question: string, given: readonly unknown[]): Promise<unknown> => {
-      const db = await within(clock, OPEN_MS, () => store.open());
+      const db = await within(OPEN_MS, async () => store.open());
       if (made?.db !== db) made = { db, queries: QUERIES[name](db) as unknown as Record<string, Ask> };
       const { queries } = made;
       if (ofTheWhole.includes(question) && !(await ready())) throw unavailable(new Error('still replaying'));
-      return await within(clock, ANSWER_MS, async () => queries[question]?.(...given));
+      return await within(ANSWER_MS, async () => queries[question]?.(...given));
     };
     return new Proxy({} as Record<string, Ask>, {
       // Nothing here is a promise, though every property would be a function: `then` stays absent.
@@ -71,19 +72,41 @@ export function readModels(
 
 type Ask = (...given: readonly unknown[]) => Promise<unknown>;
 
-async function within<T>(clock: Clock, limitMs: number, work: () => Promise<T>): Promise<T> {
-  const timer = new AbortController();
-  const late = clock.sleep(limitMs, timer.signal).then(() => {
-    throw new Error(`the read models did not answer within ${limitMs} ms`);
-  });
-  try {
-    return await Promise.race([work(), late]);
-  } catch (cause) {
-    throw unavailable(cause);
-  } finally {
-    timer.abort();
-    late.catch(() => undefined);
+/** Fails with a `Fault` if `work`, which is async, fails or takes longer. */
+type Within = <T>(limitMs: number, work: () => Promise<T>) => Promise<T>;
+
+/** How late a limit may be noticed. */
+const LOOK_MS = 50;
+
+/** Limits of all queries in progress, by one timer: a timer for each costs a tenth of a read by key. */
+function timeLimits(clock: Pick<Clock, 'sleep' | 'monotonic'>): Within {
+  const waiting = new Set<{ readonly until: number; readonly expire: () => void }>();
+  let looking = false;
+  async function look(): Promise<void> {
+    looking = true;
+    while (waiting.size > 0) {
+      await clock.sleep(LOOK_MS);
+      const now = clock.monotonic();
+      for (const { until, expire } of waiting) if (now >= until) expire();
+    }
+    looking = false;
   }
+  return (limitMs, work) =>
+    new Promise((resolve, reject) => {
+      const end = () => waiting.delete(limit);
+      const fail = (cause: unknown) => {
+        end();
+        reject(unavailable(cause));
+      };
+      const late = () => fail(new Error(`the read models did not answer within ${limitMs} ms`));
+      const limit = { until: clock.monotonic() + limitMs, expire: late };
+      waiting.add(limit);
+      if (!looking) void look();
+      work().then((answer) => {
+        end();
+        resolve(answer);
+      }, fail);
+    });
 }
 
 /** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */

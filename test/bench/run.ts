@@ -1,16 +1,21 @@
-// `bun run bench [P1 …] [--quick] [--profile]`: one table, bench.json and bench.svg. Absolute figures describe the
-// machine; ratios of one run describe the code. `--profile` writes a CPU profile of P1's service and prints where the
-// time of a call goes, by room.
+// `bun run bench [P1 …] [--quick] [--profile]`: one table; of a full run of all measures also bench.json and bench.svg.
+// Absolute figures describe the machine; ratios of one run describe the code. `--profile` writes a CPU profile of P1's
+// service and prints where the time of a call goes, by room.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from 'node:os';
+import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { rootPath } from '#test/support/runtime.ts';
 import { auditMeasure } from './audit.ts';
 import { callsMeasure, eventStoreMeasure, paidMeasure } from './calls.ts';
 import { logMeasure } from './event-log.ts';
+import { growthMeasure } from './growth.ts';
 import { plotOf } from './plot.ts';
 import { timeByRoom } from './profile.ts';
+import { readsMeasure } from './reads.ts';
+import { rebuildMeasure } from './rebuild.ts';
+import { receiptsMeasure } from './receipts.ts';
+import { removeRecords } from './records.ts';
 import type { Measure, Point, Row } from './rounds.ts';
 import { startMeasure } from './start.ts';
 
@@ -18,7 +23,11 @@ const MEASURES: readonly Measure[] = [
   callsMeasure,
   eventStoreMeasure,
   logMeasure,
+  rebuildMeasure,
+  readsMeasure,
+  receiptsMeasure,
   startMeasure,
+  growthMeasure,
   paidMeasure,
   auditMeasure,
 ];
@@ -40,21 +49,27 @@ async function main(args: readonly string[]): Promise<number> {
   const begun = {
     at: new Date().toISOString(),
     quick,
-    machine: `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    machine: `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release()}`,
     bun: process.versions.bun,
     loadBefore: loadavg(),
   };
   const rows: Row[] = [];
   const points: Record<string, readonly Point[]> = {};
-  for (const measure of MEASURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    const say = (line: string) => process.stderr.write(`${measure.name}: ${line}\n`);
-    const outcome = await measure.run({ quick, profile, say });
-    rows.push(...outcome.rows);
-    if (outcome.points !== undefined) points[measure.name] = outcome.points;
+  try {
+    for (const measure of MEASURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
+      const say = (line: string) => process.stderr.write(`${measure.name}: ${line}\n`);
+      const outcome = await measure.run({ quick, profile, say });
+      rows.push(...outcome.rows);
+      if (outcome.points !== undefined) points[measure.name] = outcome.points;
+    }
+  } finally {
+    await removeRecords();
   }
-  const results = { ...begun, loadAfter: loadavg(), rows, points };
-  writeFileSync(join(rootPath, 'bench.json'), `${JSON.stringify(results, null, 2)}\n`);
-  if (Object.keys(points).length > 0) writeFileSync(join(rootPath, 'bench.svg'), plotOf(points));
+  if (!quick && names.length === 0) {
+    const results = { ...begun, loadAfter: loadavg(), plot: 'bench.svg', rows, points };
+    writeFileSync(join(rootPath, 'bench.json'), `${JSON.stringify(results, null, 2)}\n`);
+    writeFileSync(join(rootPath, 'bench.svg'), plotOf(points));
+  }
   process.stdout.write(`${tableOf(rows)}\n`);
   if (profile !== null) {
     process.stdout.write(`\n${timeByRoom(profile)}\n`);

@@ -1,6 +1,8 @@
 // An embedded log as a service leaves it: jobs of all ends, several at a time, each receipt truly signed.
 import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { secretCheck } from '#src/adapters/signing/hash.ts';
+import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
 import { signed } from '#test/support/given-receipt.ts';
@@ -16,13 +18,18 @@ import { type TestKey, testKey } from '#test/support/primitives.ts';
 /** Jobs under way at a time. */
 const BESIDE = 32;
 
-/** At least `wanted` events under `dataDir`; says how many there are and how many receipts among them. */
-export async function fillSignedLog(
-  dataDir: string,
-  wanted: number,
-): Promise<{ readonly events: number; readonly receipts: number }> {
+export type Filled = {
+  readonly events: number;
+  readonly receipts: number;
+  /** Jobs ever started. */
+  readonly jobs: number;
+  readonly key: TestKey;
+};
+
+/** Appends at least `wanted` events under `dataDir`; `before`: continues what an earlier call has appended. */
+export async function fillSignedLog(dataDir: string, wanted: number, before?: Filled): Promise<Filled> {
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
-  const key = testKey();
+  const key = before?.key ?? testKey();
   let events = 0;
   let receipts = 0;
   const append = async ({ stream, events: planned }: PlannedAppend) => {
@@ -31,14 +38,14 @@ export async function fillSignedLog(
     events += planned.length;
     receipts += planned.filter(({ type }) => type === 'ReceiptSigned').length;
   };
-  await append(activation(key));
-  let seed = 0;
+  if (before === undefined) await append(activation(key, dataDir));
+  let seed = before?.jobs ?? 0;
   const caller = async () => {
     while (events < wanted) for (const planned of job(seed++)) await append(planned);
   };
   await Promise.all(Array.from({ length: BESIDE }, caller));
   await log.close();
-  return { events, receipts };
+  return { events, receipts, jobs: seed, key };
 }
 
 /** Every third retried once, every seventh without an answer, every second paid, every tenth after a decision. */
@@ -55,10 +62,18 @@ function job(seed: number): readonly PlannedAppend[] {
   return decision === null ? appends : [decisionAppend(seed), ...appends];
 }
 
-function activation({ keyId, x }: TestKey): PlannedAppend {
+/** Beside the keys of a new key file, so that a service can serve this log. */
+function activation(own: TestKey, dataDir: string): PlannedAppend {
+  const path = join(dataDir, 'keys.json');
+  createKeyFile(path);
+  const { hmacSecret } = readKeyFile(path);
+  const keys = [{ ...own, purpose: 'receipt' }, ...keyFileStore(path).read().keys];
   const activatedAt = new Date(PLAN.startedAtMs - 1000).toISOString();
-  const data = { v: 1, keyId, purpose: 'receipt', alg: 'EdDSA', x, secretCheck: '0'.repeat(64), activatedAt };
-  return { stream: STREAM.keys, events: [{ type: 'SigningKeyActivated', data } as DomainEvent] };
+  const events = keys.map(({ keyId, purpose, x }) => {
+    const data = { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck: secretCheck(hmacSecret), activatedAt };
+    return { type: 'SigningKeyActivated', data } as DomainEvent;
+  });
+  return { stream: STREAM.keys, events };
 }
 
 /** The histories' receipts carry a signature of one byte's meaning: here they get a real one. */

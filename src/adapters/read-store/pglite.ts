@@ -10,6 +10,7 @@ import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
 import { PGLITE_SETTINGS, unpackPgliteImage } from './pglite-image.ts';
+import { prepareStatements } from './pglite-prepared.ts';
 
 export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
@@ -167,6 +168,7 @@ async function openFiles(files: string): Promise<Opened> {
   ]);
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
+    prepareStatements(pg);
     const damage = watchDamage(pg);
     const db = drizzle(pg);
     await migrate(db, sharedMigrations());

@@ -1,0 +1,214 @@
+// P7: how reads of the rows, and the rebuild of an event, slow down from 10^4 to 10^6 jobs on Postgres. The read models'
+// own queries run, without HTTP and its caches; all sizes take turns.
+import postgres from 'postgres';
+import { jobQueries } from '#projections/job/query.ts';
+import { monitoringQueries, windowStart } from '#projections/monitoring/query.ts';
+import { proofQueries } from '#projections/proof/query.ts';
+import { receiptQueries } from '#projections/receipt/query.ts';
+import type { Db } from '#projections/rows.ts';
+import { transparencyQueries } from '#projections/transparency/query.ts';
+import { trustQueries } from '#projections/trust/query.ts';
+import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
+import { rebuildReadModels } from '#src/app/service.ts';
+import { readConfig } from '#src/config.ts';
+import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
+import { type Records, recordsOf, recordsWorld } from './records.ts';
+import {
+  interleaved,
+  type Measure,
+  type Options,
+  type Point,
+  type Row,
+  ratioAtMost,
+  row,
+  spread,
+  timed,
+} from './rounds.ts';
+import { fillSignedLog } from './signed-log.ts';
+
+const CALLERS = 8;
+const DAY_MS = 86_400_000;
+
+export const growthMeasure: Measure = {
+  name: 'P7',
+  title: 'growth of reads and of the rebuild with the number of jobs',
+  async run(options) {
+    const sizes = options.quick ? [10_000, 20_000] : [10_000, 100_000, 1_000_000];
+    const records: Records[] = [];
+    for (const jobs of sizes) {
+      records.push(await recordsOf(jobs));
+      options.say(`${jobs} jobs, of them copied by SQL: ${jobs - (await recordsWorld()).filled.jobs}`);
+    }
+    const rows: Row[] = [];
+    const points: Point[] = [];
+    const add = (
+      title: string,
+      unit: string,
+      most: number,
+      rounds: readonly Readonly<Record<string, number>>[],
+    ) => {
+      const [small = 0, large = small] = [sizes[0], sizes.at(-1)];
+      const of = (jobs: number) =>
+        rounds.map((round) => ({ ours: round[jobs] ?? 0, peer: round[small] ?? 0 }));
+      rows.push(
+        row(
+          { measure: 'P7', title: `${title}, ${large} jobs`, unit, peer: `${small} jobs` },
+          ratioAtMost(most),
+          of(large),
+        ),
+      );
+      for (const jobs of sizes)
+        points.push({
+          series: title,
+          x: jobs,
+          y: spread(of(jobs).map(({ ours, peer }) => ours / peer)).median,
+        });
+    };
+    for (const read of READS) add(read.title, 'ms', read.most, await timesOf(read, records, options));
+    add('rebuild per event', 'µs', 1.2, await rebuildTimes(records, options));
+    return { rows, points };
+  },
+};
+
+type Read = {
+  readonly title: string;
+  readonly most: number;
+  readonly calls: number;
+  /** Prepares its queries; a call returns whether it found what is stored. */
+  queries(db: Db, records: Records): (n: number) => Promise<boolean>;
+};
+
+const READS: readonly Read[] = [
+  {
+    title: 'job',
+    most: 1.3,
+    calls: 2000,
+    queries(db, { ids }) {
+      const { find } = jobQueries(db);
+      return async (n) => (await find(ids[n % ids.length]?.job ?? ''))?.id === ids[n % ids.length]?.job;
+    },
+  },
+  {
+    title: 'receipt and its leaf',
+    most: 1.3,
+    calls: 1000,
+    queries(db, { ids }) {
+      const { find } = receiptQueries(db);
+      const { leafIndex } = transparencyQueries(db);
+      return async (n) => {
+        const id = ids[n % ids.length]?.receipt ?? '';
+        const [found, index] = await Promise.all([find(id), leafIndex(id)]);
+        return found?.id === id && index !== null;
+      };
+    },
+  },
+  {
+    title: 'recent proofs',
+    most: 1.5,
+    calls: 1000,
+    queries(db) {
+      const { recent } = proofQueries(db);
+      return async () => (await recent(10)).length === 10;
+    },
+  },
+  {
+    title: 'monitoring',
+    most: 1.5,
+    calls: 200,
+    queries(db, { jobs }) {
+      const { summary, series } = monitoringQueries(db);
+      const { recentFailures } = proofQueries(db);
+      const { countUnverified } = receiptQueries(db);
+      const now = Date.now();
+      const since = windowStart(now, DAY_MS);
+      const starts = bucketStarts(since, now, bucketMs(DAY_MS));
+      return async () => {
+        const [{ stats }] = await Promise.all([
+          summary(now, DAY_MS),
+          series(since, starts),
+          recentFailures(since, 10),
+          countUnverified(),
+        ]);
+        return stats.total >= jobs;
+      };
+    },
+  },
+  {
+    title: 'trust',
+    most: 1.5,
+    calls: 200,
+    queries(db, { jobs }) {
+      const { summary } = monitoringQueries(db);
+      const { receipts, payments } = trustQueries(db);
+      const { countUnverified } = receiptQueries(db);
+      const now = Date.now();
+      return async () => {
+        const [{ stats }] = await Promise.all([
+          summary(now, DAY_MS),
+          receipts(windowStart(now, DAY_MS)),
+          payments(),
+          countUnverified(),
+        ]);
+        return stats.total >= jobs;
+      };
+    },
+  },
+];
+
+type Times = readonly Readonly<Record<string, number>>[];
+
+/** ms of a call, by the number of jobs. */
+async function timesOf(read: Read, records: readonly Records[], { quick, say }: Options): Promise<Times> {
+  const stores = records.map(({ url }) => postgresReadStore({ url, connections: CALLERS }));
+  const calls = quick ? read.calls / 4 : read.calls;
+  try {
+    const sides: Record<string, () => Promise<number>> = {};
+    for (const [at, of] of records.entries()) {
+      const db = await stores[at]?.open(of.schema);
+      if (db === undefined) throw new Error('there is a store for each size');
+      const ask = read.queries(db, of);
+      sides[of.jobs] = async () => {
+        let next = 0;
+        const caller = async () => {
+          for (let n = next++; n < calls; n = next++)
+            if (!(await ask(n))) throw new Error(`${read.title}: not found among ${of.jobs} jobs`);
+        };
+        return (await timed(() => Promise.all(Array.from({ length: CALLERS }, caller)))) / calls;
+      };
+    }
+    return await interleaved(quick ? 3 : 7, sides, (line) => say(`${read.title}: ${line}`));
+  } finally {
+    for (const store of stores) await store.close();
+  }
+}
+
+/** µs of an event, by the number of jobs: new events are rebuilt over the rows of so many jobs. */
+async function rebuildTimes(records: readonly Records[], { quick, say }: Options): Promise<Times> {
+  const world = await recordsWorld();
+  const sides: Record<string, () => Promise<number>> = {};
+  for (const [at, { url, jobs }] of records.entries()) {
+    sides[jobs] = async () => {
+      // One log for all sizes: the first of a round appends.
+      if (at === 0) world.filled = await fillSignedLog(world.dataDir, quick ? 4000 : 12_000, world.filled);
+      await resumeBuilding(url);
+      let [events, begun, ended] = [0, 0, 0];
+      await rebuildReadModels(readConfig({ DATA_DIR: world.dataDir, DATABASE_URL: url }), {
+        onProgress(progress) {
+          if (progress.events === 0) begun = performance.now();
+          else ended = performance.now();
+          events = progress.events;
+        },
+      });
+      if (events < world.filled.events) throw new Error(`${events} events of ${world.filled.events}`);
+      return (1000 * (ended - begun)) / events;
+    };
+  }
+  return interleaved(quick ? 3 : 5, sides, (line) => say(`rebuild: ${line}`));
+}
+
+/** The current rows become those of a rebuild that was ended in the middle: the next rebuild continues it. */
+async function resumeBuilding(url: string): Promise<void> {
+  const client = postgres(url, { max: 1, onnotice: () => undefined });
+  await client`update read_model_generations set state = 'building' where state = 'current'`;
+  await client.end();
+}

@@ -1,0 +1,150 @@
+// P3: a rebuild of all read models on Postgres against the least work that makes the same rows: reading the event log, and
+// COPY of the final rows into empty tables with the same indexes.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { sql } from 'drizzle-orm';
+import postgres from 'postgres';
+import { READ_MODELS } from '#projections/registry.ts';
+import { tableShapes } from '#projections/rows.ts';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { rebuildReadModels } from '#src/app/service.ts';
+import { readConfig } from '#src/config.ts';
+import { pagesOf } from '#src/usecases/audit/export-log.ts';
+import { postgresServer } from '#test/support/postgres.ts';
+import { interleaved, type Measure, ratioAtLeast, ratioAtMost, row, timed } from './rounds.ts';
+import { fillSignedLog } from './signed-log.ts';
+
+const SHAPES = tableShapes(READ_MODELS);
+
+export const rebuildMeasure: Measure = {
+  name: 'P3',
+  title: 'rebuild of all read models, Postgres',
+  async run({ quick, say }) {
+    const dataDir = mkdtempSync(join(tmpdir(), 'relay-bench-'));
+    const server = await postgresServer();
+    const url = await server.newDatabase();
+    const client = postgres(url, { max: 1, onnotice: () => undefined });
+    try {
+      const { events, receipts } = await fillSignedLog(dataDir, quick ? 20_000 : 200_000);
+      const rebuilt = async () => {
+        const config = readConfig({ DATA_DIR: dataDir, DATABASE_URL: url });
+        if ((await rebuildReadModels(config, {})).events !== events)
+          throw new Error('not all events were read');
+      };
+      await rebuilt();
+      say(`${events} events, ${receipts} receipts`);
+      const expected = await digestOf(client, await onlySchema(client));
+      const texts = await finalRows(client, await onlySchema(client), receipts);
+      const turn = async (work: () => Promise<void>, schemaOf: () => Promise<string>) => {
+        const before = process.cpuUsage();
+        const ms = await timed(work);
+        const { user, system } = process.cpuUsage(before);
+        const digest = await digestOf(client, await schemaOf());
+        if (digest !== expected) throw new Error(`the rows differ: ${digest} is not ${expected}`);
+        return { perSecond: events / (ms / 1000), cpu: (user + system) / events };
+      };
+      const sides = {
+        ours: () => turn(rebuilt, () => onlySchema(client)),
+        peer: () =>
+          turn(
+            () => readAndCopied(dataDir, url, texts, events),
+            async () => PEER,
+          ),
+      };
+      const rounds = await interleaved(quick ? 2 : 5, sides, say);
+      const titles = (title: string, unit: string) => ({
+        measure: 'P3',
+        title,
+        unit,
+        peer: 'read + COPY of the same rows',
+      });
+      const compared = (figure: 'perSecond' | 'cpu') =>
+        rounds.map(({ ours, peer }) => ({ ours: ours[figure], peer: peer[figure] }));
+      return {
+        rows: [
+          row(titles(`events of ${events}`, '/s'), ratioAtLeast(0.5), compared('perSecond')),
+          row(titles('CPU an event, without Postgres', 'µs'), ratioAtMost(0), compared('cpu')),
+        ],
+      };
+    } finally {
+      await client.end();
+      await server.remove();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  },
+};
+
+/** The schema of the current rows; drops the ones that it has replaced. */
+async function onlySchema(client: postgres.Sql): Promise<string> {
+  const replaced = await client`delete from read_model_generations where state <> 'current' returning schema`;
+  for (const { schema } of replaced) await client`drop schema ${client(String(schema))} cascade`;
+  const [current] = await client`select schema from read_model_generations`;
+  return String(current?.schema);
+}
+
+/** Equal for equal rows in any order. */
+async function digestOf(client: postgres.Sql, schema: string): Promise<string> {
+  const parts = SHAPES.map(({ name }) => {
+    const hashes = 'count(*), sum(hashtextextended(t::text, 0)::numeric)';
+    return `select '${name}' as name, ${hashes} from "${schema}"."${name}" t`;
+  });
+  // Parallel workers may return the parts in any order.
+  return JSON.stringify(await client.unsafe(`${parts.join(' union all ')} order by name`));
+}
+
+type CopyText = { readonly table: string; readonly columns: readonly string[]; readonly text: string };
+
+/** The rows in the text that COPY takes; every receipt must have been verified. */
+async function finalRows(
+  client: postgres.Sql,
+  schema: string,
+  receipts: number,
+): Promise<readonly CopyText[]> {
+  const texts: CopyText[] = [];
+  for (const { name: table, columns: shape } of SHAPES) {
+    const columns = shape.map(({ name }) => name);
+    const cells = columns.map((column) => `coalesce(${ESCAPED.replace('?', `"${column}"::text`)}, '\\N')`);
+    const lines = await client.unsafe<{ line: string }[]>(
+      `select ${cells.join(" || E'\\t' || ")} as line from "${schema}"."${table}"`,
+    );
+    texts.push({ table, columns, text: lines.map(({ line }) => `${line}\n`).join('') });
+  }
+  const [verified] = await client.unsafe(
+    `select count(*)::int as n from "${schema}".receipts where verified`,
+  );
+  if (verified?.n !== receipts) throw new Error(`${verified?.n} of ${receipts} receipts verify`);
+  return texts;
+}
+
+/** https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-TEXT-FORMAT */
+const ESCAPED = String.raw`replace(replace(replace(replace(?, '\', '\\'), E'\n', '\n'), E'\r', '\r'), E'\t', '\t')`;
+
+const PEER = 'bench_peer';
+
+async function readAndCopied(
+  dataDir: string,
+  url: string,
+  texts: readonly CopyText[],
+  events: number,
+): Promise<void> {
+  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
+  let read = 0;
+  for await (const page of pagesOf(log, null)) read += page.length;
+  await log.close();
+  if (read !== events) throw new Error(`${read} of ${events} events were read`);
+  const store = postgresRebuildStore({ url });
+  try {
+    await store.transaction(async ({ db, copy }) => {
+      await db.execute(sql.raw(`drop schema if exists ${PEER} cascade`));
+      await db.execute(sql.raw(`create schema ${PEER}`));
+      await db.execute(sql`select set_config('search_path', ${PEER}, true)`);
+      for (const statement of store.layout.statements) await db.execute(sql.raw(statement));
+      for (const { table, columns, text } of texts) if (text !== '') await copy?.(table, columns, text);
+    });
+  } finally {
+    await store.close();
+  }
+}
