@@ -1,5 +1,6 @@
 // What src/adapters/runtime/serve.ts uses of Bun, for `deno check`: bun-types and Deno's own types declare the same globals.
 declare const Bun: {
+  gc(isSync: boolean): void;
   serve(options: {
     readonly hostname: string;
     readonly port: number;

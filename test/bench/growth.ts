@@ -6,12 +6,13 @@ import { monitoringQueries, windowStart } from '#projections/monitoring/query.ts
 import { proofQueries } from '#projections/proof/query.ts';
 import { receiptQueries } from '#projections/receipt/query.ts';
 import type { Db } from '#projections/rows.ts';
+import { storeQueries } from '#projections/store-query.ts';
 import { transparencyQueries } from '#projections/transparency/query.ts';
 import { trustQueries } from '#projections/trust/query.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import { rebuildReadModels } from '#src/app/service.ts';
+import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
-import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
+import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
 import { type Records, recordsOf, recordsWorld } from './records.ts';
 import {
   interleaved,
@@ -118,7 +119,7 @@ const READS: readonly Read[] = [
     queries(db, { jobs }) {
       const { summary, series } = monitoringQueries(db);
       const { recentFailures } = proofQueries(db);
-      const { countUnverified } = receiptQueries(db);
+      const { countUnverified } = storeQueries(db);
       const now = Date.now();
       const since = windowStart(now, DAY_MS);
       const starts = bucketStarts(since, now, bucketMs(DAY_MS));
@@ -140,7 +141,7 @@ const READS: readonly Read[] = [
     queries(db, { jobs }) {
       const { summary } = monitoringQueries(db);
       const { receipts, payments } = trustQueries(db);
-      const { countUnverified } = receiptQueries(db);
+      const { countUnverified } = storeQueries(db);
       const now = Date.now();
       return async () => {
         const [{ stats }] = await Promise.all([

@@ -9,11 +9,10 @@ import postgres from 'postgres';
 import { jobQueries } from '#projections/job/query.ts';
 import { monitoringQueries, windowStart } from '#projections/monitoring/query.ts';
 import { proofQueries } from '#projections/proof/query.ts';
-import { receiptQueries } from '#projections/receipt/query.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { trustQueries } from '#projections/trust/query.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { bucketMs, bucketStarts } from '#src/http/pages/monitoring-series.ts';
+import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
 import { startService } from '#test/support/service.ts';
 import { demand, load, type Turn } from './load.ts';
 import { startPeer } from './processes.ts';
@@ -149,13 +148,8 @@ async function readsOf(client: postgres.Sql, { url, schema, ids }: Records): Pro
   const idOf = (n: number) => ids[n % ids.length]?.job ?? '';
   const now = Date.now();
   const since = windowStart(now, DAY_MS);
-  const [monitoring, receipt, proof, trust] = [
-    monitoringQueries(db),
-    receiptQueries(db),
-    proofQueries(db),
-    trustQueries(db),
-  ];
-  const summary = () => Promise.all([monitoring.summary(now, DAY_MS), receipt.countUnverified()]);
+  const [monitoring, proof, trust] = [monitoringQueries(db), proofQueries(db), trustQueries(db)];
+  const summary = () => Promise.all([monitoring.summary(now, DAY_MS), storeQueries(db).countUnverified()]);
   try {
     const job = await statements(() => jobQueries(db).find(idOf(0)));
     const recent = await statements(() => proof.recent(LIMITS.recentProofs.default));

@@ -10,7 +10,7 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
-import { rebuildReadModels } from '#src/app/service.ts';
+import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { postgresServer } from '#test/support/postgres.ts';

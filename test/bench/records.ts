@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
-import { rebuildReadModels } from '#src/app/service.ts';
+import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
 import { postgresServer } from '#test/support/postgres.ts';
 import { type Filled, fillSignedLog } from './signed-log.ts';

@@ -2,8 +2,8 @@
 // executed afterwards.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { openOperatorLog } from '#src/app/operator.ts';
 import { findTransfer } from '#src/app/buyer.ts';
+import { openOperatorLog } from '#src/app/operator.ts';
 import { listPayments } from '#src/usecases/payments/list-payments.ts';
 import { type ClaimedTransfer, refundPayments } from '#src/usecases/payments/refund-payments.ts';
 import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';

@@ -1,6 +1,6 @@
 // Fixed windows that all processes on one Postgres share: one upsert with a time limit. While Postgres does not answer in
 // time, each process counts separately, so that a quota neither fails nor delays a call.
-import { clearInterval, setInterval } from 'node:timers';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { index, integer, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
@@ -121,9 +121,12 @@ const inTime = <T>(answer: Promise<T>, limitMs: number): Promise<T> =>
 
 /** Runs `work` every `ms` until `ending` aborts; keeps no process alive. Ignores errors: the next run tries again. */
 function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {
-  const timer = setInterval(() => void work().catch(() => undefined), ms);
+  const timer = setTimeout(() => {
+    timer.refresh();
+    void work().catch(() => undefined);
+  }, ms);
   timer.unref();
-  ending.addEventListener('abort', () => clearInterval(timer), { once: true });
+  ending.addEventListener('abort', () => clearTimeout(timer), { once: true });
 }
 
 type Run = (counts: readonly Count[]) => Promise<readonly Window[] | null>;

@@ -4,27 +4,10 @@ import { toBase64url } from '#src/domain/encoding.ts';
 import { thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { SigningKey } from '#src/ports/signer.ts';
 
-export function ed25519SigningKey(keyId: string, privateKey: KeyObject): SigningKey {
-  const x = publicX(privateKey);
-  return {
-    keyId,
-    async sign(message) {
-      const signature = new Uint8Array(sign(null, message, privateKey));
-      if (madeHere.size >= MADE_HERE_MAX) madeHere.delete(madeHere.keys().next().value ?? '');
-      madeHere.set(toBase64url(signature), { x, digest: digestOf(message) });
-      return signature;
-    },
-  };
-}
-
-/**
- * The signatures that this process made last and has not verified yet: the projection verifies each receipt once, and
- * what was made here of the same bytes with the same key is valid. By signature.
- */
-const madeHere = new Map<string, { readonly x: string; readonly digest: string }>();
-const MADE_HERE_MAX = 2048;
-
-const digestOf = (message: Uint8Array): string => createHash('sha256').update(message).digest('base64url');
+export const ed25519SigningKey = (keyId: string, privateKey: KeyObject): SigningKey => ({
+  keyId,
+  sign: async (message) => new Uint8Array(sign(null, message, privateKey)),
+});
 
 /** RFC 7638 thumbprint (SHA-256, base64url) of the Ed25519 public key `x` (RFC 8037: base64url, 32 bytes). */
 export function thumbprint(x: string): string {
@@ -42,12 +25,6 @@ type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array
 /** False for everything but a valid signature, also if key or signature have another size. Never rejects. */
 export const ed25519Verify: Verify = async (publicKey, message, signature) => {
   if (publicKey.length !== 32 || signature.length !== 64) return false;
-  const text = toBase64url(signature);
-  const made = madeHere.get(text);
-  if (made !== undefined && made.x === toBase64url(publicKey) && made.digest === digestOf(message)) {
-    madeHere.delete(text);
-    return true;
-  }
   try {
     return verify(null, message, publicKeyObject(publicKey), signature);
   } catch {

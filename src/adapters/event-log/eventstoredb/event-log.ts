@@ -1,6 +1,6 @@
 // The event log on EventStoreDB 23.10, through the package's client. It needs neither projections nor persistent
 // subscriptions on the server. The server's own events (`$`) and events that are not JSON are skipped.
-import { clearInterval, setInterval } from 'node:timers';
+import { clearTimeout, setTimeout } from 'node:timers';
 import {
   END,
   excludeSystemEvents,
@@ -217,12 +217,13 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     // It may also fail after its end.
     live.on('error', () => {});
     const end = () => {
-      clearInterval(watch);
+      clearTimeout(watch);
       for (const each of [signal, closing.signal]) each.removeEventListener('abort', end);
       live.unsubscribe().catch(() => {});
       live.destroy();
     };
-    const watch = setInterval(async () => {
+    const watch = setTimeout(async () => {
+      watch.refresh();
       const now = cursor() ?? '';
       if (now !== before) before = now;
       else if (now < expected && live.readableLength === 0) end();
