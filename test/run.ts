@@ -41,10 +41,10 @@ const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
 
 /** Started first: the run ends when the longest file does. */
-const LONGEST = /^test\/(demo\/demo|cli\/(pay|keys)|journeys\/(paid-|cluster-|faults-|refused))/;
+const LONGEST = /^test\/(demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
 
 /** Files in parallel: two cores, and most journeys wait for leases, time limits and outages. */
-const LANES = 5;
+const LANES = 6;
 const FILE_LIMIT_MS = 5 * 60_000;
 /** Bun's default of 5 s is short for a test that starts processes. */
 const TEST_LIMIT_MS = 120_000;
