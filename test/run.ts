@@ -41,7 +41,8 @@ const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
 
 /** Started first: the run ends when the longest file does. */
-const LONGEST = /^test\/(demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
+const LONGEST =
+  /^test\/(demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
 
 /** Files in parallel: two cores, and most journeys wait for leases, time limits and outages. */
 const LANES = 6;

@@ -16,6 +16,7 @@ import {
   policyCheck,
   RECEIPT,
 } from '#test/support/http-deps.ts';
+import { runs } from '#test/support/property-runs.ts';
 import { publicLog } from '#test/support/public-log.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 30 });
@@ -179,7 +180,7 @@ test('any body of executions, decisions and policy check: never 500, and every a
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
       assert.ok(response.status < 500, `${response.status}`);
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
   for (const status of [200, 400, 415])
     assert.ok((statuses.get(status) ?? 0) >= 10, `${status}: ${statuses.get(status)}`);
@@ -218,7 +219,7 @@ test('any body of a handoff, a schedule preview and the canary, to the real use 
       seen.set(`${to} ${status}`, (seen.get(`${to} ${status}`) ?? 0) + 1);
       assert.ok(status < 500, `${to} ${status}`);
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
   for (const to of ['/api/handoff/browser', '/api/schedules/preview']) {
     for (const status of [200, 400, 415]) {
@@ -246,7 +247,7 @@ test('any body with any payment header, paid for or not: never 500, and every an
       assert.ok(response.status < 500, `${response.status}`);
       assert.equal(response.headers.has('payment-required'), response.status === 402);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
   for (const status of [200, 400, 402])
     assert.ok((statuses.get(status) ?? 0) >= 10, `${status}: ${statuses.get(status)}`);
@@ -319,7 +320,7 @@ test('any id, query and method of the reads: never 500, and every answer fits it
       const response = await client.call(to + text, { method: how, headers });
       assert.ok(response.status < 500, `${response.status}`);
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
 });
 

@@ -8,6 +8,7 @@ import { READ_MODELS } from '#projections/registry.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { appendAll, histories, judgeBySignature, recorded } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
+import { runs } from '#test/support/property-runs.ts';
 import { applyBatch, asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 
 const logged = histories.map(async (appends) => {
@@ -29,7 +30,7 @@ test('projections: any split into batches gives the same rows', async () => {
       }
       assert.deepEqual(asStored(rows), asStored(await rowsAfter(events)));
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 
@@ -44,7 +45,7 @@ test('projections: a batch delivered again, whole or in part, changes no row tha
       await applyBatch(rows, again);
       assert.deepEqual(asStored(rows), before);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 
@@ -56,7 +57,7 @@ test('projections: one event changes a row at most once', async () => {
         assert.equal(new Set(keys).size, keys.length);
       }
     }),
-    { numRuns: 100 },
+    { numRuns: runs(100) },
   );
 });
 

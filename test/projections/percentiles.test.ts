@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { percentilesOf } from '#projections/monitoring/percentiles.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 function counted(durations: readonly number[]): number[] {
   const counts: number[] = [];
@@ -54,6 +55,6 @@ test('percentiles: at most 28 % off, below 25 ms by 25 ms, above a minute they s
       }
       assert.ok(found.p50 <= found.p95);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

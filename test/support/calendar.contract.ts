@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Calendar } from '#src/ports/calendar.ts';
+import { runs } from '#test/support/property-runs.ts';
 import { firstShown, offsetMs } from './wall-clock.ts';
 
 const DAY = 86_400_000;
@@ -135,7 +136,7 @@ export function calendarContract(name: string, calendar: Calendar): void {
           assert.equal(Date.parse(text), instant);
           assert.equal(text.slice(0, 19), new Date(local).toISOString().slice(0, 19));
         }),
-        { numRuns: 400 },
+        { numRuns: runs(400) },
       );
     });
   });

@@ -7,6 +7,7 @@ import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import { runs } from '#test/support/property-runs.ts';
 import { collectingLogger } from './fakes.ts';
 import {
   appendAll,
@@ -117,9 +118,9 @@ export function purgeContract(harness: ReadStoreHarness): void {
             }
           },
         ),
-        { numRuns: 25 },
+        { numRuns: runs(25) },
       );
-      assert.ok(steps > 30, `only ${steps} steps`);
+      assert.ok(steps > 25, `only ${steps} steps`);
     },
   );
 

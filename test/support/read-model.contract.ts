@@ -8,6 +8,7 @@ import { retention } from '#projections/table.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
+import { runs } from '#test/support/property-runs.ts';
 import {
   at,
   checkpointSigned,
@@ -93,7 +94,7 @@ function runnerContract(harness: ReadStoreHarness): void {
           await emptyRows(await rowsFor(log, store));
           assert.deepEqual(await allRows(await project(log, store, { batchSize: 200 })), expected);
         }),
-        { numRuns: 12 },
+        { numRuns: runs(12) },
       );
     },
   );

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { runs } from '#test/support/property-runs.ts';
 import {
   ACCEPTED,
   type Authorization,
@@ -345,7 +346,7 @@ test('never throws for any header; accepts only the signed values', async () => 
         assert.match((read.details as { reason: string }).reason, /^[a-z0-9_]+$/);
       } else if (read.signer === 'recovered') assert.equal(read.payloadHash, original.payloadHash);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

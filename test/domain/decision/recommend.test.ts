@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { type DecisionFacts, type Recommended, recommend } from '#src/domain/decision/recommend.ts';
 import type { BuyerPolicy } from '#src/domain/decision/requests.ts';
 import { goodFacts, goodPolicy } from '#test/support/given-decision.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 type Changes = { facts?: Partial<DecisionFacts>; policy?: Partial<BuyerPolicy> };
 const recommended = ({ facts, policy }: Changes = {}) => recommend(goodFacts(facts), goodPolicy(policy));
@@ -197,7 +198,7 @@ test('the same facts and policy give the same words in the same order, however t
       assert.equal(JSON.stringify(recommend(facts, policy)), first);
       assert.equal(JSON.stringify(recommend(reversed(facts), reversed(policy))), first);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -219,7 +220,7 @@ test('in every case: the recommendation follows from the findings, and each of t
       assert.equal(new Set(codes(reasons)).size, reasons.length);
       for (const { message } of reasons) assert.match(message, /^[A-Z].*\.$/);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   assert.deepEqual([...seen].sort(), ['do_not_pay', 'manual_review', 'pay_and_execute']);
 });
@@ -239,6 +240,6 @@ test('a policy that asks for less never makes the recommendation worse', () => {
         assert.ok(rank[recommend(facts, { ...policy, ...less }).recommendation] >= strictly);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });

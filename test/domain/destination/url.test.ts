@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { parseUrl } from '#src/adapters/outbound/addresses.ts';
 import { ownHostOf, readTarget, type UrlParts, type UrlRules } from '#src/domain/destination/url.ts';
 import { judgeUrlText } from '#test/support/judge-text.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const rules: UrlRules = {
   ports: null,
@@ -133,7 +134,7 @@ test('an accepted URL is in its normal form, and judged the same again', () => {
       assert.match(target.href, /^https:\/\/[a-z0-9.[\]:_-]+\/[\x21-\x7e]*$/);
       assert.equal(target.origin + target.path, target.href);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
   assert.ok(accepted > 100, `${accepted} accepted`);
 });

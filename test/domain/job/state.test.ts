@@ -19,6 +19,7 @@ import {
   jobStarted,
   receiptSigned,
 } from '#test/support/given-events.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const samples: readonly JobEvent[] = [
   jobStarted(),
@@ -71,7 +72,7 @@ test('any sequence of events: an event that cannot follow changes nothing; compl
         if (before.status !== 'absent' && job.status !== 'absent') assert.equal(job.started, before.started);
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 
@@ -135,7 +136,7 @@ test('any sequence of commands: attempts are numbered in order, never more than 
       assert.equal(job.completed.status, job.attempts.at(-1)?.outcome);
       assert.equal(job.completed.errorCategory, job.attempts.at(-1)?.errorCategory);
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
 });
 

@@ -25,6 +25,7 @@ import {
   settlementUnknown,
   T0,
 } from '#test/support/given-events.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   absent: [],
@@ -129,7 +130,7 @@ test('any sequence: a settled payment can only be refunded, and a bound payment 
         }
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

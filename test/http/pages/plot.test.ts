@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { markup } from '#src/http/pages/markup.ts';
 import { type Bar, bars, curve, type Plot, type Point, plot, VIEW } from '#src/http/pages/plot.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const MINUTE = 60_000;
 
@@ -67,7 +68,7 @@ test('plot: stacked bars stand inside the view, one for each figure that is not 
       assertInside(svg);
       assert.equal(svg.split('<rect').length - 1, values.flat().filter((value) => value > 0).length);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -90,7 +91,7 @@ test('plot: a curve has a point for each figure that is known, and its line ends
       const drawn = /stroke-dasharray="5 3" d="([^"]*)"/.exec(svg)?.[1] ?? '';
       assert.equal(drawn.split('M').length - 1, runs);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

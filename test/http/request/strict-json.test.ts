@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { isExactNumber, parseStrictJson } from '#src/http/request/strict-json.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const faultsOf = (text: string) => {
   const parsed = parseStrictJson(text);
@@ -94,7 +95,7 @@ test('property: a number is refused if and only if a double gives it back otherw
       const isExact = exact(number) === exact(String(Number(number)));
       assert.equal(parseStrictJson(number).outcome, isExact ? 'value' : 'faults', number);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 
@@ -187,6 +188,6 @@ test('texts with escaped names are read as they were written: any value, any spe
       const parsed = parseStrictJson(spelled(given));
       assert.equal(parsed.outcome === 'value' && JSON.stringify(parsed.value), JSON.stringify(given));
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });

@@ -9,6 +9,7 @@ import { manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, countingQuota, fakeWorld } from '#test/support/http-deps.ts';
 import { sha256 } from '#test/support/primitives.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const PATH = '/api/canary/echo';
 const hex = (bytes: Uint8Array | string) => Buffer.from(sha256(bytes)).toString('hex');
@@ -69,7 +70,7 @@ test('any bytes of any type are taken, and none of them comes back', async () =>
       const echo = (await response.json()) as Echo;
       assert.deepEqual([response.status, echo.bodyBytes, echo.bodySha256], [200, bytes.length, hex(bytes)]);
     }),
-    { numRuns: 50 },
+    { numRuns: runs(50) },
   );
   const secret = 'zq7hunter2';
   const headers = {

@@ -9,6 +9,7 @@ import { processMeter } from '#src/http/instrumentation.ts';
 import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, stats } from '#test/support/http-deps.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -49,7 +50,7 @@ test('series: buckets cover any window without a gap, at multiples of their size
       const last = starts.at(-1) ?? 0;
       assert.ok(last <= nowMs && nowMs < last + size);
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   );
 });
 

@@ -12,6 +12,7 @@ import type { DecideDeps } from '#src/usecases/decisions/decide-webhook.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { decide, decided, plainAction } from '#test/support/given-decision.ts';
 import { T0 } from '#test/support/given-events.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const codeOf = async (answer: ReturnType<typeof decide>) => {
   const said = await answer;
@@ -272,7 +273,7 @@ test('the event alone yields the recommendation that it holds, word for word', a
       seen.add(recommendation);
     }),
     // seeded: all three recommendations must come up
-    { numRuns: 200, seed: 4 },
+    { numRuns: runs(200), seed: 4 },
   );
   assert.equal(seen.size, 3);
 });

@@ -12,6 +12,7 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { type Shared, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type Answer, execute, paidWith } from '#test/support/given-call.ts';
 import { outcomeOf, SETTLEMENT_WATCH } from '#test/support/given-payment.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 /** What a settle call comes to. `lost`: the money moves and the answer does not arrive. */
 const SETTLES = ['settles', 'lost', 'unknown', 'nonce used', 'terminal'] as const;
@@ -209,7 +210,7 @@ test('one payment, many callers: one money movement, one job; a caller that repe
       if (moved) served++;
       assertOneJobEach(it, it.them);
     }),
-    { numRuns: 400, seed: 402 },
+    { numRuns: runs(400), seed: 402 },
   );
   assert.ok(served > 100, 'the stories are about money that moves');
 });
@@ -221,7 +222,7 @@ test('two payments and two keys in any mixture: each payment moves its money onc
       const it = await play(s, story);
       if (it.payments.ledger.size === 2) both++;
     }),
-    { numRuns: 400, seed: 3000 },
+    { numRuns: runs(400), seed: 3000 },
   );
   assert.ok(both > 20, 'some stories move both');
 });
@@ -241,7 +242,7 @@ test('one key and a new payment on every repeat, with a chain: one charge, one j
       if (['ran', 'replayed'].includes(outcome)) served++;
       assertOneJobEach(it, it.them);
     }),
-    { numRuns: 400, seed: 15 },
+    { numRuns: runs(400), seed: 15 },
   );
   assert.ok(served > 100, `the stories are about calls that are served: ${served}`);
 });

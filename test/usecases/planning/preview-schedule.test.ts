@@ -9,6 +9,7 @@ import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { webhook } from '#test/support/given-call.ts';
+import { runs } from '#test/support/property-runs.ts';
 import { firstShown, offsetMs, shownAt } from '#test/support/wall-clock.ts';
 
 type Schedule = SchedulePreviewRequest['schedule'];
@@ -176,7 +177,7 @@ test('daily, in any zone at any time: three instants, each later than the last a
         assert.ok(local.slice(11, 16) === timeOfDay || skipped, `${local} ${timeOfDay} ${zone}`);
       }
     }),
-    { numRuns: 250 },
+    { numRuns: runs(250) },
   );
 });
 

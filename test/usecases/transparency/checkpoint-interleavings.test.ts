@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { runs } from '#test/support/property-runs.ts';
 import {
   contradictions,
   type Deployment,
@@ -91,7 +92,7 @@ test('whatever comes in whatever order, checkpoints grow, are over the log as it
       const receipts = common.log.events.filter(({ type }) => type === 'ReceiptSigned').length;
       assert.equal(sizes(common).at(-1), receipts);
     }),
-    { numRuns: 300, seed: 703 },
+    { numRuns: runs(300), seed: 703 },
   );
   assert.deepEqual(seen.get('refused'), undefined);
   for (const outcome of ['signed', 'overtaken', 'behind', 'covered'])
