@@ -1,5 +1,4 @@
-// For `drizzle-kit generate --config projections/drizzle.config.ts`, run at the root: tables of a generation →
-// numbered migrations. The others have migrations/shared/drizzle.config.ts.
+// For `bun run build:migrations`: tables of a generation → numbered migrations. The others have migrations/shared/drizzle.config.ts.
 import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({

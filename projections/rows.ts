@@ -24,6 +24,8 @@ function tableShape(table: PgTable): TableShape {
   const { name, columns } = getTableConfig(table);
   const key = columns.find((column) => column.primary);
   if (key === undefined) throw new Error(`the table ${name} has no primary key of one column`);
+  if (!columns.some((column) => column.name === 'position'))
+    throw new Error(`the table ${name} has no column position`);
   const byName = new Map(columns.map((column) => [column.name, column]));
   const found = Object.entries(table).flatMap(([property, column]) => {
     const known = byName.get(column?.name);

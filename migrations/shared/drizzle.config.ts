@@ -1,5 +1,4 @@
-// For `drizzle-kit generate --config migrations/shared/drizzle.config.ts`, run at the root: the tables that belong to no
-// generation → numbered migrations.
+// For `bun run build:migrations`: the tables that belong to no generation → numbered migrations.
 import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({

@@ -208,9 +208,11 @@ export const FACTORS = {
   generousRate: 10,
 } as const;
 
+const USD = '0.003';
+
 export const PRICE = {
-  usd: '0.003',
-  display: '$0.003',
+  usd: USD,
+  display: `$${USD}`,
   scheme: 'exact',
   network: 'eip155:8453',
 } as const;

@@ -1,4 +1,5 @@
-// Events and receipts of every released version stay readable and verifiable. The fixtures are never edited.
+// Events and receipts of every released version stay readable and verifiable. Entries of the fixtures are never
+// edited; a new type or version is added, and the digest in FROZEN renewed.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -93,7 +93,7 @@ export const RECEIPT_VERSIONS = [1, 2] as const;
 export const isReceiptPayload = shapeCheck(ReceiptPayload);
 
 /** The transparency log that the receipt names; null if it names none. */
-export const logOf = (payload: ReceiptPayload): ReceiptLog | null => (payload.v === 2 ? payload.log : null);
+export const logOf = (payload: ReceiptPayload): ReceiptLog | null => ('log' in payload ? payload.log : null);
 
 export type ReceiptFacts = {
   readonly receiptId: string;

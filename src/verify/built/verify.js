@@ -755,7 +755,7 @@ var ReceiptPayload = Type.Union([
 ]);
 var RECEIPT_VERSIONS = [1, 2];
 var isReceiptPayload = shapeCheck(ReceiptPayload);
-var logOf = (payload) => payload.v === 2 ? payload.log : null;
+var logOf = (payload) => ("log" in payload) ? payload.log : null;
 function receiptAttempt(attempt) {
   return {
     n: attempt.number,
