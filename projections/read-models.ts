@@ -31,13 +31,19 @@ const ANSWER_MS = 5000;
 /** At the start of the process the first questions wait for the store to open. */
 const OPEN_MS = 1000;
 
-/** Answers that would be wrong, not missing, while a part of the log is not projected yet: counts and lists. */
-const OF_THE_WHOLE: { readonly [G in Group]?: readonly (keyof ReadModels[G])[] } = {
-  proof: ['recent', 'recentFailures'],
-  monitoring: ['summary', 'series'],
-  trust: ['receipts'],
-  decision: ['recent'],
-  store: ['counts', 'countUnverified'],
+/**
+ * Every query. `rows`: a row that is not projected yet is missing. `whole`: counts and lists, whose answer would be wrong
+ * until the rows have caught up with the log.
+ */
+const NEEDS: { readonly [G in Group]: { readonly [Q in keyof ReadModels[G]]: 'rows' | 'whole' } } = {
+  job: { find: 'rows', findForVerification: 'rows' },
+  receipt: { find: 'rows' },
+  proof: { find: 'rows', recent: 'whole', recentFailures: 'whole' },
+  monitoring: { summary: 'whole', series: 'whole', recoveryCandidates: 'rows' },
+  trust: { payments: 'rows', receipts: 'whole' },
+  transparency: { tree: 'rows', tile: 'rows', leafIndex: 'rows', checkpoint: 'rows' },
+  decision: { find: 'rows', recent: 'whole' },
+  store: { counts: 'whole', countUnverified: 'whole', retention: 'rows' },
 };
 
 /** `ready`: whether the rows have caught up with the log since the process began; it may take a second to say. */
@@ -51,22 +57,23 @@ export function readModels(
   return Object.fromEntries(groups) as unknown as ReadModels;
 
   function guarded<G extends Group>(name: G): ReadModels[G] {
-    const ofTheWhole: readonly PropertyKey[] = OF_THE_WHOLE[name] ?? [];
     let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
-    const ask = async (question: string, given: readonly unknown[]): Promise<unknown> => {
+    const ask = async (
+      query: string,
+      needs: 'rows' | 'whole',
+      given: readonly unknown[],
+    ): Promise<unknown> => {
       const db = await within(OPEN_MS, async () => store.open());
       if (made?.db !== db) made = { db, queries: QUERIES[name](db) as unknown as Record<string, Ask> };
       const { queries } = made;
-      if (ofTheWhole.includes(question) && !(await ready())) throw unavailable(new Error('still replaying'));
-      return await within(ANSWER_MS, async () => queries[question]?.(...given));
+      if (needs === 'whole' && !(await ready())) throw unavailable(new Error('still replaying'));
+      return await within(ANSWER_MS, async () => queries[query]?.(...given));
     };
-    return new Proxy({} as Record<string, Ask>, {
-      // Nothing here is a promise, though every property would be a function: `then` stays absent.
-      get: (_, question) =>
-        typeof question === 'symbol' || question === 'then'
-          ? undefined
-          : (...given: readonly unknown[]) => ask(question, given),
-    }) as unknown as ReadModels[G];
+    const asks = Object.entries<'rows' | 'whole'>(NEEDS[name]).map(([query, needs]): [string, Ask] => [
+      query,
+      (...given) => ask(query, needs, given),
+    ]);
+    return Object.fromEntries(asks) as unknown as ReadModels[G];
   }
 }
 

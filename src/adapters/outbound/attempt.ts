@@ -1,5 +1,5 @@
 // The state of one attempt while it runs, and its report.
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import type { ErrorCategory, Phase, Sent } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 
@@ -27,7 +27,7 @@ export type Attempt = {
   address: string | null;
   leafSha256: string | null;
   /** Set once a response head has arrived. */
-  response: { body: Buffer[]; bytes: number; truncated: boolean } | null;
+  response: { hash: Hash; bytes: number; truncated: boolean } | null;
   retryAfterMs: number | null;
   abort: boolean;
 };
@@ -80,7 +80,7 @@ export function reportOf(
     errorCategory,
     timings: { ...timings, totalMs },
     responseBytes: response?.bytes ?? null,
-    responseBodySha256: response === null ? null : sha256(...response.body),
+    responseBodySha256: response?.hash.digest('hex') ?? null,
     truncated: response?.truncated ?? false,
   };
 }

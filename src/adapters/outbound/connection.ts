@@ -1,12 +1,13 @@
 // TCP and TLS to one checked address. No part of the request is sent before the peer is authenticated.
 import { X509Certificate } from 'node:crypto';
-import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import {
   checkServerIdentity,
   connect as connectTls,
   createSecureContext,
   getCACertificates,
+  type PeerCertificate,
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
@@ -52,7 +53,7 @@ export function openConnection(
     // The runtime's own check; it is given the certificate, whose other ways out of Bun parse it twice more.
     checkServerIdentity(name, certificate) {
       leaf = certificate.raw;
-      return checkServerIdentity(name, certificate);
+      return identityFault(name, certificate);
     },
   });
   const ready = new Promise<void>((resolve, reject) => {
@@ -62,10 +63,15 @@ export function openConnection(
       part.on('error', fail);
       part.once('close', () => fail(null));
     }
+    // Bun ends TLS in order when the connection below it is reset: a body without a length would be complete.
+    tcp.on('error', (error) => socket.destroy(error));
     tcp.once('connect', () => {
       attempt.timings.connectMs = watch.lap();
       attempt.phase = 'tls';
-      if (!isAddress(tcp.remoteAddress ?? '', dial)) reject(new AttemptFailed('target_refused'));
+      const remote = tcp.remoteAddress;
+      // Bun has none if the peer has reset the connection.
+      if (!remote) reject(new AttemptFailed('connect_error'));
+      else if (!isAddress(remote, dial)) reject(new AttemptFailed('target_refused'));
     });
     socket.once('secureConnect', () => {
       attempt.timings.tlsMs = watch.lap();
@@ -84,6 +90,20 @@ export function openConnection(
       tcp.destroy();
     },
   };
+}
+
+const BAD_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
+
+/** The runtime's check, without its use of the common name (RFC 9525 §2), and never thrown: Deno's would be uncaught. */
+function identityFault(name: string, certificate: PeerCertificate): Error | undefined {
+  try {
+    const kind = isIP(name) === 0 ? /(?:^|, )DNS:/ : /(?:^|, )IP Address:/;
+    if (!kind.test(certificate.subjectaltname ?? ''))
+      return Object.assign(new Error('no subjectAltName of its kind'), { code: BAD_NAME });
+    return checkServerIdentity(name, certificate);
+  } catch (error) {
+    return Object.assign(new Error('unreadable names', { cause: error }), { code: BAD_NAME });
+  }
 }
 
 function isAddress(text: string, { address }: Dial): boolean {

@@ -1,5 +1,6 @@
 // One HTTP/1.1 request and its response on an authenticated connection. The body is read up to the limit and never
 // decompressed.
+import { createHash } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { isHeader } from '../../domain/destination/headers.ts';
 import { retryAfterMs } from '../../domain/job/retry.ts';
@@ -68,7 +69,7 @@ function requestBytes({ target, method, headers, body }: OutboundRequest): Buffe
 function readHead({ status, headers }: ResponseHead, attempt: Attempt, nowMs: number): void {
   attempt.phase = 'body';
   attempt.status = status;
-  attempt.response = { body: [], bytes: 0, truncated: false };
+  attempt.response = { hash: createHash('sha256'), bytes: 0, truncated: false };
   attempt.retryAfterMs = retryAfterMs(headers.get('retry-after') ?? null, nowMs);
   attempt.abort = status === 410 || headers.get('webhook-delivery')?.toLowerCase() === 'abort-message';
 }
@@ -77,7 +78,8 @@ function readHead({ status, headers }: ResponseHead, attempt: Attempt, nowMs: nu
 function keepBody(chunk: Buffer, { response }: Attempt): boolean {
   if (response === null || response.truncated) return true;
   const kept = chunk.subarray(0, LIMITS.responseBodyBytes.max - response.bytes);
-  if (kept.length > 0) response.body.push(kept);
+  // Hashed at once: a kept slice would hold the whole received buffer, framing of chunks included.
+  response.hash.update(kept);
   response.bytes += kept.length;
   response.truncated = kept.length < chunk.length;
   return response.truncated;

@@ -22,6 +22,8 @@ type Part = 'status' | 'header' | 'size' | 'gap' | 'trailer' | 'length' | 'chunk
 
 const EMPTY = Buffer.alloc(0);
 const VERSION = 'HTTP/1.';
+/** Chunks of one byte have five. */
+const LINE_BYTES_PER_BODY_BYTE = 8;
 const STATUS_LINE = /^HTTP\/1\.[01] ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -29,7 +31,7 @@ export class ResponseReader {
   readonly #parts: ResponseParts;
   #part: Part = 'status';
   #unread: Buffer = EMPTY;
-  /** Bytes of the lines since the last body byte or the last head. */
+  /** Bytes of the lines of all heads; then of those of the body, less what its bytes allow. */
   #lineBytes = 0;
   /** Bytes left of the body or of the chunk. */
   #left = 0;
@@ -74,9 +76,9 @@ export class ResponseReader {
     const bytes = this.#part === 'end' ? this.#unread : this.#unread.subarray(0, this.#left);
     this.#unread = this.#unread.subarray(bytes.length);
     this.#left -= bytes.length;
+    this.#lineBytes = Math.max(0, this.#lineBytes - LINE_BYTES_PER_BODY_BYTE * bytes.length);
     if (bytes.length > 0) this.#parts.body(bytes);
     if (this.#part === 'end' || this.#left > 0) return false;
-    this.#lineBytes = 0;
     this.#part = this.#part === 'chunk' ? 'gap' : 'over';
     return true;
   }
@@ -118,7 +120,7 @@ export class ResponseReader {
     const isInterim = status < 200 && status !== 101;
     const framing = isInterim || status === 204 || status === 304 ? NO_BODY : framingOf(headers);
     this.#parts.head({ status, headers });
-    this.#lineBytes = 0;
+    if (!isInterim) this.#lineBytes = 0;
     this.#left = framing.length;
     this.#part = isInterim ? 'status' : framing.part;
   }
@@ -137,7 +139,16 @@ function headerIn(line: string): readonly [name: string, value: string] {
   const colon = line.indexOf(':');
   const [name, value] = [line.slice(0, Math.max(0, colon)), line.slice(colon + 1)];
   if (!isHeaderName(name) || !VALUE.test(value)) throw invalid();
-  return [name.toLowerCase(), value.trim()];
+  return [name.toLowerCase(), withoutBlanks(value)];
+}
+
+/** Without blanks around it (RFC 9110 §5.6.3); `trim` would also remove the byte A0. */
+function withoutBlanks(value: string): string {
+  const isBlank = (at: number) => value[at] === ' ' || value[at] === '\t';
+  let [start, end] = [0, value.length];
+  while (start < end && isBlank(start)) start++;
+  while (end > start && isBlank(end - 1)) end--;
+  return value.slice(start, end);
 }
 
 type Framing = { readonly part: Part; readonly length: number };

@@ -1,11 +1,12 @@
 // Responses of the target, and the attempt's report about them.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import type { Handler } from '#test/support/tls-target.ts';
-import { inLab } from './lab.ts';
+import { inLab, withListener } from './lab.ts';
 
 const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex');
 
@@ -307,6 +308,29 @@ test('a target that closes the connection on the request is reported with sent: 
     return undefined;
   };
   await inLab({ handler }, async ({ send }) => assert.deepEqual(ended(await send()), truncated(null)));
+});
+
+test('a connection that is reset within a body without a length cuts it off', async () => {
+  let reset = () => {};
+  const handler: Handler = (_request, socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n\r\nhalf', () => setTimeout(() => reset(), 100));
+    return undefined;
+  };
+  await inLab({ handler }, async ({ send, target }) => {
+    const pass = (client: Socket) => {
+      const upstream = connect(Number(new URL(target.url('/')).port), '127.0.0.1');
+      client.pipe(upstream).on('error', () => undefined);
+      upstream.pipe(client);
+      reset = () => {
+        client.resetAndDestroy();
+        upstream.destroy();
+      };
+    };
+    await withListener(pass, async ({ port }) => {
+      const { errorCategory, sent } = await send({ url: `https://target.test:${port}/` });
+      assert.deepEqual({ errorCategory, sent }, { errorCategory: 'truncated_response', sent: 'yes' });
+    });
+  });
 });
 
 test('Retry-After in seconds or as a date is recorded in ms', async () => {

@@ -55,6 +55,12 @@ for (const [what, text, body, statuses = [200]] of WHOLE) {
   });
 }
 
+test('chunks of one byte are read, however many there are', () => {
+  const body = 'x'.repeat(60_000);
+  const chunks = [...body].map((byte) => `1\r\n${byte}\r\n`).join('');
+  assert.equal(read(`${OK}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`, 1000).body, body);
+});
+
 const CUT = [
   'HTTP/1.1 200 O',
   `${OK}content-length: 5\r\n\r\nhell`,
@@ -95,6 +101,9 @@ const INVALID = [
   `${OK}transfer-encoding: chunked\r\n\r\n1;${'x'.repeat(17_000)}`,
   `${OK}transfer-encoding: chunked\r\n\r\n0\r\n${'x: y\r\n'.repeat(3000)}`,
   `${OK}x: ${'a'.repeat(17_000)}`,
+  'HTTP/1.1 100 \r\n\r\n'.repeat(2000),
+  `${OK}transfer-encoding: chunked\r\n\r\n${`1;${'x'.repeat(1000)}\r\nx\r\n`.repeat(20)}`,
+  `${OK}content-length: 5\xa0\r\n\r\n`,
 ];
 
 for (const text of INVALID) {
