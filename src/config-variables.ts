@@ -21,7 +21,11 @@ const optional = (name: string, unset: string, meaning: string): Variable => ({
 export const VARIABLES: readonly Variable[] = [
   variable('HOST', '127.0.0.1', 'address to listen on'),
   variable('PORT', '3402', 'port to listen on; 0 is any free one'),
-  optional('PUBLIC_BASE_URL', '`http://HOST:PORT`', 'an origin: base of all links, and of did:web'),
+  optional(
+    'PUBLIC_BASE_URL',
+    '`http://HOST:PORT`',
+    'an origin: base of all links, and of did:web; the same for all processes',
+  ),
   variable('DATA_DIR', './data', 'embedded event log, embedded read models, generated signing keys'),
   optional(
     'EVENTSTORE_URL',
@@ -68,7 +72,11 @@ export const VARIABLES: readonly Variable[] = [
   optional('TRUSTED_PROXIES', 'none', 'comma list of address ranges whose `X-Forwarded-For` is used'),
   optional('EGRESS_DNS_SERVERS', 'the system’s', 'comma list of `ip` or `ip:port`, IPv6 in brackets'),
   optional('EGRESS_CA_FILE', 'the system’s roots only', 'PEM certificates to trust in addition'),
-  optional('EGRESS_ALLOW_CIDRS', 'none', 'development only: non-public ranges that may be called'),
+  optional(
+    'EGRESS_ALLOW_CIDRS',
+    'none',
+    'development only: non-public ranges that may be called, by address: the name `localhost` stays refused',
+  ),
   optional('EGRESS_DENY_CIDRS', 'none', 'further ranges that may not be called'),
   optional(
     'EGRESS_PORTS',
