@@ -1,4 +1,5 @@
 // The results of the demo as text.
+import { join } from 'node:path';
 import type { Balances, PaidStory } from '#src/demo/paid.ts';
 import type { Story } from '#src/demo/story.ts';
 import { heading, mark, paint, row, shown } from './terminal.ts';
@@ -121,13 +122,49 @@ const LINKS = [
   ['proof', 'proof page'],
 ] as const;
 
-/** Shown while the service runs. */
-export const linkLines = ({ service, links, files }: Story): readonly string[] => [
-  heading('Try it yourself'),
-  row('front page', `${service}/`),
-  ...LINKS.filter(([name]) => name in links).map(([name, label]) => row(label, links[name] ?? '')),
-  row(
-    'offline',
-    `npx bun src/cli/relay.ts verify ${files.receipt} --keys ${files.keys} --proof ${files.proof}`,
-  ),
-];
+/** What a reader needs to use the running demo. */
+export type Running = {
+  readonly dataDir: string;
+  /** null: nothing is paid in this demo. */
+  readonly buyerKey: `0x${string}` | null;
+};
+
+/** Shown while the service runs. Prints the key of a wallet with worthless coins of a chain that ends with the demo. */
+export const linkLines = (story: Story | PaidStory, { dataDir, buyerKey }: Running): readonly string[] => {
+  const { service, links, files } = story;
+  const exported = `DATA_DIR=${word(dataDir)} ${RELAY} export --out ${word(join(dataDir, 'log.ndjson'))}`;
+  return [
+    heading('Try it yourself'),
+    row('front page', `${service}/`),
+    ...LINKS.filter(([name]) => name in links).map(([name, label]) => row(label, links[name] ?? '')),
+    row(
+      'offline',
+      `${RELAY} verify ${word(files.receipt)} --keys ${word(files.keys)} --proof ${word(files.proof)}`,
+    ),
+    row('event log', exported),
+    ...(buyerKey !== null && 'balances' in story ? buyLines(story, dataDir, buyerKey) : []),
+  ];
+};
+
+const RELAY = 'npx bun src/cli/relay.ts';
+
+function buyLines(
+  { service, sent, terms, balances }: PaidStory,
+  dataDir: string,
+  buyerKey: string,
+): readonly string[] {
+  const calls = BigInt(balances.buyer.afterReplay) / BigInt(terms.amount);
+  const [payTo, save] = [word(terms.payTo), word(join(dataDir, 'order'))];
+  return [
+    row(
+      'buy one more call',
+      `RELAY_BUYER_PRIVATE_KEY=${buyerKey} ${RELAY} pay ${word(sent.url)} --relay ${service} --pay-to ${payTo} --body '{"order":1}' --save ${save}`,
+    ),
+    row('', `The coins are worthless, and the key is of this demo only. Calls left: ${calls}.`),
+    row('', 'Run again, the line returns the same result. For another call change the name after --save.'),
+  ];
+}
+
+/** One word of a POSIX shell. */
+const word = (text: string): string =>
+  /^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

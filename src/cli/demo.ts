@@ -140,7 +140,12 @@ async function run({ options, dataDir, target, paid, baseUrl, signal }: DemoRun)
   else print(...storyLines(story));
   if (options.once) return story.ok;
   if (!options.json)
-    print('', ...linkLines(story), '', heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`));
+    print(
+      '',
+      ...linkLines(story, { dataDir, buyerKey: paid?.buyerKey ?? null }),
+      '',
+      heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`),
+    );
   if (!signal.aborted) await once(signal, 'abort');
   return story.ok;
 }

@@ -32,8 +32,10 @@ signed, the relay's 402 is compared with your limits: network, USDC as the asset
 the offer by the relay's published key. At most one payment is made: while the outcome is unknown the same one is
 presented again.
 
-With --save the payment is stored before it is sent; the same command line continues from it, also after a crash, and
-shows the stored result when it is done. Remove the file to buy another call.
+With --save FILE the payment is stored before it is sent, and the relay's answer in FILE.result.json: the receipt, its
+disclosures and a checkpoint, as relay verify reads them. The same command line presents the same payment again, also
+after a crash: the relay, which must be reachable, returns the recorded result and charges nothing. To buy another call,
+name another file, or remove both.
 
   relay pay https://target.example/hook --relay https://relay.example --dry-run
   relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --save order`;
@@ -106,6 +108,9 @@ async function pay(url: string, options: Options): Promise<boolean> {
   const result = await purchase(deps, order);
   if (options.json) printJson(resultJson(result));
   else print(...resultLines(result, order));
+  const { saved } = result;
+  if (saved !== null && saved.problem !== null)
+    printError(`the result is not in ${saved.file}: ${saved.problem}`);
   return isGood(result);
 }
 
@@ -181,7 +186,8 @@ const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
   target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
   policy_refused: 'Not paid: the offer is outside your limits.',
   not_paid: 'The offer is within your limits. Nothing was paid.',
-  relay_refused: 'The relay refused: this call was neither sent to the target nor charged.',
+  relay_refused:
+    'The relay refused: this call was neither sent to the target nor charged. The signed payment may still be charged if it is presented again.',
   unfinished:
     'No final answer yet. The payment may be spent: present the SAME payment again, never a new one.',
 };
@@ -192,7 +198,7 @@ function reportWait(why: string, ms: number): void {
 
 /** The payment header is included only while it can still return the result. */
 function resultJson(result: PurchaseResult) {
-  const { evidence, payment, ...rest } = result;
+  const { evidence, payment, saved, ...rest } = result;
   const { outcome } = result;
   return {
     ok: isGood(result),
@@ -207,6 +213,9 @@ function resultJson(result: PurchaseResult) {
     settlement: evidence?.settlement ?? null,
     job: evidence?.execution.job ?? null,
     receipt: evidence?.execution.receipt ?? null,
+    disclosures: evidence?.execution.disclosures ?? null,
+    checkpoint: evidence?.execution.checkpoint ?? null,
+    resultFile: saved?.problem === null ? saved.file : null,
     idempotentReplay: evidence?.execution.idempotentReplay ?? null,
     verification: evidence?.verification ?? null,
     facts: evidence?.facts ?? [],
@@ -215,7 +224,7 @@ function resultJson(result: PurchaseResult) {
 }
 
 function resultLines(result: PurchaseResult, order: Order): readonly string[] {
-  const { relay, policy, evidence, problem, outcome, payment, resumed } = result;
+  const { relay, policy, evidence, problem, outcome, payment, resumed, saved } = result;
   const good = isGood(result);
   return [
     heading(resumed ? `Continuing with the payment saved in ${order.save}` : `Offer of ${relay}`),
@@ -225,10 +234,30 @@ function resultLines(result: PurchaseResult, order: Order): readonly string[] {
     ]),
     ...payeeHint(result, order),
     ...(evidence === null ? [] : evidenceLines(evidence)),
-    ...(problem === null ? [] : ['', `  ${shown(problem.code)}: ${shown(problem.message)}`]),
-    ...(outcome === 'unfinished' && payment !== null ? keepPaymentLines(payment, order) : []),
+    ...(saved?.problem === null ? ['', `  The complete answer of the relay is in ${saved.file}.`] : []),
+    ...(problem === null ? [] : ['', ...problemLines(problem, result)]),
+    ...(payment === null ? [] : paymentLines(payment, result, order)),
     '',
-    paint(good ? 'green' : 'red', OUTCOME_TEXT[outcome]),
+    paint(good ? 'green' : 'red', dryWithoutPayee(result, order) ? NO_PAYEE : OUTCOME_TEXT[outcome]),
+  ];
+}
+
+const NO_PAYEE = 'Dry run: all limits hold; no payee was given (--pay-to).';
+
+const dryWithoutPayee = ({ outcome }: PurchaseResult, { limits }: Order): boolean =>
+  outcome === 'not_paid' && limits.payTo === null;
+
+function problemLines(
+  { code, message }: NonNullable<PurchaseResult['problem']>,
+  { payment, terms }: PurchaseResult,
+): readonly string[] {
+  const text = code === message ? code : `${code}: ${message}`;
+  const poor = payment !== null && terms !== null && /insufficient_(balance|funds)/.test(message);
+  return [
+    `  ${shown(text)}`,
+    ...(poor
+      ? [`  The payer ${shown(payment.payer)} needs ${shown(terms.amount)} units of ${shown(terms.asset)}.`]
+      : []),
   ];
 }
 
@@ -254,14 +283,21 @@ function evidenceLines({ execution, settlement, verification, facts }: Evidence)
   ];
 }
 
-function keepPaymentLines(
-  payment: { readonly name: string; readonly value: string },
+/** What to do with a payment that has not returned a result. */
+function paymentLines(
+  { name, value }: NonNullable<PurchaseResult['payment']>,
+  { outcome }: PurchaseResult,
   { save }: Order,
 ): readonly string[] {
-  if (save !== null) return ['', `  The payment is in ${save}: the same command line continues from it.`];
+  if (outcome !== 'unfinished' && outcome !== 'relay_refused') return [];
+  if (save !== null) {
+    const again = `  The payment is in ${save}; the same command line presents it again.`;
+    return ['', outcome === 'unfinished' ? again : `${again} Remove the file to give it up.`];
+  }
+  if (outcome === 'relay_refused') return [];
   return [
     '',
     '  Keep this payment header: only it returns the result that you paid for:',
-    `  ${payment.name}: ${payment.value}`,
+    `  ${name}: ${value}`,
   ];
 }

@@ -105,6 +105,24 @@ describe('relay pay: the offer is checked before anything is signed', () => {
     assert.equal(book.payments().length, 0);
   });
 
+  test('--dry-run without --pay-to: nothing but the payee is missing, exit 0', async () => {
+    const args = ['pay', it.world.target.url('/dry'), '--relay', it.front.url, '--dry-run'];
+    const { code, stdout } = await runCli(args);
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /\nDry run: all limits hold; no payee was given \(--pay-to\)\.\n$/);
+    const json = await runCli([...args, '--json']);
+    const { ok, outcome, policy } = JSON.parse(json.stdout);
+    assert.deepEqual([json.code, ok, outcome], [0, true, 'not_paid']);
+    const failed = policy.filter((finding: { ok: boolean }) => !finding.ok);
+    assert.deepEqual(
+      failed.map(({ name }: { name: string }) => name),
+      ['pay_to'],
+    );
+    const cheap = await runCli([...args, '--max-price', '0.002']);
+    assert.equal(cheap.code, 1);
+    assert.match(cheap.stdout, /outside your limits\.\n$/);
+  });
+
   test('--dry-run: needs no key, pays nothing, executes nothing', async () => {
     const book = books();
     const looked = scene('/dry', '--dry-run');

@@ -1,9 +1,9 @@
 // relay pay against the real service and a facilitator double: it pays once, never twice.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { startCli } from '#test/support/cli.ts';
+import { runCli, startCli } from '#test/support/cli.ts';
 import { settledAnswerLost, unsettled } from '#test/support/facilitator-double.ts';
 import { ALL_GOOD, factsOf, isPaid, payWorld } from '#test/support/pay-world.ts';
 import { type FrontAnswer, startRelayFront } from '#test/support/relay-front.ts';
@@ -30,6 +30,19 @@ describe('relay pay: buys one call', () => {
     assert.deepEqual(JSON.parse(Buffer.from(request?.body ?? '').toString()), body);
     assert.equal(request?.headers['x-order'], '1');
     assert.ok(!result.stdout.includes(bought.key.slice(2)));
+  });
+
+  test('the JSON output is an execution response that relay verify accepts, with its disclosures', async () => {
+    const bought = scene('/disclosed', '--body', '{"a":1}');
+    const { stdout } = await run(bought);
+    assert.ok(JSON.parse(stdout).disclosures.length > 0);
+    assert.equal(typeof JSON.parse(stdout).checkpoint, 'string');
+    const [file, keys] = [join(it.world.folder, 'pay.json'), join(it.world.folder, 'jwks.json')];
+    writeFileSync(file, stdout);
+    writeFileSync(keys, await (await fetch(`${it.front.url}/.well-known/jwks.json`)).text());
+    const verified = await runCli(['verify', file, '--keys', keys, '--disclose', file, '--json']);
+    assert.equal(verified.code, 0, verified.stdout + verified.stderr);
+    assert.match(verified.stdout, /"target_url"/);
   });
 
   test('the method and a body from a file', async () => {
@@ -132,6 +145,26 @@ describe('relay pay: never pays twice', () => {
     assert.deepEqual([book.payments().length, book.charges(), book.calls(bought).length], [1, 0, 0]);
   });
 
+  test('a refusal as text: the payment may still be charged, and the poor payer is named', async () => {
+    const file = join(it.world.folder, 'poor');
+    const bought = scene('/poor', '--save', file);
+    const args = bought.args.filter((arg) => arg !== '--json');
+    it.facilitator.scriptSettle(unsettled('insufficient_funds'));
+    const { code, stdout } = await run({ ...bought, args });
+    const { payer } = JSON.parse(readFileSync(file, 'utf8')).payment;
+    assert.equal(code, 1);
+    assert.match(stdout, /\n {2}payment_required: (?!payment_required)[^\n]*insufficient_funds/);
+    assert.match(stdout, new RegExp(`The payer ${payer} needs 3000 units of 0x`));
+    assert.ok(
+      stdout.includes(
+        `The payment is in ${file}; the same command line presents it again. Remove the file to give it up.`,
+      ),
+      stdout,
+    );
+    assert.match(stdout, /signed payment may still be charged if it is presented again\.\n$/);
+    assert.equal(existsSync(`${file}.result.json`), false);
+  });
+
   test('a redirect is not followed: the payment goes to no other address', async () => {
     const bought = scene('/redirected');
     const book = books();
@@ -187,6 +220,40 @@ describe('relay pay --save', () => {
     assert.deepEqual([other.code, other.stdout], [2, '']);
     assert.match(other.stderr, /contains the purchase of another call/);
     assert.equal(book.payments().length, 2);
+  });
+
+  test('the execution response is stored as received, once; a repeat needs the relay, and is not charged', async () => {
+    const file = join(it.world.folder, 'order');
+    const result = `${file}.result.json`;
+    const bought = scene('/kept', '--body', '{"a":1}', '--save', file);
+    const book = books();
+    let answered = '';
+    it.front.rule(async ({ headers }, forward) => {
+      const answer = await forward();
+      if (isPaid(headers) && answered === '') answered = answer.body;
+      return answer;
+    });
+    const first = await run(bought);
+    const again = await run(bought);
+    it.front.rule(null);
+    assert.deepEqual([first.code, again.code], [0, 0], first.stderr + again.stderr);
+    for (const { stdout } of [first, again]) assert.equal(JSON.parse(stdout).resultFile, result);
+    assert.equal(JSON.parse(again.stdout).idempotentReplay, true);
+    assert.equal(readFileSync(result, 'utf8'), answered);
+    assert.equal(statSync(result).mode & 0o777, 0o600);
+    assert.equal(book.charges(), 1);
+
+    writeFileSync(result, '{}');
+    const other = await run(bought);
+    assert.deepEqual([other.code, JSON.parse(other.stdout).resultFile], [0, null]);
+    assert.match(other.stderr, /the result is not in .*order\.result\.json: it contains something else/);
+    assert.equal(readFileSync(result, 'utf8'), '{}');
+
+    rmSync(file);
+    const refused = await run(bought);
+    assert.deepEqual([refused.code, refused.stdout], [2, '']);
+    assert.match(refused.stderr, /order\.result\.json exists: [^\n]+; nothing was paid\n$/);
+    assert.equal(book.charges(), 1);
   });
 
   test('a file with other contents, or one that cannot be created, is reported before anything is paid', async () => {

@@ -1,12 +1,12 @@
 // relay demo --paid: a real chain, a real payment, and every fact compared with the chain and the target.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { startPaidWorld } from '#src/demo/paid.ts';
-import { runCli } from '#test/support/cli.ts';
+import { runCli, startCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 
@@ -52,6 +52,7 @@ describe('relay demo --paid', () => {
         FACTS.map((name) => [name, true]),
       );
       assert.equal(story.ok, true);
+      assert.doesNotMatch(stdout, /private_?key|buyerKey/i);
       assert.deepEqual(story.balances, {
         buyer: { before: '9000', after: '6000', afterReplay: '6000' },
         payee: { before: '0', after: '3000', afterReplay: '3000' },
@@ -79,6 +80,37 @@ describe('relay demo --paid', () => {
     },
   );
 
+  test(
+    'while it runs: the printed line buys one more call, and the printed export contains its events',
+    needs,
+    async () => {
+      const cli = startCli(['demo', '--paid', '--port', '0'], SHELL);
+      await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
+      const printed = cli.stdout();
+      assert.equal(
+        printed.match(/0x[0-9a-f]{64}\b/g)?.filter((text) => printed.includes(`KEY=${text}`)).length,
+        1,
+      );
+      assert.match(printed, /coins are worthless[^\n]*Calls left: 2\./);
+      const [, key = '', words = ''] =
+        /RELAY_BUYER_PRIVATE_KEY=(\S+) npx bun src\/cli\/relay\.ts (pay .+)\n/.exec(printed) ?? [];
+      const args = words.split(' ').map((word) => word.replace(/^'(.*)'$/, '$1'));
+      const env = { RELAY_BUYER_PRIVATE_KEY: key };
+      const bought = await runCli([...args, '--json'], { env });
+      assert.equal(bought.code, 0, bought.stdout + bought.stderr);
+      const again = await runCli([...args, '--json'], { env });
+      assert.equal(JSON.parse(again.stdout).idempotentReplay, true);
+      const [, dataDir = '', out = ''] =
+        /DATA_DIR=(\S+) npx bun src\/cli\/relay\.ts export --out (\S+)\n/.exec(printed) ?? [];
+      const exported = await runCli(['export', '--out', out], { env: { DATA_DIR: dataDir } });
+      assert.equal(exported.code, 0, exported.stderr);
+      assert.ok(readFileSync(out, 'utf8').includes(JSON.parse(bought.stdout).job.id));
+      cli.signal('SIGINT');
+      assert.equal((await cli.ended).code, 0);
+      assert.deepEqual(readdirSync(TMPDIR), []);
+    },
+  );
+
   test('--once: prints text, every check marked as good', needs, async () => {
     const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once'], SHELL);
     assert.deepEqual([code, stderr], [0, '']);
@@ -89,6 +121,7 @@ describe('relay demo --paid', () => {
       /\n {2}buyer +9000 units before, 6000 after\n {2}payee +0 units before, 3000 after\n/,
     );
     assert.match(stdout, /Everything is as expected\.\n$/);
+    assert.doesNotMatch(stdout, /PRIVATE_KEY/);
   });
 
   test(

@@ -22,11 +22,11 @@ describe('snippets in demo mode', () => {
   after(() => world?.end());
 
   /** With an empty wallet. */
-  function run(id: string): Promise<SnippetRun> {
+  function run(id: string, key: string = generatePrivateKey()): Promise<SnippetRun> {
     const found = allOf(document).find((one) => one.id === id);
     assert.ok(found, `there is no snippet ${id}`);
     const snippet = { ...found, code: found.code.replaceAll(TARGET, world.target.url(`/${id}`)) };
-    return runSnippet(folder, snippet, { env: { BUYER_PRIVATE_KEY: generatePrivateKey() } });
+    return runSnippet(folder, snippet, { env: { BUYER_PRIVATE_KEY: key } });
   }
 
   for (const id of ['curl-verify', 'python-verify', 'typescript-verify-offline']) {
@@ -46,6 +46,15 @@ describe('snippets in demo mode', () => {
       assert.match(stdout, /^verified \[/m, output);
       const calls = world.target.requests.filter(({ path }) => path === `/${id}`);
       assert.equal(calls.length, 1, output);
+    });
+  }
+
+  for (const id of ['typescript-execute', 'typescript-buyer-policy']) {
+    test(`${id}: without a key nothing is called, and the error names the variable`, needs, async () => {
+      const had = world.target.requests.length;
+      const { code, output } = await run(id, '');
+      assert.deepEqual([code, /BUYER_PRIVATE_KEY is not set/.test(output)], [1, true], output);
+      assert.equal(world.target.requests.length, had);
     });
   }
 

@@ -64,6 +64,8 @@ export type PaidExecution = {
   };
   readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
   readonly disclosures: readonly string[];
+  /** A C2SP signed note; null if the relay has none yet. */
+  readonly checkpoint: string | null;
   readonly links: Readonly<Record<string, string>>;
 };
 

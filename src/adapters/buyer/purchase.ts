@@ -1,20 +1,25 @@
 // One purchase by `@x402/fetch`: its hooks compare the 402 with the buyer's limits before anything is signed, and keep
 // the payment before it is sent. The same payment is presented until the relay gives a final answer; a second payment is
 // never made for one call.
-import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client, x402HTTPClient } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
-import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { showUsd } from '#src/domain/payment/price.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { didOf, fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type Answer, checkExecution, type Evidence } from './evidence.ts';
 import { type BuyerLimits, checkOffer, type Finding, type OfferSigner, type Terms } from './offer.ts';
+import {
+  type PaymentHeader,
+  readPurchase,
+  requireNoResult,
+  type SavedResult,
+  savePurchase,
+  saveResult,
+} from './saved-purchase.ts';
 
 /** One HTTP request without following redirects; rejects if no complete answer came. */
 export type Send = (request: Request) => Promise<Response>;
@@ -35,16 +40,11 @@ export type Order = {
   readonly limits: Omit<BuyerLimits, 'resourceUrl'>;
   /** null: compare the offer only, do not pay. */
   readonly privateKey: `0x${string}` | null;
-  /** File in which the payment is stored before it is sent, and from which a repeat continues. */
+  /**
+   * File in which the payment is stored before it is sent, and from which a repeat continues. The execution response is
+   * stored beside it, in `FILE.result.json`.
+   */
   readonly save: string | null;
-};
-
-/** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
-export type PaymentHeader = {
-  readonly name: string;
-  readonly value: string;
-  /** Lower case. */
-  readonly payer: string;
 };
 
 type Problem = { readonly code: string; readonly message: string };
@@ -66,6 +66,8 @@ export type PurchaseResult = {
   /** Of a relay that refused or did not finish. */
   readonly problem: Problem | null;
   readonly evidence: Evidence | null;
+  /** null: no execution response, or no file for it. */
+  readonly saved: SavedResult | null;
 };
 
 const PATH = '/api/execute/webhook';
@@ -89,13 +91,16 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
     payment: null,
     problem: null,
     evidence: null,
+    saved: null,
   };
 
-  const saved = save === null || account === null ? null : readPurchase(save, url, body);
-  if (saved !== null) {
-    const presented = await present(deps, url, body, saved.payment);
-    return resultOf(deps, order, { ...state, ...saved, resumed: true }, presented);
+  const paying = save !== null && account !== null;
+  const stored = paying ? readPurchase(save, url, body) : null;
+  if (stored !== null) {
+    const presented = await present(deps, url, body, stored.payment);
+    return resultOf(deps, order, { ...state, ...stored, resumed: true }, presented);
   }
+  if (paying) requireNoResult(save);
 
   let accepted: PaymentRequirements | null = null;
   const client = x402Client.fromConfig({
@@ -109,7 +114,10 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
     const by = await signerOf(deps, relay);
     const limits = { ...order.limits, resourceUrl: url };
     const checked = await checkOffer(paymentRequired, limits, by, deps.clock.now());
-    const allowed = checked.accepted !== null && checked.findings.every(({ ok }) => ok);
+    // Nothing is signed in a dry run: it needs no payee.
+    const needless = account === null && limits.payTo === null ? 'pay_to' : null;
+    const allowed =
+      checked.accepted !== null && checked.findings.every(({ ok, name }) => ok || name === needless);
     state = {
       ...state,
       outcome: allowed ? 'not_paid' : 'policy_refused',
@@ -193,7 +201,7 @@ function didOfRelay(relay: string): string {
 
 async function resultOf(
   deps: PurchaseDeps,
-  { relay, request }: Order,
+  { relay, request, save }: Order,
   state: PurchaseResult,
   presented: Presented,
 ): Promise<PurchaseResult> {
@@ -201,15 +209,17 @@ async function resultOf(
   if (presented.kind === 'refused') return { ...state, outcome: 'relay_refused', problem: presented.problem };
   if (presented.kind === 'unfinished' || terms === null || payment === null) {
     const last = presented.kind === 'unfinished' ? presented.last : presented.answer.status;
-    const problem = { code: 'unfinished', message: `no final answer: the last was ${last}` };
-    return { ...state, outcome: 'unfinished', problem };
+    const message = last === NO_ANSWER ? 'the relay did not answer' : `no final answer: the last was ${last}`;
+    return { ...state, outcome: 'unfinished', problem: { code: 'unfinished', message } };
   }
   const { answer } = presented;
+  // Before anything is checked: the response is stored whatever it contains.
+  const saved = save === null ? null : saveResult(save, answer.body);
   // The result is shown even if the keys cannot be fetched now: it then fails verification.
   const by = await signerOf(deps, relay).catch(() => ({ did: didOfRelay(relay), keys: [] }));
   const agreed = { url: `${relay}${PATH}`, request, terms, payer: payment.payer, by };
   const evidence = await checkExecution(deps.primitives, answer, agreed);
-  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
+  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence, saved };
 }
 
 export type Presented =
@@ -219,6 +229,8 @@ export type Presented =
   | { readonly kind: 'refused'; readonly answer: Answer; readonly problem: Problem }
   /** No final answer in time: the same header may be presented again. `last`: the latest result. */
   | { readonly kind: 'unfinished'; readonly answer: null; readonly last: string };
+
+const NO_ANSWER = 'no answer';
 
 /** How long a payment is presented repeatedly. */
 export const PRESENT_MS = 120_000;
@@ -240,7 +252,7 @@ export async function present(
     const final = answer === null ? null : finalAnswer(answer);
     if (final !== null) return final;
     const why =
-      answer === null ? 'no answer' : [answer.status, errorOf(answer)?.code].filter(Boolean).join(' ');
+      answer === null ? NO_ANSWER : [answer.status, errorOf(answer)?.code].filter(Boolean).join(' ');
     const wait = retryAfterMs(answer) ?? pause;
     if (clock.monotonic() + wait > until) return { kind: 'unfinished', answer: null, last: why };
     waiting(why, wait);
@@ -279,10 +291,18 @@ const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
 function errorOf({ status, body }: Answer): Problem | null {
   const { error } = jsonObject(body);
-  if (typeof error === 'string') return status === 402 ? { code: 'payment_required', message: error } : null;
+  if (typeof error === 'string') return status === 402 ? unpaid(error) : null;
   const { code, message } = (error ?? {}) as Record<string, unknown>;
   return typeof code === 'string' ? { code, message: String(message ?? '') } : null;
 }
+
+/** The text of a 402 begins with its code if it has a reason. */
+const unpaid = (error: string): Problem => ({
+  code: UNPAID,
+  message: error.startsWith(`${UNPAID}: `) ? error.slice(UNPAID.length + 2) : error,
+});
+
+const UNPAID = 'payment_required';
 
 function retryAfterMs(answer: Answer | null): number | null {
   const text = answer?.headers.get('retry-after') ?? '';
@@ -294,45 +314,6 @@ function jsonObject(text: string): Readonly<Record<string, unknown>> {
   const value = parsedJson(text);
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
-
-const FORMAT = 'relay-purchase/1';
-
-type Purchase = { readonly payment: PaymentHeader; readonly terms: Terms };
-type Saved = Purchase & {
-  readonly format: typeof FORMAT;
-  readonly url: string;
-  readonly requestSha256: string;
-};
-
-/** null: the file does not exist. Throws if it contains another purchase, or something else. */
-function readPurchase(file: string, url: string, body: string): Purchase | null {
-  if (!existsSync(file)) return null;
-  const saved = parsedJson(readFileSync(file, 'utf8')) as Saved | null | undefined;
-  if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
-    throw new Error(`${file} is not a purchase that --save has written`);
-  if (saved.url !== url || saved.requestSha256 !== sha256Hex(body))
-    throw new Error(`${file} contains the purchase of another call: repeat that call, or name another file`);
-  return { payment: saved.payment, terms: saved.terms };
-}
-
-/** Complete and on the disk when it returns; an existing file is not replaced. Throws if it cannot be written. */
-function savePurchase(file: string, url: string, body: string, purchase: Purchase): void {
-  const saved: Saved = { format: FORMAT, url, requestSha256: sha256Hex(body), ...purchase };
-  const part = `${resolve(file)}.${process.pid}.part`;
-  try {
-    writeFileSync(part, `${JSON.stringify(saved, null, 2)}\n`, { flag: 'wx', mode: 0o600, flush: true });
-    try {
-      linkSync(part, file);
-    } finally {
-      unlinkSync(part);
-    }
-  } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? cause.code : 'unknown';
-    throw new Error(`${file} cannot be written (${String(code)}): nothing was paid`, { cause });
-  }
-}
-
-const sha256Hex = (text: string): string => toHex(sha256(utf8(text)));
 
 /** The wallet's address, with its checksum. */
 export const addressOf = (privateKey: `0x${string}`): `0x${string}` =>

@@ -206,7 +206,7 @@ export const snippets = document([ROUTES.snippets], {
   const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
   return {
     purpose:
-      'Code to discover, decide, pay, execute and verify: each snippet is complete and runs unchanged. Replace https://example.com/hook with your own target.',
+      'Code to discover, decide, pay, execute and verify: each snippet is complete. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
     payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
     groups: snippetGroups(facts),
     links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },

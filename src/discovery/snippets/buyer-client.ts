@@ -15,8 +15,10 @@ const accepted = {
 const same = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
 
 export function buyerClient(resource: string) {
+  const key = process.env.BUYER_PRIVATE_KEY;
+  if (!key) throw new Error('BUYER_PRIVATE_KEY is not set: 0x and 64 hex digits');
   const client = new x402Client();
-  registerExactEvmScheme(client, { signer: privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as Hex) });
+  registerExactEvmScheme(client, { signer: privateKeyToAccount(key as Hex) });
   return client.onBeforePaymentCreation(async ({ paymentRequired, selectedRequirements: asked }) => {
     const checks = {
       price: BigInt(asked.amount) <= accepted.maxAmount,

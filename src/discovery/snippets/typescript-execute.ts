@@ -1,5 +1,5 @@
 // Pay and execute with @x402/fetch
-// The stock client reads the 402, pays up to the price on one network, and repeats the call.
+// The stock client reads the 402, pays up to the price on one network, and repeats the call. It does not compare the payee: typescript-buyer-policy does.
 // npm install @x402/fetch @x402/evm viem
 import process from 'node:process';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
@@ -8,10 +8,12 @@ import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { checkResult, type Result } from './check-result.ts';
 
+const key = process.env.BUYER_PRIVATE_KEY;
+if (!key) throw new Error('BUYER_PRIVATE_KEY is not set: 0x and 64 hex digits');
 const client = new x402Client();
 client.setSpendControls({ maxAmountPerPayment: '$0.003' });
 registerExactEvmScheme(client, {
-  signer: privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as Hex),
+  signer: privateKeyToAccount(key as Hex),
   networks: ['eip155:8453'],
 });
 const payingFetch = wrapFetchWithPayment(fetch, client);
@@ -23,6 +25,7 @@ const response = await payingFetch('https://relay.example/api/execute/webhook', 
     url: 'https://example.com/hook',
     method: 'POST',
     body: { event: 'order.paid', order: 17 },
+    // A second run with this key is a replay: it returns the recorded result, and nothing is sent or charged.
     idempotencyKey: 'order-17',
   }),
 });

@@ -1,5 +1,9 @@
 // Presenting a payment: for how long, how often, and which answers are final.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { PRESENT_MS, present, purchase } from '#src/adapters/buyer/purchase.ts';
 import { letPass, manualClock } from '#test/support/fakes.ts';
@@ -75,6 +79,16 @@ test('a final refusal of the relay ends the purchase at once', async () => {
   }
 });
 
+test('the reason of a 402 is the message, without its code', async () => {
+  for (const [text, message] of [
+    ['payment_required: insufficient_funds', 'insufficient_funds'],
+    ['payment_required', 'payment_required'],
+  ] as const) {
+    const { result } = await presented(answer(402, { x402Version: 1, error: text }));
+    assert.deepEqual(result.kind === 'refused' && result.problem, { code: 'payment_required', message });
+  }
+});
+
 test('an answer that is not the relay’s own is not final: the payment may be spent', async () => {
   const strange = [
     answer(200, ''),
@@ -86,6 +100,30 @@ test('an answer that is not the relay’s own is not final: the payment may be s
     const { result, sent } = await presented(each, DONE);
     assert.deepEqual([result.kind, sent.length], ['executed', 2], `${each.status} ${each.body}`);
   }
+});
+
+test('a saved payment whose relay does not answer: unfinished, and nothing else is stored', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'relay-purchase-test-'));
+  const [save, relay, clock] = [join(folder, 'order'), 'https://relay.example', manualClock()];
+  const request = { url: 'https://target.example/' };
+  const terms = { scheme: 'exact', network: 'eip155:8453', asset: '0x1', amount: '3000', payTo: '0x2' };
+  const saved = {
+    format: 'relay-purchase/1',
+    url: `${relay}/api/execute/webhook`,
+    requestSha256: createHash('sha256').update(JSON.stringify(request)).digest('hex'),
+    payment: { ...PAYMENT, payer: '0x3' },
+    terms,
+  };
+  writeFileSync(save, JSON.stringify(saved));
+  const send = () => Promise.reject(new Error('no connection'));
+  const deps = { send, clock, primitives, waiting: () => undefined };
+  const limits = { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: '0x2' };
+  const order = { relay, request, limits, privateKey: `0x${'1f'.repeat(32)}` as const, save };
+  const { outcome, resumed, problem, saved: stored } = await letPass(clock, purchase(deps, order));
+  const left = readdirSync(folder);
+  rmSync(folder, { recursive: true });
+  assert.deepEqual([outcome, resumed, stored, left], ['unfinished', true, null, ['order']]);
+  assert.deepEqual(problem, { code: 'unfinished', message: 'the relay did not answer' });
 });
 
 test('a 402 without readable requirements of version 2 is not paid', async () => {

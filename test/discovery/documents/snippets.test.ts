@@ -78,8 +78,15 @@ test('snippets: those that pay read the key from the environment and describe bo
       assert.match(description, /demo mode.*without payment/, id);
       assert.ok(description.includes('$0.003'), id);
       assert.doesNotMatch(code, /0x[0-9a-fA-F]{64}/, id);
+      assert.match(code, /throw new Error\('BUYER_PRIVATE_KEY is not set/, id);
     }
   }
+});
+
+test('snippets: typescript-execute names what it does not compare, and what a second run is', () => {
+  const { description, code } = snippet(charged, 'typescript-execute');
+  assert.match(description, /does not compare the payee: typescript-buyer-policy does/);
+  assert.match(code, /second run with this key is a replay[^\n]*\n\s+idempotencyKey: /);
 });
 
 test('snippets: in demo mode each that executes with the shared idempotency key has a warning', () => {
@@ -114,7 +121,12 @@ test('snippets: those of the buyer policy compare a 402 with the terms of this d
 test('snippets: the document fits its schema and states whether payment is enforced', async () => {
   const { status, body } = await clientOf(fakeWorld()).get('/api/snippets');
   assert.equal(status, 200);
-  const { payment, groups } = body as { payment: unknown; groups: unknown };
+  const { purpose, payment, groups } = body as { purpose: string; payment: unknown; groups: unknown };
+  assert.match(
+    purpose,
+    /example\.com\/hook with your own target first: a call that the target fails is charged, too/,
+  );
+  assert.doesNotMatch(purpose, /unchanged/);
   assert.deepEqual(payment, {
     required: false,
     route: '/api/execute/webhook',

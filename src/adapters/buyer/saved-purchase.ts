@@ -1,0 +1,103 @@
+// What `--save FILE` stores: the payment in FILE before it is sent, and the execution response in FILE.result.json. Each is
+// complete and on the disk under its own name, or absent.
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
+import type { Terms } from './offer.ts';
+
+/** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
+export type PaymentHeader = {
+  readonly name: string;
+  readonly value: string;
+  /** Lower case. */
+  readonly payer: string;
+};
+
+const FORMAT = 'relay-purchase/1';
+
+type Purchase = { readonly payment: PaymentHeader; readonly terms: Terms };
+type Saved = Purchase & {
+  readonly format: typeof FORMAT;
+  readonly url: string;
+  readonly requestSha256: string;
+};
+
+/** null: the file does not exist. Throws if it contains another purchase, or something else. */
+export function readPurchase(file: string, url: string, body: string): Purchase | null {
+  if (!existsSync(file)) return null;
+  const saved = parsedJson(readFileSync(file, 'utf8')) as Saved | null | undefined;
+  if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
+    throw new Error(`${file} is not a purchase that --save has written`);
+  if (saved.url !== url || saved.requestSha256 !== sha256Hex(body))
+    throw new Error(`${file} contains the purchase of another call: repeat that call, or name another file`);
+  return { payment: saved.payment, terms: saved.terms };
+}
+
+/** An existing file is not replaced. Throws if it cannot be written. */
+export function savePurchase(file: string, url: string, body: string, purchase: Purchase): void {
+  const saved: Saved = { format: FORMAT, url, requestSha256: sha256Hex(body), ...purchase };
+  try {
+    const part = writePart(file, `${JSON.stringify(saved, null, 2)}\n`);
+    try {
+      linkSync(part, file);
+    } finally {
+      unlinkSync(part);
+    }
+  } catch (cause) {
+    throw new Error(`${file} cannot be written (${codeOf(cause)}): nothing was paid`, { cause });
+  }
+}
+
+const resultFile = (file: string): string => `${file}.result.json`;
+
+/** Throws if there is the result of an earlier purchase: it would be lost. */
+export function requireNoResult(file: string): void {
+  if (existsSync(resultFile(file)))
+    throw new Error(
+      `${resultFile(file)} exists: keep it as the result of an earlier purchase and name another file, or remove it; nothing was paid`,
+    );
+}
+
+/** `problem`: why the response is not in the file; null if it is. */
+export type SavedResult = { readonly file: string; readonly problem: string | null };
+
+/**
+ * Stores the execution response as received. A stored one with the same receipt is not replaced: the first response
+ * contains disclosures that a replay does not. Does not throw, because the response can still be shown.
+ */
+export function saveResult(purchaseFile: string, response: string): SavedResult {
+  const file = resultFile(purchaseFile);
+  try {
+    if (existsSync(file)) {
+      const same = jwsOf(readFileSync(file, 'utf8')) === jwsOf(response);
+      return { file, problem: same ? null : 'it contains something else' };
+    }
+    const part = writePart(file, response);
+    try {
+      renameSync(part, file);
+    } finally {
+      rmSync(part, { force: true });
+    }
+    return { file, problem: null };
+  } catch (cause) {
+    return { file, problem: `it cannot be written (${codeOf(cause)})` };
+  }
+}
+
+function jwsOf(text: string): unknown {
+  const response = parsedJson(text) as { readonly receipt?: { readonly jws?: unknown } } | null | undefined;
+  return response?.receipt?.jws ?? null;
+}
+
+/** Returns the path of a file beside `file` with this content, on the disk. */
+function writePart(file: string, content: string): string {
+  const part = `${resolve(file)}.${process.pid}.part`;
+  writeFileSync(part, content, { flag: 'wx', mode: 0o600, flush: true });
+  return part;
+}
+
+const codeOf = (cause: unknown): string =>
+  String(cause instanceof Error && 'code' in cause ? cause.code : 'unknown');
+
+const sha256Hex = (text: string): string => toHex(sha256(utf8(text)));
