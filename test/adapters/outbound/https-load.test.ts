@@ -19,7 +19,7 @@ const TARGET = `
     .listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;
 
 /** Fewer calls for Deno, whose handshakes are slower. It has no such queue. */
-const [CALLS, AT_ONCE] = runtimeName === 'deno' ? [200, 16] : [1500, 64];
+const [CALLS, AT_ONCE] = runtimeName === 'deno' ? [120, 8] : [1500, 64];
 /** Other work in each turn of the event loop. */
 const BUSY_MS = 8;
 
