@@ -122,24 +122,24 @@ test('guides: every command of relay and every option that they name exists', as
     // an option alone, in running text
     if (/^--[a-z-]+( [A-Z_]+)?$/.test(code) && !everyOption.has(code.split(' ')[0] ?? '')) return [code];
     // "the relay answers" is a sentence
-    return [...code.matchAll(/(?<!\b[Tt]he)(?:^|\s)(?:relay|src\/cli\/relay\.ts) ([a-z]+\b[^\n#|;&]*)/g)].flatMap(
-      ([, words = '']) => {
-        named += 1;
-        let command = relay;
-        const tokens = words.split(/[\s'",]+/).map((token) => token.replace(/\.$/, ''));
-        for (let next = tokens[0]; next !== undefined; next = tokens[0]) {
-          const sub = command.commands.find((one) => one.name() === next);
-          if (sub === undefined) break;
-          command = sub;
-          tokens.shift();
-        }
-        if (command === relay) return [words];
-        const options = ['--help', ...command.options.map(({ long }) => long)];
-        return tokens
-          .filter((token) => token.startsWith('--') && !options.includes(token.split('=')[0] ?? ''))
-          .map((option) => `${command.name()} ${option}`);
-      },
-    );
+    return [
+      ...code.matchAll(/(?<!\b[Tt]he)(?:^|\s)(?:relay|src\/cli\/relay\.ts) ([a-z]+\b[^\n#|;&]*)/g),
+    ].flatMap(([, words = '']) => {
+      named += 1;
+      let command = relay;
+      const tokens = words.split(/[\s'",]+/).map((token) => token.replace(/\.$/, ''));
+      for (let next = tokens[0]; next !== undefined; next = tokens[0]) {
+        const sub = command.commands.find((one) => one.name() === next);
+        if (sub === undefined) break;
+        command = sub;
+        tokens.shift();
+      }
+      if (command === relay) return [words];
+      const options = ['--help', ...command.options.map(({ long }) => long)];
+      return tokens
+        .filter((token) => token.startsWith('--') && !options.includes(token.split('=')[0] ?? ''))
+        .map((option) => `${command.name()} ${option}`);
+    });
   });
   assert.deepEqual(unknown, []);
   assert.ok(named >= 20, `${named} commands named`);
