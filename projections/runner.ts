@@ -2,6 +2,7 @@
 // the handle of its rows once they are validated. It survives the absence of the store and of the log.
 import { LIMITS } from '#src/domain/limits.ts';
 import { unlessAborted } from '#src/lib/time.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { makeCatchUp } from './catch-up.ts';
 import {
   checkpointsElsewhere,
@@ -62,6 +63,11 @@ export type ProjectionRunner = {
   ready(): Promise<boolean>;
   /** `lagEvents`: null if unknown. `lagMs`: 0 while the rows contain all that the log has delivered. */
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
+  /**
+   * Whether the store provides rows: false from its first failure until a generation is validated. true while the first
+   * one is opened, and while only the event log is unavailable.
+   */
+  readable(): boolean;
   /** What this process does for the rows; null: it cannot reach them now. */
   role(): Role | null;
   /** Notes of checkpoints in other generations of this log, those of a lost history among them. */
@@ -85,6 +91,9 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     session: null as Session | null,
     validated: Promise.withResolvers<string>(),
     failures: 0,
+    isValidated: false,
+    /** The store's own failure was the last one. */
+    storeFailed: false,
     elsewhere: [] as readonly string[],
   };
   const progress = makeProgress(clock, () => state.session?.pending.wake());
@@ -106,6 +115,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     },
     ready: () => catchUp.ready(LIMITS.answerWaitMs.max),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
+    readable: () => state.isValidated || !state.storeFailed,
     role: () => state.session?.role ?? null,
     checkpointsElsewhere: () => state.elsewhere,
     async stop() {
@@ -126,6 +136,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         if (error instanceof LogInterrupted || error instanceof HistoryLost) invalidate();
         if (error instanceof RowsMoved || error instanceof LogInterrupted || error instanceof HistoryLost)
           continue;
+        state.storeFailed = !(error instanceof EventLogUnavailable);
         if (state.failures++ === 0)
           logger.warn('events cannot be projected into the read models; the runner retries', {
             cause: error,
@@ -139,6 +150,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   /** No reader gets rows until a session has compared them with the log. */
   function invalidate(): void {
     state.validated = Promise.withResolvers();
+    state.isValidated = false;
     progress.set(null);
     catchUp.lost();
   }
@@ -172,6 +184,8 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       state.validated.resolve(schema);
       state.validated = Promise.withResolvers();
       state.validated.resolve(schema);
+      state.isValidated = true;
+      state.storeFailed = false;
       // Only then: who finds the position reached reads these rows.
       progress.set(head.position);
       catchUp.begin(head.position, logHead);

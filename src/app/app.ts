@@ -143,7 +143,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const readState = stateReader({
     clock,
     eventLog: () => log.health(),
-    readModels: () => stores.readStore.health(),
+    readModels: () => readModelHealth(stores.readStore, runner),
     rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
   });
 
@@ -233,11 +233,20 @@ async function health(
 ): Promise<HealthFacts> {
   const [eventLog, readModels, facilitator] = await Promise.all([
     log.health(),
-    readStore.health(),
+    readModelHealth(readStore, runner),
     payments.health(),
   ]);
   const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
   return { eventLog, readModels, projections, facilitator };
+}
+
+/** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
+async function readModelHealth(
+  readStore: Pick<Stores['readStore'], 'health'>,
+  runner: Pick<ProjectionRunner, 'readable'>,
+): Promise<{ readonly ok: boolean }> {
+  const { ok } = await readStore.health();
+  return { ok: ok && runner.readable() };
 }
 
 function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): HttpSettings {

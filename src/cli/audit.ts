@@ -17,6 +17,7 @@ import { nameOf, readSource, unreadable } from './read-source.ts';
 import {
   jsonText,
   mark,
+  numbered,
   paint,
   plain,
   print,
@@ -241,9 +242,9 @@ function summaryLines(audited: Audited): readonly string[] {
       : `${mark(false)} ${paint('red', findings === 1 ? '1 problem was found.' : `${findings} problems were found.`)}`;
   return [
     verdict,
-    `  source       ${plain(of)}: ${events} events of ${streams} streams, up to ${shown(head ?? 'nothing')}`,
-    `  contents     ${jobs} jobs, ${receipts} receipts, ${keys} keys, ${checkpoints} checkpoints`,
-    `  tree         ${treeSize} leaves, root ${root}`,
+    `  source       ${plain(of)}: ${numbered(events, 'event')} of ${numbered(streams, 'stream')}, up to ${shown(head ?? 'nothing')}`,
+    `  contents     ${numbered(jobs, 'job')}, ${numbered(receipts, 'receipt')}, ${numbered(keys, 'key')}, ${numbered(checkpoints, 'checkpoint')}`,
+    `  tree         ${numbered(treeSize, 'leaf', 'leaves')}, root ${root}`,
     `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
     ...noteLines(notes),
@@ -254,17 +255,32 @@ function summaryLines(audited: Audited): readonly string[] {
 
 function noteLines(notes: Audited['notes']): readonly string[] {
   const lines = [
-    [notes.openJobs, 'jobs that are running or not completed'],
-    [notes.unservedPayments, 'payments that settled and whose job never started'],
-    [notes.unconfirmedPayments, 'payments whose settlement is unconfirmed'],
-    [notes.uncoveredLeaves, 'leaves that no checkpoint covers yet'],
-    [notes.unfitCheckpoints, 'checkpoints after the first wrong one, which do not match either'],
+    [notes.openJobs, 'job that is running or not completed', 'jobs that are running or not completed'],
+    [
+      notes.unservedPayments,
+      'payment that settled and whose job never started',
+      'payments that settled and whose job never started',
+    ],
+    [
+      notes.unconfirmedPayments,
+      'payment whose settlement is unconfirmed',
+      'payments whose settlement is unconfirmed',
+    ],
+    [notes.uncoveredLeaves, 'leaf that no checkpoint covers yet', 'leaves that no checkpoint covers yet'],
+    [
+      notes.unfitCheckpoints,
+      'checkpoint after the first wrong one, which does not match either',
+      'checkpoints after the first wrong one, which do not match either',
+    ],
     [
       notes.unreachedCheckpoints,
+      'kept checkpoint not in it: the record ends before the kept checkpoint was signed, or it was removed',
       'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
     ],
   ] as const;
-  return lines.flatMap(([count, words]) => (count === 0 ? [] : [`  note         ${count} ${words}`]));
+  return lines.flatMap(([count, one, many]) =>
+    count === 0 ? [] : [`  note         ${numbered(count, one, many)}`],
+  );
 }
 
 /** receipts.md §4. */

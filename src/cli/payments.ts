@@ -12,7 +12,7 @@ import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import { CannotRun, exiting, FoundWrong } from './exit.ts';
 import { withLog } from './operator.ts';
-import { plain, print, printError, printJson, table } from './terminal.ts';
+import { plain, print, printError, printer, printJson, table } from './terminal.ts';
 
 type ListOptions = {
   readonly unserved?: true;
@@ -109,10 +109,17 @@ async function list(options: ListOptions): Promise<boolean | undefined> {
   if (options.balance) return balance(options);
   const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
   if (options.json) printJson(rows);
-  else if (rows.length === 0) {
-    if (process.stdout.isTTY) print('No open payments.');
-  } else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
+  // Beside the rows: a program that reads them gets none.
+  else if (rows.length === 0) printer(!process.stdout.isTTY)(noneText(statesOf(options)));
+  else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
   else print(...rows.map((row) => cells(row).join(' ')));
+}
+
+function noneText(states: ReadonlySet<OpenState>): string {
+  if (!states.has('unknown'))
+    return states.has('unserved') ? 'No payment is unserved.' : 'No payment is refundable.';
+  if (states.has('unserved')) return 'No payment is unserved, refundable or unconfirmed.';
+  return states.has('refundable') ? 'No payment is refundable or unconfirmed.' : 'No payment is unconfirmed.';
 }
 
 const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;

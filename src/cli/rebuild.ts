@@ -7,7 +7,7 @@ import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, exiting } from './exit.ts';
 import { rootOf } from './migrate.ts';
-import { mark, plain, print, printer, printJson, showProgress } from './terminal.ts';
+import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
 
@@ -42,7 +42,11 @@ async function prune(config: Config, { json }: Options): Promise<void> {
     throw cannotRun(error, config);
   });
   if (json) printJson({ dropped });
-  else print(`${mark(true)} Dropped: ${dropped.length === 0 ? 'nothing' : dropped.join(', ')}.`);
+  else if (dropped.length > 0) print(`${mark(true)} Dropped: ${dropped.join(', ')}.`);
+  else
+    print(
+      `${mark(true)} Nothing to drop: no read models of another release or log are unused for 10 minutes.`,
+    );
 }
 
 async function run(config: Config, options: Options): Promise<RebuildResult> {
@@ -77,7 +81,8 @@ const isOfDatabase = (error: unknown): boolean =>
 
 function linesOf({ outcome, events, rows, different }: RebuildResult): readonly string[] {
   const counted = Object.values(rows).reduce((sum, count) => sum + count, 0);
-  const scope = `${counted} rows in ${Object.keys(rows).length} tables from ${events} events`;
+  const tables = Object.keys(rows).length;
+  const scope = `${numbered(counted, 'row')} in ${numbered(tables, 'table')} from ${numbered(events, 'event')}`;
   if (outcome === 'built') return [`${mark(true)} Rebuilt: ${scope}.`];
   if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`];
   const lines = different.flatMap(({ table, differing, first }) => [

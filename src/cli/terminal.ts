@@ -18,6 +18,10 @@ export const heading = (text: string): string => paint('bold', text);
 /** A name and its value, indented. */
 export const row = (name: string, value: string): string => `  ${paint('dim', name.padEnd(18))}${value}`;
 
+/** `1 leaf`, `2 leaves`. */
+export const numbered = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`;
+
 export function print(...lines: readonly string[]): void {
   write(`${lines.join('\n')}\n`);
 }

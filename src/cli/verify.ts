@@ -112,6 +112,8 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
   }
   if (opened !== null) print('', ...disclosureLines(opened, allChecksHold(report)));
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
+  if (ok && !report.checks.some(({ name }) => name === 'receipt_logged'))
+    print('Not checked: whether the transparency log contains this receipt (--proof).');
 }
 
 /** Only for a receipt that verifies: readers could take unsigned text for fact. */
@@ -135,13 +137,24 @@ function issued(iat: number): string {
 /** A line for each check; below a failed one, the two values that were compared. */
 export function checkLines(report: VerificationReport): readonly string[] {
   return report.checks.flatMap((check) => [
-    `  ${mark(check.ok)} ${CHECK_LABELS[check.name]} ${paint('dim', `(${check.name})`)}`,
+    `  ${mark(check.ok)} ${labelOf(check)} ${paint('dim', `(${check.name})`)}`,
     ...(check.ok ? [] : comparedLines(check)),
   ]);
 }
 
+/** With an inclusion proof, the leaf's index (from 0) and the size of the log. */
+function labelOf({ name, ok, details }: Check): string {
+  const isLogged = ok && name === 'receipt_logged' && isObject(details) && 'index' in details;
+  return isLogged
+    ? `It is in the transparency log, index ${plain(String(details.index))} of ${plain(String(details.size))}`
+    : CHECK_LABELS[name];
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
+
 function comparedLines({ details }: Check): readonly string[] {
-  if (details === undefined || details === null || typeof details !== 'object') return [];
+  if (!isObject(details)) return [];
   return Object.entries(details).map(([name, value]) => `      ${plain(name)}: ${shown(value)}`);
 }
 

@@ -66,10 +66,17 @@ describe('relay payments', () => {
     assert.equal(existsSync(DATA_DIR), false);
   });
 
-  test('no open payments: an empty array, no line, exit 0', async () => {
+  test('no open payments: an empty array; as text no row, and a sentence on standard error; exit 0', async () => {
     const env = await dataWith('empty');
     assert.deepEqual(await runCli(['payments', '--json'], { env }), { code: 0, stdout: '[]\n', stderr: '' });
-    assert.deepEqual(await runCli(['payments'], { env }), { code: 0, stdout: '', stderr: '' });
+    for (const [args, stderr] of [
+      [[], 'No payment is unserved, refundable or unconfirmed.\n'],
+      [['--unserved'], 'No payment is unserved.\n'],
+      [['--refundable'], 'No payment is refundable.\n'],
+      [['--unknown'], 'No payment is unconfirmed.\n'],
+      [['--refundable', '--unknown'], 'No payment is refundable or unconfirmed.\n'],
+    ] as const)
+      assert.deepEqual(await runCli(['payments', ...args], { env }), { code: 0, stdout: '', stderr });
   });
 
   test('--json, or one line for each: all payments, or the selected states', async () => {

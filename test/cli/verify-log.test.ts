@@ -62,6 +62,13 @@ describe('--proof', () => {
     assert.deepEqual([found.code, found.ok], [0, true]);
   });
 
+  test('as text: the index, and nothing that was not checked', async () => {
+    const proof = ['--proof', file('good-text.tlog-proof', good)];
+    const { stdout } = await runCli(['verify', receipt, '--keys', keys, ...proof]);
+    assert.match(stdout, /✓ It is in the transparency log, index 1 of 3 \(receipt_logged\)\n/);
+    assert.match(stdout, /\nVerified: every check holds\.\n$/);
+  });
+
   test('without it there is no check of the log', async () => {
     assert.deepEqual(await verify(), { code: 0, logged: undefined, ok: true, disclosures: undefined });
   });

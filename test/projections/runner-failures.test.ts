@@ -4,6 +4,7 @@ import { after, test } from 'node:test';
 import type { Db } from '#projections/rows.ts';
 import { startProjections } from '#projections/runner.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { pgliteHarness } from '#test/support/read-store.ts';
@@ -96,6 +97,39 @@ test('runner: a store that fails and recovers without any event is logged too', 
     'events cannot be projected into the read models; the runner retries',
     'the read models are projected again',
   ]);
+  await runner.stop();
+});
+
+test('runner: rows are not readable while no generation can be opened', slow, async () => {
+  const { state, log, runner } = await given();
+  // Before the first look at the store nothing is known.
+  assert.equal(runner.readable(), true);
+  state.away = true;
+  await until(() => state.pauses.length >= 1);
+  assert.equal(runner.readable(), false);
+  state.away = false;
+  assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+  assert.equal(runner.readable(), true);
+  // The rows remain: the store's own health reports this outage.
+  state.away = true;
+  await until(() => state.pauses.length >= 3);
+  assert.equal(runner.readable(), true);
+  await runner.stop();
+});
+
+test('runner: an unavailable event log does not make the store unreadable', slow, async () => {
+  const store = await harness.fresh();
+  const log = memoryLog();
+  let asked = 0;
+  const readAll = () => {
+    asked++;
+    return Promise.reject(new EventLogUnavailable());
+  };
+  const logger = { info() {}, warn() {}, error() {} };
+  const deps = { store, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
+  const runner = startProjections({ ...deps, log: { ...log, readAll } });
+  await until(() => asked >= 2);
+  assert.equal(runner.readable(), true);
   await runner.stop();
 });
 

@@ -60,8 +60,13 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   function lost(cause: unknown): null {
     connected = false;
     wasLost = true;
-    if (!ending.aborted)
-      logger.warn('Postgres does not answer: each process counts quotas alone until it does', { cause });
+    if (ending.aborted) return null;
+    const refusal = refusalOf(cause);
+    const problem =
+      refusal === null
+        ? 'Postgres does not answer: each process counts quotas alone until it does'
+        : `Postgres refuses the quota tables (${refusal}): each process counts quotas alone until it accepts`;
+    logger.warn(problem, { cause });
     return null;
   }
 
@@ -118,6 +123,16 @@ const sumOf = (one: Window, other: Window): Window =>
 
 const inTime = <T>(answer: Promise<T>, limitMs: number): Promise<T> =>
   withTimeout(answer, limitMs, () => new Error(`no answer within ${limitMs} ms`));
+
+/** A connection that fails or ends (08, 57P) and a statement that was cancelled (57014) are no answer. */
+const NO_ANSWER = /^(08|57P|57014)/;
+
+/** Code and message of Postgres's own error (no privilege, no such database); null if Postgres did not answer. */
+function refusalOf(cause: unknown): string | null {
+  if (!(cause instanceof Error)) return null;
+  if (cause.name !== 'PostgresError' || !('code' in cause)) return refusalOf(cause.cause);
+  return NO_ANSWER.test(String(cause.code)) ? null : `${cause.code}: ${cause.message}`;
+}
 
 /** Runs `work` every `ms` until `ending` aborts; keeps no process alive. Ignores errors: the next run tries again. */
 function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {

@@ -77,6 +77,30 @@ export const RECEIPT_FINDINGS = {
   receipt_logged: 'receipt_not_logged',
 } as const satisfies Record<CheckName, string>;
 
+/** What is wrong if the check of a receipt fails. */
+export const DIFFERENCES: Readonly<Record<CheckName, string>> = {
+  receipt_present: 'the receipt has another id than its event states, or cannot be read',
+  signature_valid: 'the receipt was changed, or is not signed by the key that it names',
+  key_valid_at_issue: 'the key was not valid when the receipt was issued',
+  payload_version_supported:
+    'the receipt has a version that this release does not support, or cannot be read',
+  payload_job_id: 'the receipt names another job',
+  request_commitment_present: 'the receipt is not bound to a request',
+  response_commitment_present:
+    'the receipt is bound to a response that it does not state, or to none that it states',
+  job_present: 'the job of the receipt is missing',
+  receipt_links_job: 'the receipt names another job',
+  job_links_receipt: 'the job names another receipt',
+  status_matches: 'job and receipt state different outcomes',
+  method_matches: 'job and receipt state different methods',
+  target_matches: 'job and receipt are bound to different targets',
+  attempts_match: 'job and receipt state different attempts',
+  decision_matches: 'job and receipt state different decisions',
+  payment_matches: 'job and receipt state different payments',
+  event_chain_matches: 'the recorded history of the job is not the one that was signed',
+  receipt_logged: 'the transparency log does not contain the receipt',
+};
+
 export type OtherFindingKind =
   | 'payment_event_impossible'
   | 'claim_event_impossible'

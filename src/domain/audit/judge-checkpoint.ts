@@ -81,7 +81,7 @@ export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault 
     return { kind: 'checkpoint_shrinks', message };
   }
   if (root === null) {
-    const message = `${head.size} leaves are signed, and the record has ${leaves} up to here`;
+    const message = `${String(head.size) === '1' ? '1 leaf is' : `${head.size} leaves are`} signed, and the record has ${leaves} up to here`;
     return { kind: 'checkpoint_ahead', message };
   }
   if (sameHash(root, head.root)) return null;

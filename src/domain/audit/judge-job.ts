@@ -22,9 +22,8 @@ import {
   receiptPayload,
 } from '../receipt/payload.ts';
 import type { CheckName, Primitives } from '../receipt/report.ts';
-import { CHECK_LABELS } from '../receipt/texts.ts';
 import { verifyReceipt } from '../receipt/verify.ts';
-import { type Fault, RECEIPT_FINDINGS } from './finding.ts';
+import { DIFFERENCES, type Fault, RECEIPT_FINDINGS } from './finding.ts';
 
 /** The clocks of one process over time, and of the owner and a recovering process, may differ by this much. */
 const CLOCK_TOLERANCE_MS = 60_000;
@@ -164,7 +163,7 @@ export async function receiptFaults(
     if (ok || faults.some((fault) => fault.kind === kind) || (payload === null && !BARE.has(name))) continue;
     const why =
       name === 'key_valid_at_issue' && isCompromised(keys, report.keyId, payload) ? `; ${COMPROMISED}` : '';
-    faults.push({ kind, message: `does not hold (${name}): ${CHECK_LABELS[name]}${why}` });
+    faults.push({ kind, message: `${DIFFERENCES[name]} (${name})${why}` });
   }
   if (payload === null) return faults;
   if (!isEventOf(signed, payload, report.keyId)) {

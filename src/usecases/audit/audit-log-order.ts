@@ -29,7 +29,10 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
     counts.head = position;
     const missing = missingBefore(before, position);
     if (missing === 0) return null;
-    return { kind: 'position_gap', message: `${missing} events are missing right before this one` };
+    return {
+      kind: 'position_gap',
+      message: `${missing === 1 ? '1 event is' : `${missing} events are`} missing right before this one`,
+    };
   }
 
   function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
@@ -40,7 +43,8 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
     if (at >= next) nextOf.put(stream, at + 1);
     if (at === next) return null;
     if (at > next) {
-      const message = `revision ${next} was expected here: ${at - next} of the stream's events are missing before it`;
+      const verb = at - next === 1 ? 'is' : 'are';
+      const message = `revision ${next} was expected here: ${at - next} of the stream's events ${verb} missing before it`;
       return { kind: 'revision_gap', message };
     }
     return { kind: 'revision_repeated', message: `the stream had reached revision ${next - 1} before` };

@@ -1,7 +1,7 @@
 // The keys that this process signs with: those of its key file that the event log has announced. Both are read again
 // every 5 s, so that a rotation needs no restart.
 import { Fault } from '#src/domain/refusal.ts';
-import { keyThatSigns } from '#src/domain/signing-keys/keys.ts';
+import { isUnretired, type KeyRecord, keyThatSigns, recordOf } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
@@ -25,6 +25,7 @@ export type ActiveKeys = {
 };
 
 const LOOK_MS = 5000;
+const isOfReceipts = ({ purpose }: KeyRecord): boolean => purpose === 'receipt';
 /** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
 
@@ -90,8 +91,20 @@ export function activeKeys(
     } catch (cause) {
       report('file', 'the key file cannot be read: this process keeps the keys it has', cause);
     }
+    report('newer', newerElsewhere());
     const lasting = receiptKey(content, clock.now() + AHEAD_MS);
     report('key', lasting === null ? 'no receipt key is valid for long enough: nothing is executed' : null);
+  }
+
+  /** After a rotation with another machine's key file, this process would sign nothing once its own key has expired. */
+  function newerElsewhere(): string | null {
+    const announced = directory.atHand();
+    const isOurs = (keyId: string) => content.keys.some((key) => key.keyId === keyId);
+    const own = content.keys.flatMap((key) => recordOf(key, announced) ?? []).filter(isOfReceipts);
+    if (own.some(isUnretired)) return null;
+    const fresh = announced.findLast((key) => isOfReceipts(key) && isUnretired(key) && !isOurs(key.keyId));
+    if (fresh === undefined) return null;
+    return `the keys were rotated, and the key file of this process lacks the new receipt key ${fresh.keyId}: copy the key file of the machine that rotated them before the own key expires`;
   }
 
   return {

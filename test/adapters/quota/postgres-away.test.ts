@@ -46,6 +46,21 @@ describe('quota without Postgres', () => {
     await quota.end();
   });
 
+  test('an error that Postgres answers with is named, and none that ends a connection', async () => {
+    const failing = (code: string, message: string) => () => {
+      const error = Object.assign(new Error(message), { name: 'PostgresError', code });
+      return Promise.reject(new Error('Failed query: create table', { cause: error }));
+    };
+    const quota = await quotaOver(failing('42501', 'permission denied for schema public'), {});
+    const refused =
+      'Postgres refuses the quota tables (42501: permission denied for schema public): each process counts quotas alone until it accepts';
+    assert.deepEqual(quota.messages, [refused]);
+    await quota.end();
+    const stopped = await quotaOver(failing('57P01', 'terminating connection'), {});
+    assert.deepEqual(stopped.messages, [AWAY]);
+    await stopped.end();
+  });
+
   test('the number of hanging probes is limited', async () => {
     let asked = 0;
     const silent = () => {

@@ -109,6 +109,20 @@ test('two processes on one log, each with its copy of the file: both switch, and
   assert.deepEqual([it.signer.current().keyId, other.signer.current().keyId], [keyId, keyId]);
 });
 
+test('a rotation with another copy of the key file is logged once, until this process has the new key', async () => {
+  const common = shared();
+  const [it, other] = [await started(common), await started(common)];
+  const { keyId } = await it.rotate();
+  for (let n = 0; n < 3; n++) await Promise.all([it.look(), other.look()]);
+  assert.deepEqual(it.warned(), []);
+  const lines = other.warned();
+  assert.equal(lines.length, 1);
+  assert.match(lines[0] ?? '', new RegExp(`lacks the new receipt key ${keyId}: copy the key file`));
+  other.store.put(it.store.read());
+  await other.look();
+  assert.equal(other.warned().length, 1);
+});
+
 test('a file that cannot be read is logged once, and the current keys are kept', async () => {
   const it = await started();
   it.store.breakWith(new Error('key file is not JSON'));

@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
 import {
   type Appended,
-  EventLogUnavailable,
+  type EventLogUnavailable,
   type ExpectedRevision,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
@@ -101,6 +101,8 @@ export type GroupCommitOptions = {
   readonly now: () => number;
   /** Called after each durable commit of at least one new append, before its callers receive their results. */
   readonly committed: (appends: number) => void;
+  /** The error of a call that failed with `cause`. */
+  readonly refused: (cause: unknown) => EventLogUnavailable;
 };
 
 /** Bounds how long one commit blocks the event loop, and how many callers one failing commit affects. */
@@ -115,6 +117,7 @@ type Waiting = {
 
 export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): GroupCommit {
   const append = appendRules(db, options.now);
+  const { refused } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const savepoint = db.prepare('SAVEPOINT one');
@@ -145,7 +148,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
         undo.run();
         release.run();
       }
-      return error instanceof WrongExpectedVersion ? error : new EventLogUnavailable({ cause: error });
+      return error instanceof WrongExpectedVersion ? error : refused(error);
     }
   }
 
@@ -166,7 +169,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       try {
         rollBack();
       } catch {}
-      for (const { reject } of group) reject(new EventLogUnavailable({ cause }));
+      for (const { reject } of group) reject(refused(cause));
       return;
     }
     if (stored > 0) options.committed(stored);
@@ -187,7 +190,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       const now = performance.now();
       const over = waiting.filter(({ until }) => until <= now);
       waiting = waiting.filter(({ until }) => until > now);
-      for (const { reject } of over) reject(new EventLogUnavailable({ cause }));
+      for (const { reject } of over) reject(refused(cause));
       return false;
     }
     commitGroup(waiting.splice(0, GROUP_MAX));

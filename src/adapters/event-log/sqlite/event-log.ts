@@ -3,7 +3,7 @@
 import { checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
 import { groupCommit } from './append.ts';
-import { isBusy, nextTurn, openLogFile, retryWhileBusy } from './file.ts';
+import { DamagedLog, isBusy, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
 import { LAST_REVISION, logReader, PAGE_ROWS, positionNumber, positionText } from './read.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
@@ -24,13 +24,21 @@ const HEALTH_LIMIT_MS = 2000;
 
 /**
  * Throws an Error with the reason for a file of a newer schema, another application's database, or a file system
- * without a write-ahead log; `EventLogUnavailable` if other processes keep it locked.
+ * without a write-ahead log; `EventLogUnavailable` if other processes keep it locked, `DamagedLog` if it is malformed.
  */
 export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<EventLog> {
   const { file, exclusive = false, lockTimeoutMs = 5000, onCommit, now = Date.now } = options;
   const db = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
-    throw isBusy(cause) ? new EventLogUnavailable({ cause }) : cause;
+    const error = unavailable(cause);
+    throw isBusy(cause) || error instanceof DamagedLog ? error : cause;
   });
+  /** Set by the first call that finds the file damaged: all later calls fail, because nothing is written to such a file. */
+  let damaged: DamagedLog | null = null;
+  const refused = (cause: unknown): EventLogUnavailable => {
+    const error = unavailable(cause);
+    if (error instanceof DamagedLog) damaged ??= error;
+    return error;
+  };
   const reader = logReader(db);
   const watch = commitWatch(db, exclusive ? 'exclusive' : 'shared');
   const commits = groupCommit(db, {
@@ -41,11 +49,13 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       if (onCommit !== undefined) queueMicrotask(() => onCommit(appends));
       watch.announce();
     },
+    refused,
   });
   let closing: Promise<void> | null = null;
 
   function assertOpen(): void {
     if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
+    if (damaged !== null) throw damaged;
   }
   async function read<T>(run: () => T): Promise<T> {
     const whileOpen = () => {
@@ -53,9 +63,16 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       return run();
     };
     return retryWhileBusy(whileOpen, lockTimeoutMs).catch((cause: unknown) => {
-      throw cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
+      throw refused(cause);
     });
   }
+
+  // A file whose first or last page is malformed is refused at once; other pages are found damaged when they are read.
+  await read(() => reader.ends()).catch((error: unknown) => {
+    if (!(error instanceof DamagedLog)) return;
+    db.close();
+    throw error;
+  });
 
   return {
     async append(stream, expected, events) {
@@ -89,7 +106,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       }
       return events;
     },
-    subscribeAll: (subscription) => sqliteSubscription({ reader, watch, assertOpen }, subscription),
+    subscribeAll: (subscription) => sqliteSubscription({ reader, watch, assertOpen, refused }, subscription),
     async head() {
       const position = await read(() => reader.head());
       return position === 0 ? null : positionText(position);
@@ -99,7 +116,8 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
         assertOpen();
         await retryWhileBusy(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS));
         return { ok: true };
-      } catch {
+      } catch (cause) {
+        refused(cause);
         return { ok: false };
       }
     },

@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sleep } from '#src/lib/time.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
 const SCHEMA_VERSION = 1;
 /** "RLOG": distinguishes our file from any other SQLite database. */
@@ -109,6 +110,29 @@ export function isBusy(error: unknown): boolean {
   if (typeof code === 'number') return (code & 0xff) === 5 || (code & 0xff) === 15;
   // Deno omits the code if the failing call was exec().
   return /database is locked|locking protocol/.test(error.message);
+}
+
+/** The file is malformed, or no database: a restored file beside the -wal of another one, for example. */
+export class DamagedLog extends EventLogUnavailable {
+  constructor(cause: Error) {
+    super({ cause });
+    this.message = `the event log is damaged: ${cause.message}`;
+  }
+}
+
+/** What a call that SQLite refused with `cause` throws: `DamagedLog` for SQLITE_CORRUPT and SQLITE_NOTADB. */
+export function unavailable(cause: unknown): EventLogUnavailable {
+  if (cause instanceof EventLogUnavailable) return cause;
+  return cause instanceof Error && isDamage(cause)
+    ? new DamagedLog(cause)
+    : new EventLogUnavailable({ cause });
+}
+
+function isDamage(error: Error): boolean {
+  const code = 'errcode' in error ? error.errcode : undefined;
+  if (typeof code === 'number') return (code & 0xff) === 11 || (code & 0xff) === 26;
+  // Deno omits the code if the failing call was exec().
+  return /database disk image is malformed|file is not a database/.test(error.message);
 }
 
 /** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */

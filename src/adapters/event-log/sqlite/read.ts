@@ -16,12 +16,16 @@ export type LogReader = {
   streamPage(stream: string, from: bigint, direction: Direction, max: number): RecordedEvent[];
   /** Position of the last event, 0 if there is none. */
   head(): number;
+  /** Reads the first and the last event, and the last of their streams; throws what SQLite throws. */
+  ends(): void;
 };
 export type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
 export type Direction = 'forwards' | 'backwards';
 
 export function logReader(db: DatabaseSync): LogReader {
   const head = db.prepare('SELECT max(position) AS position FROM events');
+  const first = db.prepare(`SELECT ${COLUMNS} FROM events ORDER BY position LIMIT 1`);
+  const last = db.prepare(`SELECT ${COLUMNS} FROM events ORDER BY position DESC LIMIT 1`);
   const streamPages = {
     forwards: db.prepare(
       `SELECT ${COLUMNS} FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?`,
@@ -41,6 +45,10 @@ export function logReader(db: DatabaseSync): LogReader {
 
   return {
     head: headNow,
+    ends() {
+      for (const row of [...first.all(), ...last.all()])
+        streamPages.backwards.all(row.stream ?? '', LAST_REVISION, 1);
+    },
     page(after, max, filter = {}) {
       const last = headNow();
       const until = Math.min(last, after + PAGE_SCAN);

@@ -96,8 +96,10 @@ export function commitWatch(db: DatabaseSync, writers: keyof typeof IDLE_MS): Co
 export type SubscribeDependencies = {
   readonly reader: LogReader;
   readonly watch: CommitWatch;
-  /** Throws if the log is closed: a subscription does not end silently. */
+  /** Throws if the log is closed or damaged: a subscription does not end silently. */
   readonly assertOpen: () => void;
+  /** Called with each failure; after it, `assertOpen` throws if the file is damaged. */
+  readonly refused: (cause: unknown) => unknown;
 };
 
 export type Subscription = {
@@ -107,7 +109,7 @@ export type Subscription = {
 };
 
 export async function* sqliteSubscription(
-  { reader, watch, assertOpen }: SubscribeDependencies,
+  { reader, watch, assertOpen, refused }: SubscribeDependencies,
   { after, filter, signal }: Subscription,
 ): AsyncGenerator<LiveMessage, void> {
   let cursor = positionNumber(after);
@@ -142,7 +144,8 @@ export async function* sqliteSubscription(
     try {
       const seen = watch.count();
       return { seen, page: reader.page(from, PAGE_ROWS, filter) };
-    } catch {
+    } catch (cause) {
+      refused(cause);
       return null;
     }
   }

@@ -31,7 +31,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const take = async (count: number, reader: LogReader) => {
     const abort = new AbortController();
     const taken: string[] = [];
-    const dependencies = { reader, watch, assertOpen: () => {} };
+    const dependencies = { reader, watch, assertOpen: () => {}, refused() {} };
     for await (const message of sqliteSubscription(dependencies, { after: null, signal: abort.signal })) {
       taken.push(message.kind === 'event' ? message.event.id : message.kind);
       if (taken.filter((one) => one !== 'caught_up').length === count) abort.abort();
@@ -106,7 +106,7 @@ test('sqlite: an abort ends a subscription that waits for a failing log at once'
     };
     const watch = { count: () => 0, announce() {}, changed: async () => {}, stop() {} };
     const subscription = sqliteSubscription(
-      { reader: broken, watch, assertOpen() {} },
+      { reader: broken, watch, assertOpen() {}, refused() {} },
       { after: null, signal },
     );
     assert.deepEqual(await within(subscription.next(), 'the end'), { done: true, value: undefined });
