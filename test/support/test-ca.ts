@@ -6,6 +6,7 @@ export type Identity = localCa.Identity;
 export type LeafOptions = {
   /** DNS names (also `*.example.com`) and IP addresses. */
   readonly names: readonly string[];
+  readonly commonName?: string;
   readonly notBefore?: Date;
   readonly notAfter?: Date;
 };

@@ -62,6 +62,8 @@ export type Identity = { readonly cert: string; readonly key: string };
 export type LeafOptions = {
   /** DNS names (also `*.example.com`) and IP addresses. */
   readonly names: readonly string[];
+  /** Of the subject; no client may take it for one of the names. */
+  readonly commonName?: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
 };
@@ -84,7 +86,7 @@ export function makeLocalCa(name: string, validity: Validity): LocalCa {
   return {
     pem: certificate(root, root, validity, authorityExtensions(root.keys.publicKey)),
     issue(options) {
-      const leaf = { name: 'local target', keys: makeKeys() };
+      const leaf = { name: options.commonName ?? 'local target', keys: makeKeys() };
       return identity(leaf, certificate(leaf, root, options, leafExtensions(options.names, root)));
     },
   };

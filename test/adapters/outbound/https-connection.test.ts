@@ -30,8 +30,11 @@ function certificates(): readonly (readonly [string, TlsTargetOptions])[] {
   const ca = makeTestCa();
   const expired = ca.issue({ names, notBefore: daysFromNow(-3), notAfter: daysFromNow(-1) });
   const early = ca.issue({ names, notBefore: daysFromNow(1), notAfter: daysFromNow(3) });
+  const byCommonName = ca.issue({ names: ['192.0.2.1'], commonName: 'target.test' });
   return [
     ['for another name', { ca, names: ['other.test', '*.target.test'] }],
+    ['with the name as its common name only', { ca, identity: byCommonName }],
+    ['with a name that cannot be read', { ca, identity: ca.issue({ names: ['"target.test'] }) }],
     ['that has expired', { ca, identity: expired }],
     ['of tomorrow', { ca, identity: early }],
     ['that is self-signed', { ca, identity: makeSelfSigned({ names }) }],
