@@ -42,7 +42,7 @@ export function purgedAt(horizon: Horizon): ReadonlyMap<string, SQL> {
   return new Map(found);
 }
 
-/** Rows behind the horizon are left out: the purge takes them away. */
+/** Rows behind the horizon are left out: the purge deletes them. */
 export async function compareTable(
   tx: Db,
   { current, rebuilt }: { readonly current: string; readonly rebuilt: string },

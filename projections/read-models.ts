@@ -1,5 +1,5 @@
-// All questions that can be asked of the rows, over a store that may be away: it answers in time, or with the fault
-// `read_models_unavailable`. It leaves links, statuses and what a miss means to http.
+// All queries of the rows, over a store that may be unavailable: each returns within its time limit or throws the fault
+// `read_models_unavailable`. Links, statuses and the meaning of a missing row are up to http.
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { decisionQueries } from './decision/query.ts';
@@ -26,9 +26,9 @@ const QUERIES = {
 type Group = keyof typeof QUERIES;
 export type ReadModels = { readonly [G in Group]: ReturnType<(typeof QUERIES)[G]> };
 
-/** A frozen database answers nothing at all: the caller gets a fault after this. */
+/** A frozen database does not answer: the caller gets a fault after this time. */
 const ANSWER_MS = 5000;
-/** At the start of the process the first questions wait for the store to open. */
+/** At the start of the process the first queries wait for the store to open. */
 const OPEN_MS = 1000;
 
 /**
@@ -46,7 +46,7 @@ const NEEDS: { readonly [G in Group]: { readonly [Q in keyof ReadModels[G]]: 'ro
   store: { counts: 'whole', countUnverified: 'whole', retention: 'rows' },
 };
 
-/** `ready`: whether the rows have caught up with the log since the process began; it may take a second to say. */
+/** `ready`: whether the rows have caught up with the log since the process began; known within a second. */
 export function readModels(
   store: { open(): Promise<Db> },
   clock: Clock,

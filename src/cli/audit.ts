@@ -283,8 +283,8 @@ function noteLines(notes: Audited['notes']): readonly string[] {
   );
 }
 
-/** receipts.md §4. */
-const LIMITS: readonly string[] = [
+/** What no audit can detect; the guide in src/verify has the same list. */
+export const LIMITS: readonly string[] = [
   'whether a correctly signed outcome is true: a signature proves what the relay stated, not what a target did',
   'whether others are shown the same record: no witness has cosigned, so compare checkpoints with theirs',
   'what was omitted before the first kept checkpoint, or after the last one: receipts may have been removed there',

@@ -1,4 +1,4 @@
-// Reads an export (receipts.md §5) line by line: for the auditor, who gets every problem as a finding, and for
+// Reads an export line by line: for the auditor, who gets every problem as a finding, and for
 // `relay export`, which continues after the last complete event.
 
 import {

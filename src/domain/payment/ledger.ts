@@ -9,11 +9,11 @@ import { absentPayment, evolvePayment, isBound, type Payment } from './state.ts'
 export type LedgerEntry = {
   readonly payment: Payment;
   /**
-   * `interrupted`: closed without anyone knowing that the target was called, or knowing that it was not. `executed`: it
-   * bought what was paid for (a failed target was tried, and counts).
+   * `interrupted`: closed while it is unknown whether the target was called, or known that it was not. `executed`: the
+   * paid call was made (a failed target counts).
    */
   readonly job: 'absent' | 'running' | 'interrupted' | 'executed';
-  /** When it came to this, by the event that says so. */
+  /** Time of the event that led to this state. */
   readonly since: string;
 };
 
@@ -45,8 +45,6 @@ const isJobOf = ({ payment }: LedgerEntry, { data }: EventOf<'JobStarted' | 'Job
 export const boughtNothing = (errorCategory: JobCompleted['errorCategory']): boolean =>
   errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed';
 
-// ── what an operator has to resolve ─────────────────────────────────────────────────────────────────────
-
 /**
  * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its
  * job was interrupted or never sent. `unknown`: whether the money moved is unconfirmed.
@@ -60,7 +58,7 @@ const UNDER_WAY_MS = 45_000;
 export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
   job === 'running' || (isBound(payment) && job !== 'executed');
 
-/** null: over, or under way: nothing to look after. `nowMs`: Unix ms. */
+/** null: over, or under way: nothing for an operator to resolve. `nowMs`: Unix ms. */
 export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
   switch (payment.status) {
     case 'settled':
@@ -74,8 +72,6 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
       return null;
   }
 }
-
-// ── the sums ────────────────────────────────────────────────────────────────────────────────────────────
 
 /** `amount`: atomic units. */
 export type Money = Pick<PaymentReserved, 'network' | 'asset' | 'amount'>;
