@@ -24,6 +24,7 @@ import type { Db } from './rows.ts';
 import {
   HistoryLost,
   LogInterrupted,
+  lingerAfter,
   projectAll,
   type Role,
   RowsMoved,
@@ -179,7 +180,17 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       const projector = new Projector(head, { models });
       const now = clock.monotonic();
       const kept = { usedAt: now, prunedAt: Number.NEGATIVE_INFINITY, comparedAt: now };
-      state.session = { generation, schema, db, pending, projector, nearHead: false, role: 'projects', kept };
+      state.session = {
+        generation,
+        schema,
+        db,
+        pending,
+        projector,
+        nearHead: false,
+        role: 'projects',
+        kept,
+        lingerMs: lingerAfter(0),
+      };
       // For the callers that wait now, and for later ones.
       state.validated.resolve(schema);
       state.validated = Promise.withResolvers();

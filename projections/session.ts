@@ -53,12 +53,17 @@ export type Session = {
   nearHead: boolean;
   /** Monotonic ms of the last `markUsed`, the last pruning and the last comparison with the log. */
   readonly kept: { usedAt: number; prunedAt: number; comparedAt: number };
+  /** How long the next batch gathers. */
+  lingerMs: number;
 };
 
-/** One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers. */
-const LINGER_MS = 100;
+/**
+ * One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers for `times`
+ * as long as the last one took, so that projection leaves 95 % of the thread to executions.
+ */
+const LINGER_MS = { least: 100, most: 500, times: 20 };
 /** With events pending, a projection position that does not move for this long has lost its projector. */
-const TAKE_OVER_MS = 300;
+const TAKE_OVER_MS = 1000;
 /** How often a session checks the store and the log. */
 const LOOK_MS = 1000;
 const MARK_USED_MS = 60_000;
@@ -93,17 +98,20 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
       await changed(session, deps, Math.min(LOOK_MS, purgeInMs(session, deps)));
       movedAt = clock.monotonic();
     } else if (session.role === 'projects') {
-      const due = (pending.oldestArrival() ?? 0) + LINGER_MS - clock.monotonic();
+      const due = (pending.oldestArrival() ?? 0) + session.lingerMs - clock.monotonic();
       if (isUrgent(session, deps) || due <= 0) await projectNext(session, deps);
       else await gathered(session, deps, due);
     } else {
       if (await follow(session, deps)) movedAt = clock.monotonic();
       const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
       if (pending.size > 0 && (progress.isAwaited() || isStuck)) await projectNext(session, deps);
-      else if (pending.size > 0) await changed(session, deps, LINGER_MS, isUrgent(session, deps));
+      else if (pending.size > 0) await changed(session, deps, LINGER_MS.least, isUrgent(session, deps));
     }
   }
 }
+
+export const lingerAfter = (tookMs: number): number =>
+  Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
 
 const isUrgent = ({ pending }: Session, { progress, batchSize }: SessionDeps): boolean =>
   progress.isAwaited() || pending.size >= batchSize;
@@ -214,9 +222,11 @@ async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
   const last = batch.at(-1);
   if (last === undefined) return;
   await assertHistory(session, deps);
+  const begun = deps.clock.monotonic();
   const judged = await judgeEvents(batch, deps.judgeReceipt);
   if (await projector.project(db, judged, last)) {
     session.role = 'projects';
+    session.lingerMs = lingerAfter(deps.clock.monotonic() - begun);
     pending.dropThrough(last.position);
     noteMoved(session, deps, batch.length);
     // An embedded store works in this thread: between two batches others get their turn.
