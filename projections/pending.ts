@@ -18,8 +18,8 @@ export type PendingEvents = {
   first(max: number): readonly RecordedEvent[];
   /** Drops every event at or before `position`, those that are yet to be delivered included. */
   dropThrough(position: string): void;
-  /** Resolves at the next event, at the first `caught_up`, at `wake`, or when `signal` aborts. */
-  changed(): Promise<void>;
+  /** Resolves at the next event, at the first `caught_up`, at `wake`, or when `signal` aborts, if `isEnough` holds then. */
+  changed(isEnough?: () => boolean): Promise<void>;
   wake(): void;
 };
 
@@ -84,10 +84,13 @@ export function pendingEvents(
       items.splice(0, kept === -1 ? items.length : kept);
       state.makeRoom();
     },
-    changed: () =>
+    changed: (isEnough = () => true) =>
       new Promise((resolve) => {
         if (signal.aborted) resolve();
-        else state.wake = resolve;
+        else
+          state.wake = () => {
+            if (isEnough()) resolve();
+          };
       }),
   };
 

@@ -128,13 +128,9 @@ async function changed({ pending }: Session, deps: SessionDeps, ms: number, paus
 /** Until a batch has gathered for `ms`, or is full, or a reader waits. */
 async function gathered(session: Session, deps: SessionDeps, ms: number): Promise<void> {
   const { pending } = session;
+  const isOver = () => isUrgent(session, deps) || pending.interrupted || deps.signal.aborted;
   const timer = new Cancel();
-  let isOver = false;
-  const over = deps.clock.sleep(ms, timer).then(() => {
-    isOver = true;
-  });
-  while (!isOver && !isUrgent(session, deps) && !pending.interrupted && !deps.signal.aborted)
-    await Promise.race([pending.changed(), over]);
+  if (!isOver()) await Promise.race([pending.changed(isOver), deps.clock.sleep(ms, timer)]);
   timer.abort();
   await wholeAppend(pending);
 }
