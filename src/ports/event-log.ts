@@ -13,8 +13,8 @@ export type NewEvent = {
   readonly metadata: JsonObject;
 };
 
-/** The revision of the stream's last event, or one of EventStoreDB's constants. */
-export type ExpectedRevision = bigint | 'no_stream' | 'stream_exists' | 'any';
+/** The revision of the stream's last event; `no_stream`: it has none. */
+export type ExpectedRevision = bigint | 'no_stream';
 
 export type Appended = { readonly nextRevision: bigint; readonly position: string };
 
@@ -33,9 +33,8 @@ export interface EventLog {
    * acknowledgement). Throws `WrongExpectedVersion` if the stream is at another revision, and `EventLogUnavailable`
    * if the result is unknown or the log is unavailable: the caller repeats the call with the same events (same ids)
    * and the same expectation until the result is known. The same ids at the same expected revision succeed again with
-   * the first call's result, and store nothing; with `any` and `stream_exists` a server recognises them only until it
-   * restarts. Other ids at that revision fail, even with equal data. An append that fails does not affect others sent
-   * at the same time. The implementer does not retry and limits the call's time.
+   * the first call's result, and store nothing. Other ids at that revision fail, even with equal data. An append that
+   * fails does not affect others sent at the same time. The implementer does not retry and limits the call's time.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
   /** Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. */

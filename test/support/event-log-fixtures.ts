@@ -1,6 +1,7 @@
 // Shared by tests of an event log: new events and stream names, and a subscriber with a wait for a condition.
 import assert from 'node:assert/strict';
 import {
+  type Appended,
   type EventFilter,
   type EventLog,
   type ExpectedRevision,
@@ -15,6 +16,16 @@ export const PATIENCE_MS = 20_000;
 
 export function newEvent(type = 'Noted', data: NewEvent['data'] = {}): NewEvent {
   return { id: crypto.randomUUID(), type, data, metadata: {} };
+}
+
+/** Appends at the end of the stream, wherever that is. */
+export async function appendNext(
+  log: Pick<EventLog, 'append' | 'readStream'>,
+  stream: string,
+  events: readonly NewEvent[],
+): Promise<Appended> {
+  const [last] = await log.readStream(stream, { direction: 'backwards', max: 1 });
+  return log.append(stream, last?.revision ?? 'no_stream', events);
 }
 
 export const newEvents = (count: number, type = 'Noted'): NewEvent[] =>

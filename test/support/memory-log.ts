@@ -107,7 +107,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
       state.appends++;
       const past = streams.get(stream) ?? [];
       const answer = earlierAnswer(past, expected, events);
-      if (answer === null && (!meets(past, expected) || holdsSome(past, expected, events))) {
+      if (answer === null && (past.at(-1)?.revision ?? 'no_stream') !== expected) {
         throw new WrongExpectedVersion(stream, expected, past.at(-1)?.revision ?? null);
       }
       const appended = answer ?? store(stream, past, events);
@@ -187,29 +187,9 @@ function earlierAnswer(
   expected: ExpectedRevision,
   events: readonly CheckedEvent[],
 ): Appended | null {
-  const byId = past.findIndex((event) => event.id === events[0]?.id);
-  const start = hasPlace(expected) ? (expected === 'no_stream' ? 0 : Number(expected) + 1) : byId;
-  if (start < 0) return null;
+  const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
   const same = events.every((event, i) => past[start + i]?.id === event.id);
   return same ? answerFor(past, start + events.length - 1) : null;
-}
-
-const hasPlace = (expected: ExpectedRevision) => typeof expected === 'bigint' || expected === 'no_stream';
-
-/** Without a place, an append of which some events stand in the stream already is neither new nor a repeat. */
-function holdsSome(
-  past: readonly RecordedEvent[],
-  expected: ExpectedRevision,
-  events: readonly CheckedEvent[],
-) {
-  return !hasPlace(expected) && past.some(({ id }) => events.some((event) => event.id === id));
-}
-
-function meets(past: readonly RecordedEvent[], expected: ExpectedRevision): boolean {
-  if (expected === 'any') return true;
-  if (expected === 'no_stream') return past.length === 0;
-  if (expected === 'stream_exists') return past.length > 0;
-  return past.at(-1)?.revision === expected;
 }
 
 function passes(event: RecordedEvent, filter: EventFilter | undefined): boolean {
