@@ -18,8 +18,6 @@ export type ExpectedRevision = bigint | 'no_stream';
 
 export type Appended = { readonly nextRevision: bigint; readonly position: string };
 
-export type EventFilter = { readonly types?: readonly string[]; readonly streamPrefixes?: readonly string[] };
-
 export type LiveMessage =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
   /** Everything that was in the log when the subscription began has been delivered; live events follow. */
@@ -42,18 +40,21 @@ export interface EventLog {
     stream: string,
     options?: { from?: bigint; direction?: 'forwards' | 'backwards'; max?: number },
   ): Promise<RecordedEvent[]>;
-  /** Events after `after` (exclusive; null: the beginning) in global order. `max` counts events returned. */
-  readAll(options: { after: string | null; max: number; filter?: EventFilter }): Promise<RecordedEvent[]>;
+  /**
+   * Events after `after` (exclusive; null: the beginning) in global order, of these types or of all. `max` counts events
+   * returned.
+   */
+  readAll(options: {
+    after: string | null;
+    max: number;
+    types?: readonly string[];
+  }): Promise<RecordedEvent[]>;
   /**
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns. The
    * implementer handles interruptions of the log: it resumes from the last position delivered, and delivers `resumed`
    * before the next event if it noticed one. One `caught_up` is delivered when the subscriber first reaches the head.
    */
-  subscribeAll(options: {
-    after: string | null;
-    filter?: EventFilter;
-    signal: AbortSignalLike;
-  }): AsyncIterable<LiveMessage>;
+  subscribeAll(options: { after: string | null; signal: AbortSignalLike }): AsyncIterable<LiveMessage>;
   /** Position of the last stored event, null if there is none. Every acknowledged append is at or before it. */
   head(): Promise<string | null>;
   /** Resolves within its own time limit; never throws. */

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import {
   type Appended,
-  type EventFilter,
   type EventLog,
   type ExpectedRevision,
   type LiveMessage,
@@ -64,11 +63,12 @@ export type Follower = {
   readonly ended: Promise<void>;
 };
 
+/** `prefix`: events of other streams are passed over, since others may write to a shared server. */
 export function follow(
   log: EventLog,
-  options: { after: string | null; filter?: EventFilter; each?: () => Promise<void> },
+  options: { after: string | null; prefix?: string; each?: () => Promise<void> },
 ): Follower {
-  const { each, ...subscription } = options;
+  const { each, prefix = '', after } = options;
   const messages: LiveMessage[] = [];
   const abort = new AbortController();
   let failure: { cause: unknown } | null = null;
@@ -77,7 +77,8 @@ export function follow(
     for (const waiter of [...waiters]) waiter();
   };
   const run = async () => {
-    for await (const message of log.subscribeAll({ ...subscription, signal: abort.signal })) {
+    for await (const message of log.subscribeAll({ after, signal: abort.signal })) {
+      if (message.kind === 'event' && !message.event.stream.startsWith(prefix)) continue;
       messages.push(message);
       notify();
       await each?.();

@@ -134,17 +134,17 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
 
   const head = convert.headSearch((from, count) => readLog(from, 'backwards', count));
 
-  /** The port's filter is applied here: the server filters subscriptions only. */
-  async function readAll({ after, max, filter }: ReadAllOptions): Promise<RecordedEvent[]> {
+  /** Types are filtered here: the server filters subscriptions only. */
+  async function readAll({ after, max, types }: ReadAllOptions): Promise<RecordedEvent[]> {
     const events: RecordedEvent[] = [];
     let cursor = after;
-    let count = filter === undefined ? Math.min(max + 1, convert.PAGE_EVENTS) : convert.PAGE_EVENTS;
+    let count = types === undefined ? Math.min(max + 1, convert.PAGE_EVENTS) : convert.PAGE_EVENTS;
     for (let more = true; more && events.length < max; count = convert.PAGE_EVENTS) {
       const read = await readLog(cursor, 'forwards', count);
       for (const { position, event } of read) {
         if (cursor !== null && position <= cursor) continue;
         cursor = position;
-        if (event !== null && convert.matches(event, filter)) events.push(event);
+        if (event !== null && (types?.includes(event.type) ?? true)) events.push(event);
         if (events.length === max) break;
       }
       more = read.length === count;
@@ -152,7 +152,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     return events;
   }
 
-  async function* subscribe({ after, filter, signal }: SubscribeOptions): AsyncGenerator<LiveMessage, void> {
+  async function* subscribe({ after, signal }: SubscribeOptions): AsyncGenerator<LiveMessage, void> {
     let cursor = after;
     let caughtUp = false;
     let followed = false;
@@ -185,8 +185,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
           if (next === null || (cursor !== null && next.position <= cursor)) continue;
           cursor = next.position;
           failures = 0;
-          if (next.event !== null && convert.matches(next.event, filter))
-            yield { kind: 'event', event: next.event };
+          if (next.event !== null) yield { kind: 'event', event: next.event };
         }
       } catch (error) {
         dropped = error;

@@ -139,7 +139,7 @@ test(
     withEventStore(
       async ({ server, log, handle }) => {
         const prefix = `broken${freshId()}`;
-        const follower = follow(handle(), { after: null, filter: { streamPrefixes: [`${prefix}-`] } });
+        const follower = follow(handle(), { after: null, prefix: `${prefix}-` });
         await follower.until(() => follower.messages.length > 0, 'caught_up');
         server.faults.dropSubscriptionsAfter(20);
         const writing = write(log, prefix, 40);
