@@ -74,15 +74,14 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
   // Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process.
   const { readStore } = stores;
-  const quota =
-    readStore.driver === 'postgres'
-      ? await (await import('#src/adapters/quota/postgres.ts')).postgresQuota({
-          keyedHash,
-          logger,
-          ending,
-          open: () => readStore.shared(),
-        })
-      : memoryQuota();
+  const quota = readStore.disposable
+    ? memoryQuota()
+    : await (await import('#src/adapters/quota/postgres.ts')).postgresQuota({
+        keyedHash,
+        logger,
+        ending,
+        open: () => readStore.shared(),
+      });
   const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer });
   const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
   const settings = settingsOf(parts, targets);
