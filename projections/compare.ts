@@ -1,8 +1,8 @@
 // The rows of two generations compared, whole rows in SQL, in one snapshot. Reports which rows and columns differ, never
 // their values: some of them name a payer.
 import { type SQL, sql } from 'drizzle-orm';
+import { RETAINED } from './registry.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';
-import { RETAINED } from './table.ts';
 
 export type RowDifference = {
   readonly key: string;

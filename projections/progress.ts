@@ -1,15 +1,24 @@
-// The projection position of this process's rows, and the readers that wait for a later one.
+// Where the rows of this process are in the event log: the readers that wait for a later position, and whether the rows have
+// caught up with the head that the log had when this process first read it. Until then counts and lists cover a part of the
+// log only. The progress of a long replay is logged.
 import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 
 export type Progress = {
   /** Position of the last event whose rows can be read; null: none, or not known yet. */
   position(): string | null;
-  /** Rows up to `position` can be read; it goes back only if the rows did. */
-  set(position: string | null): void;
+  /** The rows are at `from` and the log's head is `head`. Rows that were rolled back have to catch up again. */
+  begin(from: string | null, head: string | null): void;
+  /** The rows are not of this log: none can be read, and they have to catch up from the first event. */
+  lost(): void;
+  /** Rows up to `position` can be read; `events`: how many of them were projected here since the last call. */
+  moved(position: string, events: number): void;
   /** Whether a reader waits. */
   isAwaited(): boolean;
   /** true as soon as rows up to `position` can be read; false after `timeoutMs`, or at the end. */
   reached(position: string, timeoutMs: number): Promise<boolean>;
+  /** Whether the rows have caught up; waits for it up to `timeoutMs`. Never throws. */
+  ready(timeoutMs: number): Promise<boolean>;
   /** The rows contain all that the log has delivered. */
   noteCaughtUp(): void;
   /** Monotonic ms of the last `noteCaughtUp`, or of the start. */
@@ -19,23 +28,46 @@ export type Progress = {
 };
 
 type Waiter = { readonly position: string; readonly answer: (reached: boolean) => void };
+type Replay = { readonly to: string; readonly since: number; events: number; loggedAt: number | null };
+
+/** A replay of more events than this is logged. */
+const LONG_REPLAY = 2000;
+const LOG_EVERY_MS = 5000;
 
 /** `onWait` is called whenever a reader begins to wait. */
-export function makeProgress(clock: Clock, onWait: () => void = () => undefined): Progress {
+export function makeProgress(
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  onWait: () => void = () => undefined,
+): Progress {
   const waiters = new Set<Waiter>();
   let current: string | null = null;
-  let ended = false;
+  let replay: Replay | null = null;
+  let isReady = false;
+  let ready = Promise.withResolvers<void>();
   let caughtUpAt = clock.monotonic();
-  const isReached = (position: string) => current !== null && current >= position;
+  let ended = false;
   return {
     position: () => current,
-    isAwaited: () => waiters.size > 0,
-    set(position) {
-      current = position;
-      for (const waiter of waiters) if (isReached(waiter.position)) waiter.answer(true);
+    begin(from, head) {
+      if (isBefore(from, current)) unready();
+      replay = head === null ? null : { to: head, since: clock.monotonic(), events: 0, loggedAt: null };
+      arrive(from);
     },
+    lost() {
+      unready();
+      current = null;
+      replay = null;
+    },
+    moved(position, events) {
+      if (replay !== null) {
+        replay.events += events;
+        logProgress(replay);
+      }
+      arrive(position);
+    },
+    isAwaited: () => waiters.size > 0,
     reached(position, timeoutMs) {
-      if (isReached(position)) return Promise.resolve(true);
+      if (!isBefore(current, position)) return Promise.resolve(true);
       if (ended || timeoutMs <= 0) return Promise.resolve(false);
       return new Promise((resolve) => {
         const timer = new AbortController();
@@ -52,6 +84,13 @@ export function makeProgress(clock: Clock, onWait: () => void = () => undefined)
         void clock.sleep(timeoutMs, timer.signal).then(() => waiter.answer(false));
       });
     },
+    async ready(timeoutMs) {
+      if (isReady) return true;
+      const timer = new AbortController();
+      await Promise.race([ready.promise, clock.sleep(timeoutMs, timer.signal)]);
+      timer.abort();
+      return isReady;
+    },
     noteCaughtUp() {
       caughtUpAt = clock.monotonic();
     },
@@ -61,4 +100,42 @@ export function makeProgress(clock: Clock, onWait: () => void = () => undefined)
       for (const waiter of waiters) waiter.answer(false);
     },
   };
+
+  function unready(): void {
+    if (!isReady) return;
+    isReady = false;
+    ready = Promise.withResolvers();
+  }
+
+  function arrive(position: string | null): void {
+    current = position;
+    for (const waiter of waiters) if (!isBefore(current, waiter.position)) waiter.answer(true);
+    if (replay !== null && isBefore(current, replay.to)) return;
+    if (replay !== null && replay.loggedAt !== null) {
+      logger.info('the read models have caught up with the event log', figures(replay));
+    }
+    replay = null;
+    isReady = true;
+    ready.resolve();
+  }
+
+  function logProgress(replaying: Replay): void {
+    const now = clock.monotonic();
+    if (replaying.loggedAt === null) {
+      if (replaying.events < LONG_REPLAY) return;
+      logger.info('replaying the event log into the read models');
+    } else {
+      if (now - replaying.loggedAt < LOG_EVERY_MS) return;
+      logger.info('the read models are still being replayed', figures(replaying));
+    }
+    replaying.loggedAt = now;
+  }
+
+  function figures({ events, since }: Replay): { events: number; seconds: number; eventsPerSecond: number } {
+    const seconds = Math.max(0.001, (clock.monotonic() - since) / 1000);
+    return { events, seconds: Math.round(seconds), eventsPerSecond: Math.round(events / seconds) };
+  }
 }
+
+/** Positions compare as text; null is before the first. */
+const isBefore = (a: string | null, b: string | null): boolean => b !== null && (a === null || a < b);

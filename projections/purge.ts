@@ -4,8 +4,9 @@ import { sql } from 'drizzle-orm';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
+import { RETAINED, type Retained } from './registry.ts';
 import { type Db, rowsOf } from './rows.ts';
-import { RETAINED, retention } from './table.ts';
+import { retention } from './table.ts';
 
 /** How long after their end (jobs) or their creation (receipts, decisions) rows are kept; null: always. */
 export type RetentionMs = { readonly jobs: number | null; readonly receipts: number | null };
@@ -112,7 +113,7 @@ function clocksAgree(clock: Pick<Clock, 'monotonic'>, now: number): (tx: Db) => 
 const instant = (now: number, keepMs: number | null): string | null =>
   keepMs === null ? null : new Date(Math.max(0, now - keepMs)).toISOString();
 
-type Horizon = (typeof RETAINED)[number]['horizon'];
+type Horizon = Retained['horizon'];
 /** By horizon: what is older than this may go; null: nothing. */
 type Before = Readonly<Record<Horizon, string | null>>;
 

@@ -2,49 +2,19 @@
 // `read_models_unavailable`. Links, statuses and the meaning of a missing row are up to http.
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { decisionQueries } from './decision/query.ts';
-import { jobQueries } from './job/query.ts';
-import { monitoringQueries } from './monitoring/query.ts';
-import { proofQueries } from './proof/query.ts';
-import { receiptQueries } from './receipt/query.ts';
+import { MODELS, type Needs } from './registry.ts';
 import type { Db } from './rows.ts';
-import { storeQueries } from './store-query.ts';
-import { transparencyQueries } from './transparency/query.ts';
-import { trustQueries } from './trust/query.ts';
+import { store } from './store-query.ts';
 
-const QUERIES = {
-  job: jobQueries,
-  receipt: receiptQueries,
-  proof: proofQueries,
-  monitoring: monitoringQueries,
-  trust: trustQueries,
-  transparency: transparencyQueries,
-  decision: decisionQueries,
-  store: storeQueries,
-};
+const GROUPS = { ...MODELS, store };
 
-type Group = keyof typeof QUERIES;
-export type ReadModels = { readonly [G in Group]: ReturnType<(typeof QUERIES)[G]> };
+type Group = keyof typeof GROUPS;
+export type ReadModels = { readonly [G in Group]: ReturnType<(typeof GROUPS)[G]['queries']> };
 
 /** A frozen database does not answer: the caller gets a fault after this time. */
 const ANSWER_MS = 5000;
 /** At the start of the process the first queries wait for the store to open. */
 const OPEN_MS = 1000;
-
-/**
- * Every query. `rows`: a row that is not projected yet is missing. `whole`: counts and lists, whose answer would be wrong
- * until the rows have caught up with the log.
- */
-const NEEDS: { readonly [G in Group]: { readonly [Q in keyof ReadModels[G]]: 'rows' | 'whole' } } = {
-  job: { find: 'rows', findForVerification: 'rows' },
-  receipt: { find: 'rows' },
-  proof: { find: 'rows', recent: 'whole', recentFailures: 'whole' },
-  monitoring: { summary: 'whole', series: 'whole', recoveryCandidates: 'rows' },
-  trust: { payments: 'rows', receipts: 'whole' },
-  transparency: { tree: 'rows', tile: 'rows', leafIndex: 'rows', checkpoint: 'rows' },
-  decision: { find: 'rows', recent: 'whole' },
-  store: { counts: 'whole', countUnverified: 'whole', retention: 'rows' },
-};
 
 /** `ready`: whether the rows have caught up with the log since the process began; known within a second. */
 export function readModels(
@@ -53,23 +23,19 @@ export function readModels(
   ready: () => Promise<boolean>,
 ): ReadModels {
   const within = timeLimits(clock);
-  const groups = (Object.keys(QUERIES) as Group[]).map((name) => [name, guarded(name)] as const);
+  const groups = (Object.keys(GROUPS) as Group[]).map((name) => [name, guarded(name)] as const);
   return Object.fromEntries(groups) as unknown as ReadModels;
 
   function guarded<G extends Group>(name: G): ReadModels[G] {
     let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
-    const ask = async (
-      query: string,
-      needs: 'rows' | 'whole',
-      given: readonly unknown[],
-    ): Promise<unknown> => {
+    const ask = async (query: string, needs: Needs, given: readonly unknown[]): Promise<unknown> => {
       const db = await within(OPEN_MS, async () => store.open());
-      if (made?.db !== db) made = { db, queries: QUERIES[name](db) as unknown as Record<string, Ask> };
+      if (made?.db !== db) made = { db, queries: GROUPS[name].queries(db) as unknown as Record<string, Ask> };
       const { queries } = made;
       if (needs === 'whole' && !(await ready())) throw unavailable(new Error('still replaying'));
       return await within(ANSWER_MS, async () => queries[query]?.(...given));
     };
-    const asks = Object.entries<'rows' | 'whole'>(NEEDS[name]).map(([query, needs]): [string, Ask] => [
+    const asks = Object.entries<Needs>(GROUPS[name].needs).map(([query, needs]): [string, Ask] => [
       query,
       (...given) => ask(query, needs, given),
     ]);

@@ -1,26 +1,20 @@
-// The list of read models: what the runner projects, a rebuild builds again and a purge deletes from.
-// It leaves the order of events, batches and transactions to the runner.
+// The list of read models. Everything else follows from it: what the runner projects, a rebuild builds again, a purge
+// deletes, and which queries there are. Each model is declared in its folder.
+import type { SQL } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { projectDecision } from './decision/project.ts';
-import { decisions } from './decision/table.ts';
-import { projectJob } from './job/project.ts';
-import { jobs } from './job/table.ts';
-import { projectMonitoring } from './monitoring/project.ts';
-import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
-import { projectProof } from './proof/project.ts';
-import { proofs } from './proof/table.ts';
-import { projectReceipt } from './receipt/project.ts';
-import { receipts, revokedKeys } from './receipt/table.ts';
-import { type GrownLeaf, projectTransparency } from './transparency/project.ts';
-import {
-  transparencyCheckpoint,
-  transparencyLeaves,
-  transparencyTiles,
-  transparencyTree,
-} from './transparency/table.ts';
-import { projectTrust } from './trust/project.ts';
-import { trustMinutes, trustOpenPayments, trustTotals } from './trust/table.ts';
+import { decision } from './decision/model.ts';
+import { job } from './job/model.ts';
+import { monitoring } from './monitoring/model.ts';
+import { proof } from './proof/model.ts';
+import { receipt } from './receipt/model.ts';
+import type { Db } from './rows.ts';
+import { transparency } from './transparency/model.ts';
+import type { GrownLeaf } from './transparency/project.ts';
+import { trust } from './trust/model.ts';
+
+/** A model's name is letters only. Another name is another model: its rows are projected again from the first event. */
+export const MODELS = declared({ job, receipt, proof, monitoring, trust, transparency, decision });
 
 /** A row under its columns' TypeScript names, without the position that the runner keeps beside it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -43,8 +37,8 @@ export type Facts = {
   readonly leaf: GrownLeaf | null;
 };
 
+/** What projects and rebuilds a model's rows. */
 export type ReadModel = {
-  /** Letters only. Another name is another model: its rows are projected again from the log's first event. */
   readonly name: string;
   /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */
   readonly version: number;
@@ -53,27 +47,35 @@ export type ReadModel = {
   project(event: DomainEvent, facts: Facts): readonly Change[];
 };
 
-export const READ_MODELS: readonly ReadModel[] = [
-  { name: 'job', version: 2, tables: [jobs], project: projectJob },
-  { name: 'receipt', version: 2, tables: [receipts, revokedKeys], project: projectReceipt },
-  { name: 'proof', version: 1, tables: [proofs], project: projectProof },
-  {
-    name: 'monitoring',
-    version: 2,
-    tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
-    project: projectMonitoring,
-  },
-  {
-    name: 'trust',
-    version: 3,
-    tables: [trustTotals, trustMinutes, trustOpenPayments],
-    project: projectTrust,
-  },
-  {
-    name: 'transparency',
-    version: 1,
-    tables: [transparencyTree, transparencyTiles, transparencyLeaves, transparencyCheckpoint],
-    project: projectTransparency,
-  },
-  { name: 'decision', version: 1, tables: [decisions], project: projectDecision },
-];
+export const READ_MODELS: readonly ReadModel[] = Object.entries(MODELS).map(([name, model]) => ({
+  ...model,
+  name,
+}));
+
+/** Rows that a horizon covers, by a time in their own columns that no later event changes. */
+export type Retained = {
+  readonly table: string;
+  readonly time: string;
+  /** Rows that may be deleted. */
+  readonly ended: SQL;
+  /** Rows of jobs are kept as long as jobs, the others as long as receipts. */
+  readonly horizon: 'jobs' | 'receipts';
+};
+
+export const RETAINED: readonly Retained[] = Object.values(MODELS).flatMap((model) =>
+  'retained' in model ? [model.retained] : [],
+);
+
+/** `rows`: a row that is not projected yet is missing. `whole`: counts and lists, whose answer would be wrong until then. */
+export type Needs = 'rows' | 'whole';
+
+type Queries = (db: Db) => object;
+type Declared = Omit<ReadModel, 'name'> & { readonly queries: Queries; readonly retained?: Retained };
+type NeedsOf<Q extends Queries> = { readonly [N in keyof ReturnType<Q>]: Needs };
+
+/** Each query has an entry in `needs`. */
+function declared<M extends Readonly<Record<string, Declared>>>(
+  models: M & { readonly [N in keyof M]: { readonly needs: NeedsOf<M[N]['queries']> } },
+): M {
+  return models;
+}

@@ -3,7 +3,6 @@
 import { LIMITS } from '#src/domain/limits.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { makeCatchUp } from './catch-up.ts';
 import {
   checkpointsElsewhere,
   createGeneration,
@@ -97,8 +96,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     storeFailed: false,
     elsewhere: [] as readonly string[],
   };
-  const progress = makeProgress(clock, () => state.session?.pending.wake());
-  const catchUp = makeCatchUp({ clock, logger });
+  const progress = makeProgress(deps, () => state.session?.pending.wake());
   const purge = makePurge(deps, retentionMs);
   const ending = new AbortController();
   const running = run();
@@ -114,7 +112,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         return false;
       }
     },
-    ready: () => catchUp.ready(LIMITS.answerWaitMs.max),
+    ready: () => progress.ready(LIMITS.answerWaitMs.max),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
     readable: () => state.isValidated || !state.storeFailed,
     role: () => state.session?.role ?? null,
@@ -152,8 +150,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   function invalidate(): void {
     state.validated = Promise.withResolvers();
     state.isValidated = false;
-    progress.set(null);
-    catchUp.lost();
+    progress.lost();
   }
 
   /** A store that opens proves nothing yet: only work that was done ends the failures and their growing pauses. */
@@ -198,9 +195,8 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       state.isValidated = true;
       state.storeFailed = false;
       // Only then: who finds the position reached reads these rows.
-      progress.set(head.position);
-      catchUp.begin(head.position, logHead);
-      const parts = { progress, catchUp, purge, worked, batchSize, signal: ending.signal };
+      progress.begin(head.position, logHead);
+      const parts = { progress, purge, worked, batchSize, signal: ending.signal };
       await projectAll(state.session, { ...deps, ...parts });
     } finally {
       state.session = null;
@@ -213,7 +209,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   async function firstEvent(): Promise<string | null> {
     const [first] = await log.readAll({ after: null, max: 1 });
     if (first !== undefined) return first.id;
-    catchUp.begin(null, null);
+    progress.begin(null, null);
     progress.noteCaughtUp();
     await clock.sleep(EMPTY_LOG_MS, ending.signal);
     return null;

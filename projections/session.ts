@@ -5,7 +5,6 @@ import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { CatchUp } from './catch-up.ts';
 import {
   currentSchema,
   type Generation,
@@ -31,7 +30,6 @@ export type RunnerDeps = {
 export type SessionDeps = RunnerDeps & {
   readonly batchSize: number;
   readonly progress: Progress;
-  readonly catchUp: CatchUp;
   readonly purge: Purge;
   /** Called whenever something was done, or nothing is left to do: the store works. */
   readonly worked: () => void;
@@ -256,10 +254,9 @@ async function nextBatch(
 
 /** `events`: how many of the way this process has projected. */
 function noteMoved(session: Session, deps: SessionDeps, events: number): void {
-  const { progress, catchUp, worked, batchSize } = deps;
+  const { progress, worked, batchSize } = deps;
   const { position } = session.projector.head;
-  progress.set(position);
-  if (position !== null) catchUp.moved(position, events);
+  if (position !== null) progress.moved(position, events);
   worked();
   if (!session.pending.complete) return;
   if (session.pending.size === 0) progress.noteCaughtUp();

@@ -55,3 +55,8 @@ export function storeQueries(db: Db) {
     },
   };
 }
+
+export const store = {
+  queries: storeQueries,
+  needs: { counts: 'whole', countUnverified: 'whole', retention: 'rows' },
+} as const;

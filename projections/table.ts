@@ -1,5 +1,4 @@
 // The tables of a generation beside those of its models: the projection position and the retention horizon.
-import { type SQL, sql } from 'drizzle-orm';
 import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** One row, `all`. */
@@ -24,16 +23,3 @@ export const retention = pgTable('retention', {
   jobsPurged: bigint('jobs_purged', { mode: 'number' }).notNull(),
   receiptsPurged: bigint('receipts_purged', { mode: 'number' }).notNull(),
 });
-
-/** The rows that a horizon covers, by a time in their own columns that no later event changes. */
-export const RETAINED = [
-  { table: 'jobs', time: 'updated_at', ended: sql`"status" <> 'running'`, horizon: 'jobs' },
-  { table: 'proofs', time: 'updated_at', ended: sql`"status" <> 'running'`, horizon: 'jobs' },
-  { table: 'receipts', time: 'signed_at', ended: sql`true`, horizon: 'receipts' },
-  { table: 'decisions', time: 'created_at', ended: sql`true`, horizon: 'receipts' },
-] as const satisfies readonly {
-  readonly table: string;
-  readonly time: string;
-  readonly ended: SQL;
-  readonly horizon: 'jobs' | 'receipts';
-}[];

@@ -5,7 +5,6 @@ import type { ProjectionRunner } from '#projections/runner.ts';
 import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
-import type { PostgresQuotaOptions } from '#src/adapters/quota/postgres.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
@@ -15,11 +14,8 @@ import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { didOf, toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, createApp } from '#src/http/app.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
-import type { HealthFacts } from '#src/http/routes/health.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import type { Quota } from '#src/ports/quota.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
@@ -72,11 +68,20 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const { figures, tracer, logger: detail } = parts.telemetry;
 
   const targets = await wireTargets(config, baseUrl, clock, ending);
-  const { rules, readers, pseudonym } = targets;
+  const { rules, readers } = targets;
   const resolver = instrument(targets.resolver, tracer, RESOLVER_SPANS);
   const freeResolver = instrument(targets.freeResolver, tracer, RESOLVER_SPANS);
   const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
-  const quota = await wireQuota(stores.readStore, { keyedHash, logger, ending });
+  // Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process.
+  const { readStore } = stores;
+  const quota = readStore.disposable
+    ? memoryQuota()
+    : await (await import('#src/adapters/quota/postgres.ts')).postgresQuota({
+        keyedHash,
+        logger,
+        ending,
+        open: () => readStore.shared(),
+      });
   const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer });
   const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
   const settings = settingsOf(parts, targets);
@@ -94,7 +99,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     receiptLog,
     rules,
     readers,
-    pseudonym,
+    pseudonym: targets.pseudonym,
     resolver,
     outbound,
     payments,
@@ -140,10 +145,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const deciding = { ...judging, log, clock, entropy, logger, ending, keyedHash, market, offer };
   const handingOff = { ...judging, clock, entropy };
 
+  /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
+  const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
   const readState = stateReader({
     clock,
     eventLog: () => log.health(),
-    readModels: () => readModelHealth(stores.readStore, runner),
+    readModels: readModelHealth,
     rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
   });
 
@@ -171,7 +178,19 @@ export async function wireApp(parts: AppParts): Promise<App> {
     transparency: receiptTree,
     checkpointStanding: checkpoints.standing,
     verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),
-    health: () => health(log, stores.readStore, runner, payments),
+    async health() {
+      const [eventLog, readModels, facilitator] = await Promise.all([
+        log.health(),
+        readModelHealth(),
+        payments.health(),
+      ]);
+      return {
+        eventLog,
+        readModels,
+        projections: { ok: runner.lag().lagMs <= ATTENTION.lagMs },
+        facilitator,
+      };
+    },
     operators: { figures, tracer, detail, exposition: async () => figures.exposition(await readState()) },
   });
 }
@@ -182,7 +201,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
  */
 async function wirePayments(
   x402: Config['x402'],
-  { baseUrl, clock, logger, signer }: PaymentParts,
+  {
+    baseUrl,
+    clock,
+    logger,
+    signer,
+  }: Pick<JournalDeps, 'clock' | 'logger'> & Pick<Keys, 'signer'> & { readonly baseUrl: string },
 ): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
   if (x402 === null) return { payments: demoPayments(), protocol: null };
   const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
@@ -202,51 +226,12 @@ async function wirePayments(
   return paid;
 }
 
-type PaymentParts = Pick<JournalDeps, 'clock' | 'logger'> & {
-  readonly baseUrl: string;
-  readonly signer: Keys['signer'];
-};
-
 const TERMS = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;
 
 /** What a call costs; in demo mode what a paid call would cost. */
 function offerOf(x402: Config['x402']): HttpSettings['offer'] {
   if (x402 === null) return { scheme: PRICE.scheme, network: PRICE.network, price: PRICE.display };
   return { scheme: PRICE.scheme, network: x402.network, price: `$${x402.priceUsd}` };
-}
-
-/** Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process. */
-async function wireQuota(
-  readStore: Stores['readStore'],
-  parts: Omit<PostgresQuotaOptions, 'open'>,
-): Promise<Quota> {
-  if (readStore.driver !== 'postgres') return memoryQuota();
-  const { postgresQuota } = await import('#src/adapters/quota/postgres.ts');
-  return postgresQuota({ ...parts, open: () => readStore.shared() });
-}
-
-async function health(
-  log: Pick<EventLog, 'health'>,
-  readStore: Pick<Stores['readStore'], 'health'>,
-  runner: ProjectionRunner,
-  payments: Payments,
-): Promise<HealthFacts> {
-  const [eventLog, readModels, facilitator] = await Promise.all([
-    log.health(),
-    readModelHealth(readStore, runner),
-    payments.health(),
-  ]);
-  const projections = { ok: runner.lag().lagMs <= ATTENTION.lagMs };
-  return { eventLog, readModels, projections, facilitator };
-}
-
-/** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
-async function readModelHealth(
-  readStore: Pick<Stores['readStore'], 'health'>,
-  runner: Pick<ProjectionRunner, 'readable'>,
-): Promise<{ readonly ok: boolean }> {
-  const { ok } = await readStore.health();
-  return { ok: ok && runner.readable() };
 }
 
 function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): HttpSettings {

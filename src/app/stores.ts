@@ -27,19 +27,17 @@ export async function openStores(
   ending: Pick<Ending, 'push' | 'signal'>,
 ): Promise<Stores> {
   const { dataDir, eventStoreUrl, databaseUrl } = config;
-  const closing = <Db>(readStore: ReadStore<Db>): ReadStore<Db> => {
-    ending.push(() => readStore.close());
-    return readStore;
-  };
   if (databaseUrl === null) {
     const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
     // Its lock comes first: a second process on embedded read models must not start.
-    const readStore = closing(pgliteReadStore({ directory: join(dataDir, 'read-models'), logger }));
+    const readStore = pgliteReadStore({ directory: join(dataDir, 'read-models'), logger });
+    ending.push(() => readStore.close());
     const log = await embeddedLog(dataDir, 'alone', ending);
     return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
   }
   const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
-  const readStore = closing(postgresReadStore({ url: databaseUrl }));
+  const readStore = postgresReadStore({ url: databaseUrl });
+  ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
     const log = await embeddedLog(dataDir, 'shared', ending);
     return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };

@@ -13,12 +13,10 @@ export type NewEvent = {
   readonly metadata: JsonObject;
 };
 
-/** The revision of the stream's last event, or one of EventStoreDB's constants. */
-export type ExpectedRevision = bigint | 'no_stream' | 'stream_exists' | 'any';
+/** The revision of the stream's last event; `no_stream`: it has none. */
+export type ExpectedRevision = bigint | 'no_stream';
 
 export type Appended = { readonly nextRevision: bigint; readonly position: string };
-
-export type EventFilter = { readonly types?: readonly string[]; readonly streamPrefixes?: readonly string[] };
 
 export type LiveMessage =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
@@ -33,9 +31,8 @@ export interface EventLog {
    * acknowledgement). Throws `WrongExpectedVersion` if the stream is at another revision, and `EventLogUnavailable`
    * if the result is unknown or the log is unavailable: the caller repeats the call with the same events (same ids)
    * and the same expectation until the result is known. The same ids at the same expected revision succeed again with
-   * the first call's result, and store nothing; with `any` and `stream_exists` a server recognises them only until it
-   * restarts. Other ids at that revision fail, even with equal data. An append that fails does not affect others sent
-   * at the same time. The implementer does not retry and limits the call's time.
+   * the first call's result, and store nothing. Other ids at that revision fail, even with equal data. An append that
+   * fails does not affect others sent at the same time. The implementer does not retry and limits the call's time.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
   /** Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. */
@@ -43,18 +40,21 @@ export interface EventLog {
     stream: string,
     options?: { from?: bigint; direction?: 'forwards' | 'backwards'; max?: number },
   ): Promise<RecordedEvent[]>;
-  /** Events after `after` (exclusive; null: the beginning) in global order. `max` counts events returned. */
-  readAll(options: { after: string | null; max: number; filter?: EventFilter }): Promise<RecordedEvent[]>;
+  /**
+   * Events after `after` (exclusive; null: the beginning) in global order, of these types or of all. `max` counts events
+   * returned.
+   */
+  readAll(options: {
+    after: string | null;
+    max: number;
+    types?: readonly string[];
+  }): Promise<RecordedEvent[]>;
   /**
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns. The
    * implementer handles interruptions of the log: it resumes from the last position delivered, and delivers `resumed`
    * before the next event if it noticed one. One `caught_up` is delivered when the subscriber first reaches the head.
    */
-  subscribeAll(options: {
-    after: string | null;
-    filter?: EventFilter;
-    signal: AbortSignalLike;
-  }): AsyncIterable<LiveMessage>;
+  subscribeAll(options: { after: string | null; signal: AbortSignalLike }): AsyncIterable<LiveMessage>;
   /** Position of the last stored event, null if there is none. Every acknowledged append is at or before it. */
   head(): Promise<string | null>;
   /** Resolves within its own time limit; never throws. */

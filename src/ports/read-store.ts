@@ -2,7 +2,6 @@
 
 /** `Db`: the handle that queries run on; the rooms that query know its type, ports do not. */
 export interface ReadStore<Db> {
-  readonly driver: 'postgres' | 'pglite';
   /** true: rows may be deleted and rebuilt from the log without confirmation; one process uses them. */
   readonly disposable: boolean;
   /** The tables of a generation. */

@@ -5,6 +5,7 @@ import { secretCheck } from '#src/adapters/signing/hash.ts';
 import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
+import { appendNext } from '#test/support/event-log-fixtures.ts';
 import { signed } from '#test/support/given-receipt.ts';
 import {
   decisionAppend,
@@ -34,7 +35,7 @@ export async function fillSignedLog(dataDir: string, wanted: number, before?: Fi
   let receipts = 0;
   const append = async ({ stream, events: planned }: PlannedAppend) => {
     const signedEvents = await Promise.all(planned.map((event) => withSignature(event, key)));
-    await log.append(stream, 'any', signedEvents.map(newEvent));
+    await appendNext(log, stream, signedEvents.map(newEvent));
     events += planned.length;
     receipts += planned.filter(({ type }) => type === 'ReceiptSigned').length;
   };

@@ -48,7 +48,11 @@ describe('the log stopped before anything was sent', () => {
     assert.equal(status, 200);
     known = body;
     // Projected before the event log stops: the answer does not wait for the read models.
-    for (const service of [free, charging]) assert.equal((await jobOf(service, known.job.id)).status, 200);
+    for (const service of [free, charging]) {
+      assert.equal((await jobOf(service, known.job.id)).status, 200);
+      const lists = async () => (await get(`${service.url}/api/proofs/recent`)).status === 200;
+      await waitFor('the rows to have caught up', lists);
+    }
     const [first] = await paid.samples(charging, 'stopped', { count: 1 });
     assert.ok(first);
     sample = first;

@@ -239,8 +239,10 @@ describe('two processes', () => {
       for (const tail of ['', '-wal', '-shm'])
         rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
       const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
-      for (const { stream, id, type, data, metadata } of kept)
-        await log.append(stream, 'any', [{ id, type, data, metadata }]);
+      for (const { stream, revision, id, type, data, metadata } of kept)
+        await log.append(stream, revision === 0n ? 'no_stream' : revision - 1n, [
+          { id, type, data, metadata },
+        ]);
       await log.close();
       left = await world.start({ DATABASE_URL });
       assert.ok(lost.length > 0);

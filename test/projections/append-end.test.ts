@@ -100,7 +100,7 @@ test(
       assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
       assert.equal((await models.job.find(jobIdOf(seed)))?.status, 'succeeded');
     }
-    await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
+    await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
     await waitFor('the last event', async () => runner.position() === (await log.head()));
     assert.deepEqual((await halfClosed(await runner.open())).length, 2);
     await runner.stop();

@@ -26,7 +26,7 @@ after(() => harness.end());
 
 async function freshRows(): Promise<Db> {
   const log = memoryLog();
-  await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
+  await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
   return rowsFor(log, await harness.fresh());
 }
 

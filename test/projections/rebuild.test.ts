@@ -40,7 +40,7 @@ const PATIENCE_MS = 20_000;
 
 /** The rebuild's own handle on a store; an embedded one has no second. */
 async function rebuildStoreOf(store: ReadStore<Db>): Promise<RebuildStore<Db>> {
-  if (store.driver === 'postgres') {
+  if (!store.disposable) {
     const [row] = await rowsOf<{ name: string; port: string; user: string }>(
       await store.shared(),
       sql`select current_database() as name, current_setting('port') as port, current_user as "user"`,

@@ -50,7 +50,7 @@ async function given() {
   const logger = { info: note, warn: note, error: note };
   const open = async (schema: string) => (state.away ? refuses() : handle(await store.open(schema)));
   const log = memoryLog();
-  await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
+  await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
   const deps = { log, store: { ...store, open }, clock, logger };
   return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature }) };
 }

@@ -21,16 +21,6 @@ export function repeatContract(logged: LogTest): void {
     },
   );
 
-  logged('the repeat of a call with any or stream_exists stores nothing either', async ({ log }) => {
-    const stream = freshStream();
-    const [mine, later] = [newEvents(2), newEvents(2)];
-    const first = await log.append(stream, 'any', mine);
-    const second = await log.append(stream, 'stream_exists', later);
-    assert.equal((await log.append(stream, 'any', mine)).nextRevision, first.nextRevision);
-    assert.equal((await log.append(stream, 'stream_exists', later)).nextRevision, second.nextRevision);
-    assert.deepEqual(ids(await log.readStream(stream)), ids([...mine, ...later]));
-  });
-
   logged(
     'a repeat that shares only some events with the first call fails and stores nothing',
     async ({ log }) => {
@@ -42,8 +32,6 @@ export function repeatContract(logged: LogTest): void {
         ['no_stream', [newEvent(), b]],
         ['no_stream', [b, a]],
         ['no_stream', [a, b, newEvent()]],
-        ['any', [a, newEvent()]],
-        ['stream_exists', [a, b, newEvent()]],
         [0n, [newEvent(), newEvent()]],
       ];
       for (const [expected, events] of overlaps) {

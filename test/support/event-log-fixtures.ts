@@ -1,7 +1,7 @@
 // Shared by tests of an event log: new events and stream names, and a subscriber with a wait for a condition.
 import assert from 'node:assert/strict';
 import {
-  type EventFilter,
+  type Appended,
   type EventLog,
   type ExpectedRevision,
   type LiveMessage,
@@ -15,6 +15,16 @@ export const PATIENCE_MS = 20_000;
 
 export function newEvent(type = 'Noted', data: NewEvent['data'] = {}): NewEvent {
   return { id: crypto.randomUUID(), type, data, metadata: {} };
+}
+
+/** Appends at the end of the stream, wherever that is. */
+export async function appendNext(
+  log: Pick<EventLog, 'append' | 'readStream'>,
+  stream: string,
+  events: readonly NewEvent[],
+): Promise<Appended> {
+  const [last] = await log.readStream(stream, { direction: 'backwards', max: 1 });
+  return log.append(stream, last?.revision ?? 'no_stream', events);
 }
 
 export const newEvents = (count: number, type = 'Noted'): NewEvent[] =>
@@ -53,11 +63,12 @@ export type Follower = {
   readonly ended: Promise<void>;
 };
 
+/** `prefix`: events of other streams are passed over, since others may write to a shared server. */
 export function follow(
   log: EventLog,
-  options: { after: string | null; filter?: EventFilter; each?: () => Promise<void> },
+  options: { after: string | null; prefix?: string; each?: () => Promise<void> },
 ): Follower {
-  const { each, ...subscription } = options;
+  const { each, prefix = '', after } = options;
   const messages: LiveMessage[] = [];
   const abort = new AbortController();
   let failure: { cause: unknown } | null = null;
@@ -66,7 +77,8 @@ export function follow(
     for (const waiter of [...waiters]) waiter();
   };
   const run = async () => {
-    for await (const message of log.subscribeAll({ ...subscription, signal: abort.signal })) {
+    for await (const message of log.subscribeAll({ after, signal: abort.signal })) {
+      if (message.kind === 'event' && !message.event.stream.startsWith(prefix)) continue;
       messages.push(message);
       notify();
       await each?.();

@@ -134,21 +134,19 @@ async function remove(
 type Expectation = {
   hasNoStream(): boolean;
   hasAny(): boolean;
-  hasStreamExists(): boolean;
   getRevision(): string;
 };
 
 function expectation(options: Expectation): Expected {
   if (options.hasNoStream()) return 'no_stream';
   if (options.hasAny()) return 'any';
-  if (options.hasStreamExists()) return 'stream_exists';
   return BigInt(options.getRevision());
 }
 
 /** The server's numeric codes of these names. */
 function expectedNumber(expected: Expected): string {
   if (typeof expected === 'bigint') return expected.toString();
-  return { no_stream: '-1', any: '-2', stream_exists: '-4' }[expected];
+  return { no_stream: '-1', any: '-2' }[expected];
 }
 
 function proposedEvent(message: Message<typeof streams.AppendReq.ProposedMessage>): ProposedEvent {

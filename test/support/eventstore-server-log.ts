@@ -20,7 +20,8 @@ export type StoredEvent = ProposedEvent & {
   readonly created: bigint;
 };
 
-export type Expected = bigint | 'any' | 'no_stream' | 'stream_exists';
+/** `any` is for other programs: each of their appends is new. */
+export type Expected = bigint | 'any' | 'no_stream';
 
 export type AppendOutcome =
   /** `position` is null where a repeat's event cannot be read any more. */
@@ -47,8 +48,6 @@ export type ServerLog = {
   indexAt(position: bigint): number;
   /** Called after each append; returns the function that removes it. */
   onAppend(listener: () => void): () => void;
-  /** Like a restart: from then on a repeat without an expected revision is a new append. */
-  forgetIds(): void;
   /** Writes the events that a node writes periodically: statistics and metadata of streams. */
   writeSystemEvents(count: number): void;
 };
@@ -63,8 +62,6 @@ const LAST_REVISION = 9_223_372_036_854_775_807n;
 export function serverLog(): ServerLog {
   const events: StoredEvent[] = [];
   const streams = new Map<string, Stream>();
-  /** Where an event id was stored first. */
-  const places = new Map<string, StoredEvent>();
   const listeners = new Set<() => void>();
   let end = FIRST_POSITION;
   let appends = 0;
@@ -84,7 +81,6 @@ export function serverLog(): ServerLog {
     const created = BigInt(Date.now()) * TICKS_PER_MS;
     const stored = { ...proposed, id, stream: name, revision, position, end, created };
     events.push(stored);
-    if (!places.has(id)) places.set(id, stored);
     return stored;
   }
 
@@ -130,7 +126,7 @@ export function serverLog(): ServerLog {
     proposed: readonly ProposedEvent[],
   ): AppendOutcome | null {
     const ids = proposed.map((event) => event.id.toLowerCase());
-    return judge({ name, stream: streams.get(name), expected, ids, placeOf: (id) => places.get(id) });
+    return judge({ stream: streams.get(name), expected, ids });
   }
 
   function revive(name: string, stream: Stream, first: number): void {
@@ -177,7 +173,6 @@ export function serverLog(): ServerLog {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    forgetIds: () => places.clear(),
     writeSystemEvents: (count) => {
       for (let n = 0; n < count; n++) {
         if (n % 2 === 0) storeSystem('$stats-127.0.0.1:2113', '$statsCollected', { 'proc-mem': n });
@@ -214,14 +209,11 @@ function firstIndex<T>(items: readonly T[], passes: (item: T) => boolean): numbe
 export type Stream = { readonly events: StoredEvent[]; first: number; soft: boolean; hard: boolean };
 
 export type AppendCheck = {
-  readonly name: string;
   /** undefined: nothing was ever written to it. */
   readonly stream: Stream | undefined;
   readonly expected: Expected;
   /** Of the events to store, lower case. */
   readonly ids: readonly string[];
-  /** Where an id was stored first since the start. */
-  placeOf(id: string): StoredEvent | undefined;
 };
 
 /** null: store it. The order of the checks is the real server's. */
@@ -230,24 +222,10 @@ export function judge(check: AppendCheck): AppendOutcome | null {
   const current = stream === undefined ? -1n : BigInt(stream.events.length) - 1n;
   const wrong: AppendOutcome = { kind: 'wrong_version', actual: current < 0n ? null : current };
   if (stream?.hard === true) return { kind: 'deleted' };
-  if (expected === 'stream_exists' && stream?.soft === true) return { kind: 'deleted' };
-  if (expected === 'stream_exists' && current < 0n) return wrong;
-  if (expected === 'any' || expected === 'stream_exists') return repeatAnywhere(check, wrong);
+  if (expected === 'any') return null;
   const revision = expected === 'no_stream' ? -1n : expected;
   if (revision > current) return wrong;
   return revision === current ? null : repeatAt(check, revision, wrong);
-}
-
-/** Without an expected revision: a repeat if all ids are stored in this stream, a conflict if only some are. */
-function repeatAnywhere(
-  { name, stream, ids, placeOf }: AppendCheck,
-  wrong: AppendOutcome,
-): AppendOutcome | null {
-  const found = ids.map(placeOf);
-  const isHere = found.map((event) => event?.stream === name);
-  if (isHere[0] !== true) return null;
-  const last = found.at(-1);
-  return isHere.every((here) => here) && last !== undefined ? repeated(stream, last) : wrong;
 }
 
 /** With an expected revision: a repeat if the ids follow it directly, in order. */

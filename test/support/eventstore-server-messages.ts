@@ -53,7 +53,6 @@ export function appendResponse(
       if (answer.actual === null) wrong.setCurrentNoStream(new shared.Empty());
       else wrong.setCurrentRevision(answer.actual.toString());
       if (expected === 'any') wrong.setExpectedAny(new shared.Empty());
-      else if (expected === 'stream_exists') wrong.setExpectedStreamExists(new shared.Empty());
       else if (expected === 'no_stream') wrong.setExpectedNoStream(new shared.Empty());
       else wrong.setExpectedRevision(expected.toString());
       return response.setWrongExpectedVersion(wrong);

@@ -20,6 +20,7 @@ import {
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { compactJws, parseJws, receiptPayload, signingInput } from '#src/domain/receipt/payload.ts';
 import type { EventLog, NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
+import { appendNext } from './event-log-fixtures.ts';
 import { keyRetired } from './given-events.ts';
 import type { MemoryLog } from './memory-log.ts';
 
@@ -253,12 +254,12 @@ function receiptFor(plan: JobPlan, before: Job, closing: readonly JobEvent[]): r
 
 /** Appends in order; each as a call of its own, with ids of its own. */
 export async function appendAll(
-  log: Pick<EventLog, 'append'>,
+  log: Pick<EventLog, 'append' | 'readStream'>,
   appends: readonly PlannedAppend[],
 ): Promise<string | null> {
   let position: string | null = null;
   for (const { stream, events } of appends) {
-    position = (await log.append(stream, 'any', events.map(newEvent))).position;
+    position = (await appendNext(log, stream, events.map(newEvent))).position;
   }
   return position;
 }

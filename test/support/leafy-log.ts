@@ -90,7 +90,7 @@ export function leafyLog(): LeafyLog {
       for (const end = entries.length + events; entries.length < end; ) {
         const next = entry(entries.length);
         entries.push(next);
-        await log.append(`job-${entries.length}`, 'any', [newEvent(next.given)]);
+        await log.append(`job-${entries.length}`, 'no_stream', [newEvent(next.given)]);
       }
     },
     leaves: () => allLeaves().length,

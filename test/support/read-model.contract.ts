@@ -128,7 +128,7 @@ function runnerContract(harness: ReadStoreHarness): void {
         const data = { ...event.data, [names[field % names.length] ?? '']: value } as unknown as JsonObject;
         if (decodeEvent({ type: event.type, data }) === null) continue;
         decoded++;
-        await log.append(`job-odd${decoded}`, 'any', [newEvent({ type: event.type, data })]);
+        await log.append(`job-odd${decoded}`, 'no_stream', [newEvent({ type: event.type, data })]);
       }
       assert.ok(decoded > 100, `only ${decoded} odd events decode`);
       const runner = runnerOver(log, store);

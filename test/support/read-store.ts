@@ -87,7 +87,7 @@ export function postgresHarness(needs: { readonly skip: boolean }): ReadStoreHar
 export async function commonLog(): Promise<MemoryLog> {
   const log = memoryLog();
   const id = '00000000-0000-4000-8000-000000000000';
-  await log.append('job-other', 'any', [{ ...newEvent({ type: 'SomethingElse', data: {} }), id }]);
+  await log.append('job-other', 'no_stream', [{ ...newEvent({ type: 'SomethingElse', data: {} }), id }]);
   return log;
 }
 

@@ -62,7 +62,6 @@ export function pgliteReadStore({
     return await (opening ?? openOnce(() => openDirectory(taken, logger)));
   };
   return {
-    driver: 'pglite',
     disposable: true,
     layout: tableLayout(),
     shared: async () => (await openHandle()).db,

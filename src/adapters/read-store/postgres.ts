@@ -49,7 +49,6 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
     await opening;
   }
   return {
-    driver: 'postgres',
     disposable: false,
     layout: tableLayout(),
     async shared() {

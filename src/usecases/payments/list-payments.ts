@@ -80,7 +80,7 @@ export async function balancePayments(log: EventLog): Promise<readonly Balance[]
 async function readLedger(log: EventLog) {
   const ledger = openLedger(log);
   for (let after: string | null = null; ; ) {
-    const page = await log.readAll({ after, max: PAGE, filter: { types: TYPES } });
+    const page = await log.readAll({ after, max: PAGE, types: TYPES });
     for (const recorded of page) await ledger.add(recorded);
     after = page.at(-1)?.position ?? null;
     if (page.length < PAGE) return ledger;

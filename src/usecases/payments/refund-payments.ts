@@ -149,7 +149,7 @@ async function otherRefundBy(
   ids: readonly string[],
 ): Promise<string | null> {
   for (let after: string | null = null; ; ) {
-    const page = await log.readAll({ after, max: PAGE, filter: { types: ['PaymentRefunded'] } });
+    const page = await log.readAll({ after, max: PAGE, types: ['PaymentRefunded'] });
     for (const recorded of page) {
       const event = decodeEvent(recorded);
       if (event?.type === 'PaymentRefunded' && event.data.transaction === transaction) {

@@ -47,7 +47,7 @@ async function scene(work: (it: Scene) => Promise<void>): Promise<void> {
   const store = postgresReadStore({ url, connections: 2 });
   const programs: Program[] = [];
   try {
-    await log.append('job-other', 'any', [newEvent({ type: 'SomethingElse', data: {} })]);
+    await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
     const db = await rowsFor(log, store);
     await work({
       url,

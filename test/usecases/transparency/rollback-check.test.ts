@@ -28,8 +28,8 @@ async function restored() {
   assert.equal(await it.look(), 'signed');
   assert.equal(sizeIn(keep), 3);
   const log = faultyLog();
-  for (const { stream, id, type, data, metadata } of common.log.events.slice(0, older))
-    await log.append(stream, 'any', [{ id, type, data, metadata }]);
+  for (const { stream, revision, id, type, data, metadata } of common.log.events.slice(0, older))
+    await log.append(stream, revision === 0n ? 'no_stream' : revision - 1n, [{ id, type, data, metadata }]);
   return { common: { ...common, log }, keep, newest: it.checkpoints.latest() };
 }
 

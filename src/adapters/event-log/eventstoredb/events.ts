@@ -1,7 +1,7 @@
 // Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
 import { jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
-import type { EventFilter, RecordedEvent } from '#src/ports/event-log.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 
 /** Events of one read of the whole log. */
 export const PAGE_EVENTS = 512;
@@ -46,14 +46,6 @@ export function headSearch(
     if (searched === null || searched.upTo < upTo) searched = { upTo, head };
     return head;
   };
-}
-
-export function matches(
-  { type, stream }: RecordedEvent,
-  { types, streamPrefixes }: EventFilter = {},
-): boolean {
-  if (types !== undefined && !types.includes(type)) return false;
-  return streamPrefixes === undefined || streamPrefixes.some((prefix) => stream.startsWith(prefix));
 }
 
 /** Both numbers in a fixed width, so that positions compare as text. */

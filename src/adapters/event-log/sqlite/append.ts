@@ -22,20 +22,14 @@ type Stored = { readonly appended: Appended; readonly stored: boolean };
 type StoredEvent = { readonly id: string; readonly revision: number; readonly position: number };
 
 /**
- * EventStoreDB's rules, inside a transaction that holds the write lock. With a revision or `no_stream`: new if the
- * stream is at that revision; a repeat if exactly these ids follow it in this order, also with later events behind them;
- * anything else throws `WrongExpectedVersion`. With `any` and `stream_exists`: a repeat if the ids are in the stream one
- * after the other; new if none is in it; anything else throws `WrongExpectedVersion`. The search for ids reads all of the
- * stream's index, so an append with a revision is faster.
+ * EventStoreDB's rules, inside a transaction that holds the write lock: new if the stream is at the expected revision; a
+ * repeat if exactly these ids follow it in this order, also with later events behind them; anything else throws
+ * `WrongExpectedVersion`.
  */
 function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) => Stored {
   const lastOf = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const from = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?',
-  );
-  const withIds = db.prepare(
-    `SELECT id, revision, position FROM events
-     WHERE stream = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY revision`,
   );
   const insert = db.prepare(
     'INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -55,18 +49,10 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
   return (call) => {
     const { stream, expected, events } = call;
     const last = Number(lastOf.get(stream)?.revision ?? -1);
-    let repeat: Stored | null = null;
-    if (expected === 'any' || expected === 'stream_exists') {
-      const ids = JSON.stringify(events.map((event) => event.id));
-      const found = last < 0 ? [] : (withIds.all(stream, ids) as StoredEvent[]);
-      if (found.length === 0 && (last >= 0 || expected === 'any')) return store(call, last);
-      repeat = repeatOf(found, events, Number(found[0]?.revision));
-    } else {
-      const first = expected === 'no_stream' ? 0n : expected + 1n;
-      if (first === BigInt(last + 1)) return store(call, last);
-      const found = first > last ? [] : (from.all(stream, first, events.length) as StoredEvent[]);
-      repeat = repeatOf(found, events, Number(first));
-    }
+    const first = expected === 'no_stream' ? 0n : expected + 1n;
+    if (first === BigInt(last + 1)) return store(call, last);
+    const found = first > last ? [] : (from.all(stream, first, events.length) as StoredEvent[]);
+    const repeat = repeatOf(found, events, Number(first));
     if (repeat === null) throw new WrongExpectedVersion(stream, expected, last < 0 ? null : BigInt(last));
     return repeat;
   };

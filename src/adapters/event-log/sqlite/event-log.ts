@@ -94,11 +94,11 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       }
       return events;
     },
-    async readAll({ after, max, filter }) {
+    async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];
       let cursor = positionNumber(after);
       for (let more = true; more && events.length < max; ) {
-        const page = await read(() => reader.page(cursor, max - events.length, filter));
+        const page = await read(() => reader.page(cursor, max - events.length, types));
         events.push(...page.events);
         cursor = page.cursor;
         more = !page.end;

@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers';
 import { growingPause, sleep } from '#src/lib/time.ts';
-import type { AbortSignalLike, EventFilter, LiveMessage } from '#src/ports/event-log.ts';
+import type { AbortSignalLike, LiveMessage } from '#src/ports/event-log.ts';
 import { nextTurn } from './file.ts';
 import { type LogReader, PAGE_ROWS, type Page, positionNumber } from './read.ts';
 
@@ -104,13 +104,12 @@ export type SubscribeDependencies = {
 
 export type Subscription = {
   readonly after: string | null;
-  readonly filter?: EventFilter;
   readonly signal: AbortSignalLike;
 };
 
 export async function* sqliteSubscription(
   { reader, watch, assertOpen, refused }: SubscribeDependencies,
-  { after, filter, signal }: Subscription,
+  { after, signal }: Subscription,
 ): AsyncGenerator<LiveMessage, void> {
   let cursor = positionNumber(after);
   let caughtUp = false;
@@ -143,7 +142,7 @@ export async function* sqliteSubscription(
   function readPage(from: number): { seen: number; page: Page } | null {
     try {
       const seen = watch.count();
-      return { seen, page: reader.page(from, PAGE_ROWS, filter) };
+      return { seen, page: reader.page(from, PAGE_ROWS) };
     } catch (cause) {
       refused(cause);
       return null;

@@ -180,7 +180,7 @@ const large = (count: number) =>
 /** Appends `count` large events to as many streams. */
 async function filled(file: string, count: number): Promise<void> {
   const log = await sqliteEventLog({ file });
-  for (let n = 0; n < count; n++) await log.append(`given-${n}`, 'any', large(20));
+  for (let n = 0; n < count; n++) await log.append(`given-${n}`, 'no_stream', large(20));
   await log.close();
 }
 

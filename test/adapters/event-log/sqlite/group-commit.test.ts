@@ -106,28 +106,6 @@ test(
     }),
 );
 
-test(
-  'sqlite: with any, an id that is already in the stream fails the append wherever it is in it',
-  OPTIONS,
-  () =>
-    withBench(async ({ log }) => {
-      const stream = freshStream();
-      const [a, b, c] = [newEvent(), newEvent(), newEvent()];
-      await log.append(stream, 'any', [a]);
-      await log.append(stream, 'any', [b]);
-      await log.append(stream, 'any', [c]);
-      for (const events of [
-        [newEvent(), b],
-        [a, c],
-        [b, a],
-      ]) {
-        await assert.rejects(log.append(stream, 'any', events), wrongVersion(stream, 'any', 2n));
-      }
-      assert.equal((await log.append(stream, 'any', [b, c])).nextRevision, 2n);
-      assert.equal((await log.readStream(stream)).length, 3);
-    }),
-);
-
 test('sqlite: a statement that fails rolls back its whole append, and no other of its group', OPTIONS, () =>
   withBench(async ({ log, commits, foreign }) => {
     foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'

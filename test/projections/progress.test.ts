@@ -1,7 +1,7 @@
-// When the rows count as caught up, and what a long way there says to the operator.
+// When the rows count as caught up, and what is logged of a long replay.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeCatchUp } from '#projections/catch-up.ts';
+import { makeProgress } from '#projections/progress.ts';
 
 function given() {
   const lines: (readonly [message: string, fields: unknown])[] = [];
@@ -18,25 +18,25 @@ function given() {
     ...silent,
     info: (message: string, fields?: unknown) => void lines.push([message, fields]),
   };
-  return { catchUp: makeCatchUp({ clock, logger }), lines, time };
+  return { progress: makeProgress({ clock, logger }), lines, time };
 }
 
 test('catch up: not before the first session, and not before the head that it found', async () => {
-  const { catchUp, time } = given();
-  assert.equal(await catchUp.ready(1000), false);
+  const { progress, time } = given();
+  assert.equal(await progress.ready(1000), false);
   assert.equal(time.ms, 1000, 'it waited for the given time');
-  catchUp.begin('3', '5');
-  assert.equal(await catchUp.ready(1), false);
-  catchUp.moved('4', 1);
-  assert.equal(await catchUp.ready(1), false);
-  catchUp.moved('5', 1);
-  assert.equal(await catchUp.ready(1), true);
+  progress.begin('3', '5');
+  assert.equal(await progress.ready(1), false);
+  progress.moved('4', 1);
+  assert.equal(await progress.ready(1), false);
+  progress.moved('5', 1);
+  assert.equal(await progress.ready(1), true);
 });
 
 test('catch up: a waiting caller gets the result at once', async () => {
   let answered: boolean | null = null;
   const clock = { now: () => 0, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
-  const waiting = makeCatchUp({ clock, logger: { info() {}, warn() {}, error() {} } });
+  const waiting = makeProgress({ clock, logger: { info() {}, warn() {}, error() {} } });
   waiting.begin(null, '1');
   const asked = waiting.ready(1000).then((ready) => {
     answered = ready;
@@ -53,35 +53,35 @@ test('catch up: an empty log, and rows that stand at the head or beyond, have no
     ['5', '5'],
     ['6', '5'],
   ] as const) {
-    const { catchUp } = given();
-    catchUp.begin(from, head);
-    assert.equal(await catchUp.ready(1), true);
+    const { progress } = given();
+    progress.begin(from, head);
+    assert.equal(await progress.ready(1), true);
   }
 });
 
 test('catch up: a later session that begins behind is lag, not incompleteness; rows taken back are', async () => {
-  const { catchUp } = given();
-  catchUp.begin(null, '2');
-  catchUp.moved('2', 2);
-  catchUp.begin('2', '9');
-  assert.equal(await catchUp.ready(1), true, 'the store was away: the rows are as they were');
+  const { progress } = given();
+  progress.begin(null, '2');
+  progress.moved('2', 2);
+  progress.begin('2', '9');
+  assert.equal(await progress.ready(1), true, 'the store was away: the rows are as they were');
   for (const back of ['1', null]) {
-    catchUp.begin(back, '9');
-    assert.equal(await catchUp.ready(1), false);
-    catchUp.moved('9', 8);
-    assert.equal(await catchUp.ready(1), true);
+    progress.begin(back, '9');
+    assert.equal(await progress.ready(1), false);
+    progress.moved('9', 8);
+    assert.equal(await progress.ready(1), true);
   }
 });
 
 test('catch up: a long replay is logged at its beginning, every five seconds and at its end; a short one is not', () => {
-  const { catchUp, lines, time } = given();
-  catchUp.begin(null, '1999');
-  catchUp.moved('1999', 1999);
+  const { progress, lines, time } = given();
+  progress.begin(null, '1999');
+  progress.moved('1999', 1999);
   assert.deepEqual(lines, []);
-  catchUp.begin('1999', '9999');
+  progress.begin('1999', '9999');
   for (const position of ['2999', '3999', '4999', '5999', '6999', '7999', '8999', '9999']) {
     time.ms += 2000;
-    catchUp.moved(position, 1000);
+    progress.moved(position, 1000);
   }
   assert.deepEqual(lines, [
     ['replaying the event log into the read models', undefined],
@@ -92,6 +92,6 @@ test('catch up: a long replay is logged at its beginning, every five seconds and
       { events: 8000, seconds: 16, eventsPerSecond: 500 },
     ],
   ]);
-  catchUp.moved('99999', 5000);
+  progress.moved('99999', 5000);
   assert.equal(lines.length, 4, 'what is projected live is no replay');
 });
