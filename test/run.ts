@@ -33,9 +33,12 @@ type BatchResult = {
 const IN_PROCESS = /^test\/(app|architecture|discovery|domain|http|usecases|verify)\//;
 const BATCH_COUNT = 4;
 
-/** Long outages and load over several processes: `--full` only. Their rules have a faster test in the fast set. */
+/**
+ * Long outages, load over several processes and all measures of the bench: `--full` only. Their rules have a faster test
+ * in the fast set.
+ */
 const FULL_ONLY =
-  /^test\/journeys\/(cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop))\.test/;
+  /^test\/(bench\/smoke|journeys\/(cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop)))\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
