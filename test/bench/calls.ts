@@ -58,7 +58,7 @@ async function executions(
 /** Calls of a turn: long enough for a CPU figure, whose clock ticks are 10 ms. */
 function callsOf(concurrency: number, { count }: Options): number {
   if (concurrency < 16) return count(150, 50, 10);
-  return concurrency === 16 ? count(600, 200, 32) : count(1200, 400, 64);
+  return concurrency === 16 ? count(600, 200, 32) : count(1000, 400, 64);
 }
 
 const CONCURRENCIES = [1, 4, 16, 64] as const;

@@ -5,7 +5,7 @@ import type { Point } from './rounds.ts';
 
 const PANEL = { width: 520, height: 320, left: 64, right: 140, top: 40, bottom: 45 } as const;
 const LABEL_HEIGHT = 14;
-const COLOURS = ['#0b5fff', '#c2410c', '#15803d', '#7c3aed', '#b45309', '#0f766e'] as const;
+const COLOURS = ['#0b5fff', '#c2410c', '#15803d', '#7c3aed', '#be185d', '#0f766e'] as const;
 const LABELS: Readonly<Record<string, { readonly title: string; readonly x: string; readonly y: string }>> = {
   P1: { title: 'Executions per second', x: 'callers at once', y: 'calls/s' },
   P7: {

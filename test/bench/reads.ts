@@ -227,7 +227,7 @@ async function readsOf(client: postgres.Sql, records: Records): Promise<readonly
     {
       // Answers are kept for 500 ms: a window of its own for each request is not.
       title: 'monitoring, a window each',
-      count: 400,
+      count: 250,
       path: (n) => `/api/monitoring/executions?windowMs=${DAY_MS - 60_000 * (n % 200)}`,
       direct: () => send(monitored),
       inBody: ({ stats }: { stats: { total: number; running: number } }) => stats.total,
@@ -262,7 +262,7 @@ async function documentRows(service: Served, folder: string, options: Options): 
       const turn =
         ({ pid, url }: Served) =>
         () =>
-          load(pid, CALLERS, options.count(5000, 2000, 20), async () => {
+          load(pid, CALLERS, options.count(4000, 1500, 20), async () => {
             const response = await fetch(`${url}${path}`);
             if ((await response.arrayBuffer()).byteLength !== body.length)
               throw new Error(`${path}: other bytes`);

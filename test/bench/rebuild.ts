@@ -27,7 +27,7 @@ export const rebuildMeasure: Measure = {
     const url = await server.newDatabase();
     const client = postgres(url, { max: 1, onnotice: () => undefined });
     try {
-      const { events, receipts } = await fillSignedLog(dataDir, options.count(200_000, 20_000, 500));
+      const { events, receipts } = await fillSignedLog(dataDir, options.count(100_000, 20_000, 500));
       const rebuilt = async () => {
         const config = readConfig({ DATA_DIR: dataDir, DATABASE_URL: url });
         if ((await rebuildReadModels(config, {})).events !== events)

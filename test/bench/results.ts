@@ -58,44 +58,40 @@ export function tableOf({ rows, notes, size }: Results): string {
   return [...table, '', ...footnotes].join('\n');
 }
 
-const comparison = (kind: Row['goal']['kind'], value: number, unit: string): string =>
-  kind === 'ratio' ? `× ${figure(value)}` : `${figure(value)} ${unit}`;
+function comparison(kind: Row['goal']['kind'], value: number, unit: string): string {
+  if (kind === 'ratio') return `× ${figure(value)}`;
+  return `${kind === 'difference' && value > 0 ? '+' : ''}${figure(value)} ${unit}`;
+}
 
-/** The rows of README's table, by how their titles begin. */
+/** The rows of README's table: how their titles begin, and how they are named there if not by their titles. */
 export const IN_README = [
-  ['P1', 'calls, c = 64'],
-  ['P1', 'p50, c = 1'],
-  ['P1e', 'calls'],
-  ['P2', 'events'],
-  ['P3', 'events'],
-  ['P4', 'job'],
-  ['P5', 'GET verify, again'],
-  ['P6', 'start'],
-  ['P7', 'monitoring'],
-  ['P8', 'events'],
-  ['P9', 'paid calls'],
+  ['P1', 'calls, c = 64', 'calls, 64 callers'],
+  ['P1', 'p50, c = 1', 'a call, 1 caller, median'],
+  ['P1e', 'calls on', null],
+  ['P2', 'events', 'appends'],
+  ['P3', 'events', 'rebuild, events'],
+  ['P4', 'job', 'GET job of 10⁶'],
+  ['P5', 'GET verify, again', 'GET verify'],
+  ['P6', 'start', 'start'],
+  ['P7', 'monitoring', 'monitoring at 10⁶ jobs'],
+  ['P8', 'events', 'audit, events'],
+  ['P9', 'paid calls', 'paid calls'],
 ] as const;
-const NAMES: Readonly<Record<string, string>> = {
-  P2: 'appended ',
-  P3: 'rebuilt ',
-  P4: 'GET ',
-  P7: 'reading ',
-  P8: 'audited ',
-};
 
 /** Throws if a row is missing. */
-export function readmeTable({ rows, machine }: Results): string {
-  const lines = IN_README.map(([name, begin]) => {
+export function readmeTable({ rows }: Pick<Results, 'rows'>): string {
+  const lines = IN_README.map(([name, begin, text]) => {
     const found = rows.find(({ measure, title }) => measure === name && title.startsWith(begin));
     if (found === undefined) throw new Error(`no row ${name} ${begin}`);
-    const { title, ours, peer, peers, unit, compared, goal } = found;
-    return `| ${NAMES[name] ?? ''}${title} | ${figure(ours.median)} ${unit} | ${figure(peers.median)}, ${peer} | ${comparison(goal.kind, compared.median, unit)} |`;
+    const { title, ours, peer, unit, compared, goal } = found;
+    return `| ${text ?? title} | ${figure(ours.median)} ${unit} | ${comparison(goal.kind, compared.median, unit)} (${peer}) |`;
   });
-  return `Medians of [bench.json](bench.json), ${machine}:
+  return `Measured ([bench.json](bench.json), [plot](bench.svg)):
 
-| | ours | peer in the same run | |
-|---|---|---|---|
+| | relay | against a peer |
+|---|---|---|
 ${lines.join('\n')}
+
 `;
 }
 

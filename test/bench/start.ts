@@ -109,7 +109,7 @@ async function memory(world: World, { count, say }: Options): Promise<Row[]> {
   await demand(`${service.url}/health`);
   await settled();
   const idle = memoryMb(service.pid).now;
-  await load(service.pid, 32, calls, async (n) => {
+  await load(service.pid, 64, calls, async (n) => {
     const response = await fetch(`${service.url}${EXECUTE}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
