@@ -45,7 +45,7 @@ const DENO_SET =
 
 /** Started first: the run ends when the longest file does. */
 const LONGEST =
-  /^test\/(demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
+  /^test\/(bench\/smoke|demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
 
 /** Files in parallel: two cores, and most journeys wait for leases, time limits and outages. */
 const LANES = 6;

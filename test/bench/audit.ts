@@ -8,16 +8,16 @@ import { openAuditor } from '#src/app/operator.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
+import { auditHistory } from '#test/support/audit-history.ts';
 import { interleaved, type Measure, ratioAtLeast, row, timed } from './rounds.ts';
-import { type Filled, fillSignedLog } from './signed-log.ts';
 
 export const auditMeasure: Measure = {
   name: 'P8',
   title: 'audit of the event log',
   async run(options) {
     const folder = mkdtempSync(join(tmpdir(), 'relay-bench-'));
-    const filled = await fillSignedLog(folder, options.count(40_000, 6000, 500));
     const log = await sqliteEventLog({ file: join(folder, 'events.db') });
+    const filled = await fill(log, options.count(5000, 800, 50));
     const perSecond = async (work: () => Promise<number>, expected: number) => {
       let counted = 0;
       const ms = await timed(async () => {
@@ -39,7 +39,7 @@ export const auditMeasure: Measure = {
         peer: 'read + verify',
       };
       const notes = [
-        'read + verify: the same log is read in the same pages, and the signature of each receipt verified.',
+        'The log is what the use cases write: paid calls, decisions, retries, a key rotation, checkpoints; the audit finds nothing. read + verify: the same log is read in the same pages, and the signature of each receipt verified.',
       ];
       return { rows: [row(titles, ratioAtLeast(0.6), rounds)], notes };
     } finally {
@@ -49,14 +49,31 @@ export const auditMeasure: Measure = {
   },
 };
 
-/** How many events were audited; throws unless every job and receipt is in the summary. */
-async function audited(log: EventLog, { jobs, receipts }: Filled): Promise<number> {
+type Filled = { readonly events: number; readonly receipts: number };
+
+/** The history that the use cases leave: payments, decisions, retries, a rotation of keys, checkpoints. */
+async function fill(log: EventLog, jobs: number): Promise<Filled> {
+  const { events } = await auditHistory({ jobs });
+  let appended: Promise<unknown>[] = [];
+  for (const { stream, id, type, data, metadata } of events) {
+    // Appends are committed in the order of the calls.
+    appended.push(log.append(stream, 'any', [{ id, type, data, metadata }]));
+    if (appended.length < 512) continue;
+    await Promise.all(appended);
+    appended = [];
+  }
+  await Promise.all(appended);
+  return { events: events.length, receipts: events.filter(({ type }) => type === 'ReceiptSigned').length };
+}
+
+/** How many events were audited; throws if a receipt is missing, or anything is found. */
+async function audited(log: EventLog, { receipts }: Filled): Promise<number> {
   const auditor = openAuditor(() => undefined);
   try {
     for await (const page of pagesOf(log, null)) for (const event of page) await auditor.take(event);
     const summary = await auditor.finish();
-    if (summary.jobs !== jobs || summary.receipts !== receipts)
-      throw new Error(`${summary.jobs} of ${jobs} jobs, ${summary.receipts} of ${receipts} receipts audited`);
+    if (summary.receipts !== receipts || summary.findings > 0)
+      throw new Error(`${summary.receipts} of ${receipts} receipts audited, ${summary.findings} findings`);
     return summary.events;
   } finally {
     auditor.close();

@@ -227,7 +227,7 @@ async function readsOf(client: postgres.Sql, records: Records): Promise<readonly
     {
       // Answers are kept for 500 ms: a window of its own for each request is not.
       title: 'monitoring, a window each',
-      count: 250,
+      count: 240,
       path: (n) => `/api/monitoring/executions?windowMs=${DAY_MS - 60_000 * (n % 200)}`,
       direct: () => send(monitored),
       inBody: ({ stats }: { stats: { total: number; running: number } }) => stats.total,
