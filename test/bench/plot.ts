@@ -22,6 +22,7 @@ export function plotOf(points: Readonly<Record<string, readonly Point[]>>): stri
     ([name, series], n) => `<g transform="translate(${n * PANEL.width} 0)">${panel(name, series)}</g>`,
   );
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${PANEL.height}" width="${width}" height="${PANEL.height}" font-family="system-ui, sans-serif" font-size="11">
+<title>Measures of this relay and its peers</title>
 <rect width="100%" height="100%" fill="#fff"/>
 ${drawn.join('\n')}
 </svg>
