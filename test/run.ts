@@ -33,16 +33,19 @@ type BatchResult = {
 const IN_PROCESS = /^test\/(app|architecture|discovery|domain|http|usecases|verify)\//;
 const BATCH_COUNT = 4;
 
-/** Long outages and load over several processes: `--full` only. Their rules have a faster test in the fast set. */
+/**
+ * Long outages, load over several processes and all measures of the bench: `--full` only. Their rules have a faster test
+ * in the fast set.
+ */
 const FULL_ONLY =
-  /^test\/journeys\/(cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop))\.test/;
+  /^test\/(bench\/smoke|journeys\/(cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop)))\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
 
 /** Started first: the run ends when the longest file does. */
 const LONGEST =
-  /^test\/(demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
+  /^test\/(bench\/smoke|demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
 
 /** Files in parallel: two cores, and most journeys wait for leases, time limits and outages. */
 const LANES = 6;

@@ -8,6 +8,7 @@ import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { LIMITS } from '#src/cli/audit.ts';
 import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
+import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
@@ -42,6 +43,13 @@ test('readme: the test line is there once, with the version of Bun that the test
   const lines = README.split('\n').filter((line) => /^npx .*\brun test$/.test(line));
   const bun = `npx -y bun@${devDependencies.bun}`;
   assert.deepEqual(lines, [`${bun} install --frozen-lockfile && ${bun} run test`]);
+});
+
+test('readme: at most 12 kB, and its table of measures comes from bench.json', () => {
+  assert.ok(Buffer.byteLength(README) <= 12 * 1024, `${Buffer.byteLength(README)} bytes`);
+  // As long as there are no results there is no table.
+  const expected = existsSync(RESULTS_FILE) ? readmeTable(readResults()) : '';
+  assert.equal(readmeSection(README), expected, 'run `bun run bench --readme`');
 });
 
 test('guides: every script that they name exists', () => {

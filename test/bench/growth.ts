@@ -13,7 +13,7 @@ import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
 import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
-import { type Records, recordsOf, recordsWorld } from './records.ts';
+import { copiesNote, LARGEST, type Records, recordsOf, recordsWorld } from './records.ts';
 import {
   interleaved,
   type Measure,
@@ -34,11 +34,11 @@ export const growthMeasure: Measure = {
   name: 'P7',
   title: 'growth of reads and of the rebuild with the number of jobs',
   async run(options) {
-    const sizes = options.quick ? [10_000, 20_000] : [10_000, 100_000, 1_000_000];
+    const sizes = growthSizes(options);
     const records: Records[] = [];
     for (const jobs of sizes) {
       records.push(await recordsOf(jobs));
-      options.say(`${jobs} jobs, of them copied by SQL: ${jobs - (await recordsWorld()).filled.jobs}`);
+      options.say(`${jobs} jobs`);
     }
     const rows: Row[] = [];
     const points: Point[] = [];
@@ -67,9 +67,17 @@ export const growthMeasure: Measure = {
     };
     for (const read of READS) add(read.title, 'ms', read.most, await timesOf(read, records, options));
     add('rebuild per event', 'µs', 1.2, await rebuildTimes(records, options));
-    return { rows, points };
+    const notes = [
+      `peer: the same queries, without HTTP and its caches, at ${sizes[0]} jobs in the same round. ${copiesNote(await recordsWorld())}`,
+      'rebuild per event: a rebuild continues over the rows of so many jobs with events that are new to them.',
+    ];
+    return { rows, points, notes };
   },
 };
+
+const growthSizes = ({ count }: Options): readonly number[] => [
+  ...new Set([count(10_000, 10_000, 2000), count(100_000, 20_000, 3000), count(...LARGEST)]),
+];
 
 type Read = {
   readonly title: string;
@@ -159,9 +167,9 @@ const READS: readonly Read[] = [
 type Times = readonly Readonly<Record<string, number>>[];
 
 /** ms of a call, by the number of jobs. */
-async function timesOf(read: Read, records: readonly Records[], { quick, say }: Options): Promise<Times> {
+async function timesOf(read: Read, records: readonly Records[], options: Options): Promise<Times> {
   const stores = records.map(({ url }) => postgresReadStore({ url, connections: CALLERS }));
-  const calls = quick ? read.calls / 4 : read.calls;
+  const calls = options.count(read.calls, read.calls / 4, 20);
   try {
     const sides: Record<string, () => Promise<number>> = {};
     for (const [at, of] of records.entries()) {
@@ -177,20 +185,21 @@ async function timesOf(read: Read, records: readonly Records[], { quick, say }: 
         return (await timed(() => Promise.all(Array.from({ length: CALLERS }, caller)))) / calls;
       };
     }
-    return await interleaved(quick ? 3 : 7, sides, (line) => say(`${read.title}: ${line}`));
+    return await interleaved(options, sides, read.title);
   } finally {
     for (const store of stores) await store.close();
   }
 }
 
 /** µs of an event, by the number of jobs: new events are rebuilt over the rows of so many jobs. */
-async function rebuildTimes(records: readonly Records[], { quick, say }: Options): Promise<Times> {
+async function rebuildTimes(records: readonly Records[], options: Options): Promise<Times> {
   const world = await recordsWorld();
   const sides: Record<string, () => Promise<number>> = {};
   for (const [at, { url, jobs }] of records.entries()) {
     sides[jobs] = async () => {
       // One log for all sizes: the first of a round appends.
-      if (at === 0) world.filled = await fillSignedLog(world.dataDir, quick ? 4000 : 12_000, world.filled);
+      if (at === 0)
+        world.filled = await fillSignedLog(world.dataDir, options.count(12_000, 4000, 200), world.filled);
       await resumeBuilding(url);
       let [events, begun, ended] = [0, 0, 0];
       await rebuildReadModels(readConfig({ DATA_DIR: world.dataDir, DATABASE_URL: url }), {
@@ -204,7 +213,7 @@ async function rebuildTimes(records: readonly Records[], { quick, say }: Options
       return (1000 * (ended - begun)) / events;
     };
   }
-  return interleaved(quick ? 3 : 5, sides, (line) => say(`rebuild: ${line}`));
+  return interleaved(options, sides, 'rebuild');
 }
 
 /** The current rows become those of a rebuild that was ended in the middle: the next rebuild continues it. */

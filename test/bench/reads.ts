@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { drizzle } from 'drizzle-orm/postgres-js';
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { jobQueries } from '#projections/job/query.ts';
 import { monitoringQueries, windowStart } from '#projections/monitoring/query.ts';
@@ -16,14 +16,15 @@ import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
 import { startService } from '#test/support/service.ts';
 import { demand, load, type Turn } from './load.ts';
 import { startPeer } from './processes.ts';
-import { type Records, recordsOf, recordsWorld } from './records.ts';
+import { copiesNote, LARGEST, type Records, recordsOf, recordsWorld } from './records.ts';
 import {
+  type Goal,
   interleaved,
   type Measure,
+  NO_GOAL,
   type Options,
   type Row,
   ratioAtLeast,
-  ratioAtMost,
   row,
 } from './rounds.ts';
 
@@ -34,7 +35,9 @@ export const readsMeasure: Measure = {
   name: 'P4',
   title: 'reads over HTTP, Postgres',
   async run(options) {
-    const records = await recordsOf(options.quick ? 20_000 : 1_000_000);
+    const begun = performance.now();
+    const records = await recordsOf(options.count(...LARGEST));
+    const ready = performance.now();
     const { dataDir } = await recordsWorld();
     const service = await startService({
       DATA_DIR: dataDir,
@@ -45,12 +48,18 @@ export const readsMeasure: Measure = {
     });
     const folder = mkdtempSync(join(tmpdir(), 'relay-bench-'));
     try {
-      options.say(`${records.jobs} jobs`);
+      options.say(`${records.jobs} jobs, made in ${((ready - begun) / 1000).toFixed(1)} s`);
       await demand(`${service.url}/health`);
       return {
         rows: [
           ...(await recordRows(service, records, options)),
           ...(await documentRows(service, folder, options)),
+        ],
+        notes: [
+          copiesNote(await recordsWorld()),
+          'the same SQL: the statements behind the read, sent by postgres.js from the load generator, without HTTP. bare Elysia with the same SQL: the same behind one route, in a process of its own.',
+          'trust: the relay answers from its cache for up to 500 ms; the peer queries on each call. monitoring: every request has a window of its own, which is not cached.',
+          'bare Elysia: the same bytes from memory.',
         ],
       };
     } finally {
@@ -77,18 +86,14 @@ type Read = {
   readonly inRows: (answers: readonly Values[]) => unknown;
 };
 
-async function recordRows(
-  service: Served,
-  records: Records,
-  { quick, say }: Options,
-): Promise<readonly Row[]> {
+async function recordRows(service: Served, records: Records, options: Options): Promise<readonly Row[]> {
   const { url, schema } = records;
   const connection = { search_path: `"${schema}"`, enable_seqscan: 'off', jit: 'off' };
   const client = postgres(url, { max: 10, connection, onnotice: () => undefined });
   try {
     const rows: Row[] = [];
     for (const read of await readsOf(client, records)) {
-      const count = quick ? read.count / 4 : read.count;
+      const count = options.count(read.count, read.count / 4, 20);
       await compare(service, read);
       const sides = {
         ours: () => load(service.pid, CALLERS, count, (n) => demand(`${service.url}${read.path(n)}`)),
@@ -97,26 +102,49 @@ async function recordRows(
             if ((await read.direct(n))[0]?.length === 0) throw new Error(`${read.title}: no rows`);
           }),
       };
-      const rounds = await interleaved(quick ? 2 : 5, sides, (line) => say(`${read.title}: ${line}`));
-      const titles = { measure: 'P4', title: `${read.title}, ${records.jobs} jobs`, peer: 'the same SQL' };
-      rows.push(...rowsOf(titles, rounds, 0.7));
+      const rounds = await interleaved(options, sides, read.title);
+      const titles = { title: `${read.title}, ${records.jobs} jobs`, peer: 'the same SQL' };
+      rows.push(...rowsOf(titles, rounds, ratioAtLeast(0.7)));
     }
-    return rows;
+    return [...rows, ...(await sqlPeerRows(service, records, options))];
   } finally {
     await client.end();
   }
 }
 
+/** How much of the distance to the same SQL is HTTP itself: the read of a job by bare Elysia and postgres.js. */
+async function sqlPeerRows(service: Served, records: Records, options: Options): Promise<readonly Row[]> {
+  const { url, schema } = records;
+  const [statement] = await recorded(records, (db) => jobQueries(db).find(''));
+  const peer = await startPeer('sql.ts', {
+    DATABASE_URL: url,
+    DATABASE_SCHEMA: schema,
+    STATEMENT: statement?.query ?? '',
+  });
+  try {
+    const turn = (served: Served, path: string) => () =>
+      load(served.pid, CALLERS, options.count(6000, 2000, 20), (n) =>
+        demand(`${served.url}${path}/${jobOf(records, n)}`),
+      );
+    const sides = { ours: turn(service, '/api/jobs'), peer: turn(peer, '') };
+    const rounds = await interleaved(options, sides, 'job, bare Elysia');
+    const titles = { title: `job, ${records.jobs} jobs`, peer: 'bare Elysia with the same SQL' };
+    return rowsOf(titles, rounds, NO_GOAL);
+  } finally {
+    await peer.stop();
+  }
+}
+
 function rowsOf(
-  { measure, title, peer }: { readonly measure: string; readonly title: string; readonly peer: string },
+  { title, peer }: { readonly title: string; readonly peer: string },
   rounds: readonly { readonly ours: Turn; readonly peer: Turn }[],
-  least: number,
+  goal: Goal,
 ): readonly Row[] {
   const of = (figure: keyof Turn) =>
     rounds.map(({ ours, peer }) => ({ ours: ours[figure], peer: peer[figure] }));
   return [
-    row({ measure, title, unit: '/s', peer }, ratioAtLeast(least), of('perSecond')),
-    row({ measure, title: `CPU of ${title}`, unit: 'ms', peer }, ratioAtMost(0), of('cpu')),
+    row({ measure: 'P4', title, unit: '/s', peer }, goal, of('perSecond')),
+    row({ measure: 'P4', title: `CPU of ${title}`, unit: 'ms', peer }, NO_GOAL, of('cpu')),
   ];
 }
 
@@ -131,81 +159,94 @@ async function compare(service: Served, read: Read): Promise<void> {
   }
 }
 
-/** Their SQL is that which the read models send, recorded once. */
-async function readsOf(client: postgres.Sql, { url, schema, ids }: Records): Promise<readonly Read[]> {
-  const seen: { readonly query: string; readonly params: unknown[] }[] = [];
-  const recorder = postgres(url, { max: 1, connection: { search_path: `"${schema}"` } });
-  const db = drizzle(recorder, { logger: { logQuery: (query, params) => seen.push({ query, params }) } });
-  const statements = async (ask: () => Promise<unknown>) => {
-    seen.length = 0;
-    await ask();
-    return [...seen];
-  };
-  const send = (asked: typeof seen) =>
+type Statement = { readonly query: string; readonly params: unknown[] };
+
+const jobOf = ({ ids }: Records, n: number) => ids[n % ids.length]?.job ?? '';
+
+/** The statements that the read models send for `ask`. */
+async function recorded(
+  { url, schema }: Records,
+  ask: (db: PostgresJsDatabase) => Promise<unknown>,
+): Promise<readonly Statement[]> {
+  const seen: Statement[] = [];
+  const client = postgres(url, { max: 1, connection: { search_path: `"${schema}"` } });
+  try {
+    await ask(drizzle(client, { logger: { logQuery: (query, params) => seen.push({ query, params }) } }));
+    return seen;
+  } finally {
+    await client.end();
+  }
+}
+
+async function readsOf(client: postgres.Sql, records: Records): Promise<readonly Read[]> {
+  const send = (statements: readonly Statement[]) =>
     Promise.all(
-      asked.map(({ query, params }) => client.unsafe(query, params as string[], { prepare: true }).values()),
+      statements.map(({ query, params }) =>
+        client.unsafe(query, params as string[], { prepare: true }).values(),
+      ),
     );
-  const idOf = (n: number) => ids[n % ids.length]?.job ?? '';
+  const idOf = (n: number) => jobOf(records, n);
   const now = Date.now();
   const since = windowStart(now, DAY_MS);
-  const [monitoring, proof, trust] = [monitoringQueries(db), proofQueries(db), trustQueries(db)];
-  const summary = () => Promise.all([monitoring.summary(now, DAY_MS), storeQueries(db).countUnverified()]);
-  try {
-    const job = await statements(() => jobQueries(db).find(idOf(0)));
-    const recent = await statements(() => proof.recent(LIMITS.recentProofs.default));
-    const series = () => monitoring.series(since, bucketStarts(since, now, bucketMs(DAY_MS)));
-    const failures = () => proof.recentFailures(since, LIMITS.recentFailures.max);
-    const monitored = await statements(() => Promise.all([summary(), series(), failures()]));
-    const trusted = await statements(() =>
-      Promise.all([summary(), trust.receipts(since), trust.payments(), storeQueries(db).counts()]),
-    );
-    return [
-      {
-        title: 'job',
-        count: 8000,
-        path: (n) => `/api/jobs/${idOf(n)}`,
-        direct: (n) => send(job.map(({ query }) => ({ query, params: [idOf(n)] }))),
-        inBody: ({ id, status }: { id: string; status: string }) => [id, status],
-        inRows: ([found]) => found?.[0]?.slice(0, 2),
-      },
-      {
-        title: 'recent proofs',
-        count: 4000,
-        path: () => '/api/proofs/recent',
-        direct: () => send(recent),
-        inBody: ({ proofs }: { proofs: { jobId: string }[] }) => proofs.map(({ jobId }) => jobId),
-        inRows: ([found]) => found?.map(([jobId]) => jobId),
-      },
-      {
-        // Answers are kept for 500 ms: a window of its own for each request is not.
-        title: 'monitoring, a window each',
-        count: 400,
-        path: (n) => `/api/monitoring/executions?windowMs=${DAY_MS - 60_000 * (n % 200)}`,
-        direct: () => send(monitored),
-        inBody: ({ stats }: { stats: { total: number; running: number } }) => stats.total,
-        inRows: ([found]) => Number(found?.[0]?.[0]),
-      },
-      {
-        title: 'trust',
-        count: 4000,
-        path: () => '/api/trust',
-        direct: () => send(trusted),
-        inBody: ({ execution }: { execution: { stats: { total: number } } }) => execution.stats.total,
-        inRows: ([found]) => Number(found?.[0]?.[0]),
-      },
-    ];
-  } finally {
-    await recorder.end();
-  }
+  const summary = (db: PostgresJsDatabase) =>
+    Promise.all([monitoringQueries(db).summary(now, DAY_MS), storeQueries(db).countUnverified()]);
+  const job = await recorded(records, (db) => jobQueries(db).find(''));
+  const recent = await recorded(records, (db) => proofQueries(db).recent(LIMITS.recentProofs.default));
+  const monitored = await recorded(records, (db) =>
+    Promise.all([
+      summary(db),
+      monitoringQueries(db).series(since, bucketStarts(since, now, bucketMs(DAY_MS))),
+      proofQueries(db).recentFailures(since, LIMITS.recentFailures.max),
+    ]),
+  );
+  const trusted = await recorded(records, (db) =>
+    Promise.all([
+      summary(db),
+      trustQueries(db).receipts(since),
+      trustQueries(db).payments(),
+      storeQueries(db).counts(),
+    ]),
+  );
+  return [
+    {
+      title: 'job',
+      count: 6000,
+      path: (n) => `/api/jobs/${idOf(n)}`,
+      direct: (n) => send(job.map(({ query }) => ({ query, params: [idOf(n)] }))),
+      inBody: ({ id, status }: { id: string; status: string }) => [id, status],
+      inRows: ([found]) => found?.[0]?.slice(0, 2),
+    },
+    {
+      title: 'recent proofs',
+      count: 3000,
+      path: () => '/api/proofs/recent',
+      direct: () => send(recent),
+      inBody: ({ proofs }: { proofs: { jobId: string }[] }) => proofs.map(({ jobId }) => jobId),
+      inRows: ([found]) => found?.map(([jobId]) => jobId),
+    },
+    {
+      // Answers are kept for 500 ms: a window of its own for each request is not.
+      title: 'monitoring, a window each',
+      count: 240,
+      path: (n) => `/api/monitoring/executions?windowMs=${DAY_MS - 60_000 * (n % 200)}`,
+      direct: () => send(monitored),
+      inBody: ({ stats }: { stats: { total: number; running: number } }) => stats.total,
+      inRows: ([found]) => Number(found?.[0]?.[0]),
+    },
+    {
+      title: 'trust',
+      count: 2000,
+      path: () => '/api/trust',
+      direct: () => send(trusted),
+      inBody: ({ execution }: { execution: { stats: { total: number } } }) => execution.stats.total,
+      inRows: ([found]) => Number(found?.[0]?.[0]),
+    },
+  ];
 }
 
 const DOCUMENTS = ['/api/capabilities', '/openapi.json', '/docs', '/'] as const;
 
-async function documentRows(
-  service: Served,
-  folder: string,
-  { quick, say }: Options,
-): Promise<readonly Row[]> {
+async function documentRows(service: Served, folder: string, options: Options): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const path of DOCUMENTS) {
     const answer = await fetch(`${service.url}${path}`);
@@ -221,15 +262,15 @@ async function documentRows(
       const turn =
         ({ pid, url }: Served) =>
         () =>
-          load(pid, CALLERS, quick ? 2000 : 10_000, async () => {
+          load(pid, CALLERS, options.count(4000, 1500, 20), async () => {
             const response = await fetch(`${url}${path}`);
             if ((await response.arrayBuffer()).byteLength !== body.length)
               throw new Error(`${path}: other bytes`);
           });
       const sides = { ours: turn(service), peer: turn(peer) };
-      const rounds = await interleaved(quick ? 2 : 5, sides, (line) => say(`${path}: ${line}`));
-      const titles = { measure: 'P4', title: `${path}, ${body.length} bytes`, peer: 'bare Elysia' };
-      rows.push(...rowsOf(titles, rounds, 0.6));
+      const rounds = await interleaved(options, sides, path);
+      const titles = { title: `${path}, ${body.length} bytes`, peer: 'bare Elysia' };
+      rows.push(...rowsOf(titles, rounds, ratioAtLeast(0.6)));
     } finally {
       await peer.stop();
     }

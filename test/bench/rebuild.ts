@@ -12,9 +12,8 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
 import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
-import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { postgresServer } from '#test/support/postgres.ts';
-import { interleaved, type Measure, ratioAtLeast, ratioAtMost, row, timed } from './rounds.ts';
+import { interleaved, type Measure, NO_GOAL, ratioAtLeast, row, timed } from './rounds.ts';
 import { fillSignedLog } from './signed-log.ts';
 
 const SHAPES = tableShapes(READ_MODELS);
@@ -22,20 +21,20 @@ const SHAPES = tableShapes(READ_MODELS);
 export const rebuildMeasure: Measure = {
   name: 'P3',
   title: 'rebuild of all read models, Postgres',
-  async run({ quick, say }) {
+  async run(options) {
     const dataDir = mkdtempSync(join(tmpdir(), 'relay-bench-'));
     const server = await postgresServer();
     const url = await server.newDatabase();
     const client = postgres(url, { max: 1, onnotice: () => undefined });
     try {
-      const { events, receipts } = await fillSignedLog(dataDir, quick ? 20_000 : 200_000);
+      const { events, receipts } = await fillSignedLog(dataDir, options.count(100_000, 20_000, 500));
       const rebuilt = async () => {
         const config = readConfig({ DATA_DIR: dataDir, DATABASE_URL: url });
         if ((await rebuildReadModels(config, {})).events !== events)
           throw new Error('not all events were read');
       };
       await rebuilt();
-      say(`${events} events, ${receipts} receipts`);
+      options.say(`${events} events, ${receipts} receipts`);
       const expected = await digestOf(client, await onlySchema(client));
       const texts = await finalRows(client, await onlySchema(client), receipts);
       const turn = async (work: () => Promise<void>, schemaOf: () => Promise<string>) => {
@@ -54,7 +53,7 @@ export const rebuildMeasure: Measure = {
             async () => PEER,
           ),
       };
-      const rounds = await interleaved(quick ? 2 : 5, sides, say);
+      const rounds = await interleaved(options, sides);
       const titles = (title: string, unit: string) => ({
         measure: 'P3',
         title,
@@ -66,7 +65,10 @@ export const rebuildMeasure: Measure = {
       return {
         rows: [
           row(titles(`events of ${events}`, '/s'), ratioAtLeast(0.5), compared('perSecond')),
-          row(titles('CPU an event, without Postgres', 'µs'), ratioAtMost(0), compared('cpu')),
+          row(titles('CPU an event, without Postgres', 'µs'), NO_GOAL, compared('cpu')),
+        ],
+        notes: [
+          'read + COPY: all events are read, and the final rows copied into empty tables with the same indexes; no event is decoded, no receipt verified. After each turn the rows of all tables are compared.',
         ],
       };
     } finally {
@@ -123,6 +125,8 @@ async function finalRows(
 const ESCAPED = String.raw`replace(replace(replace(replace(?, '\', '\\'), E'\n', '\n'), E'\r', '\r'), E'\t', '\t')`;
 
 const PEER = 'bench_peer';
+/** As many as a rebuild reads at a time. */
+const PAGE = 8192;
 
 async function readAndCopied(
   dataDir: string,
@@ -132,7 +136,13 @@ async function readAndCopied(
 ): Promise<void> {
   const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
   let read = 0;
-  for await (const page of pagesOf(log, null)) read += page.length;
+  for (let after: string | null = null; ; ) {
+    const page = await log.readAll({ after, max: PAGE });
+    const last = page.at(-1);
+    if (last === undefined) break;
+    read += page.length;
+    after = last.position;
+  }
   await log.close();
   if (read !== events) throw new Error(`${read} of ${events} events were read`);
   const store = postgresRebuildStore({ url });

@@ -16,30 +16,47 @@ export type Row = {
   /** ours / peer of each round; ours - peer if `goal` is a difference; ours if the goal is absolute. */
   readonly compared: Spread;
   readonly goal: Goal;
-  readonly reached: boolean;
+  /** null: there is no goal. */
+  readonly reached: boolean | null;
 };
 
 export type Goal = {
   readonly kind: 'ratio' | 'difference' | 'absolute';
   readonly at: 'least' | 'most';
-  readonly value: number;
+  readonly value: number | null;
 };
+/** The ratio is printed for information. */
+export const NO_GOAL: Goal = { kind: 'ratio', at: 'least', value: null };
 export const ratioAtLeast = (value: number): Goal => ({ kind: 'ratio', at: 'least', value });
 export const ratioAtMost = (value: number): Goal => ({ kind: 'ratio', at: 'most', value });
 export const differenceAtMost = (value: number): Goal => ({ kind: 'difference', at: 'most', value });
 export const absoluteAtMost = (value: number): Goal => ({ kind: 'absolute', at: 'most', value });
 
+/** `full`: for results. `quick`: the same with fewer calls and rounds. `smoke`: shows only that every measure runs. */
+export const SIZES = ['full', 'quick', 'smoke'] as const;
+export type Size = (typeof SIZES)[number];
+
 export type Options = {
-  readonly quick: boolean;
+  /** How many calls, events or jobs a run of this size has. */
+  readonly count: (full: number, quick: number, smoke: number) => number;
+  /** Rounds that are counted. */
+  readonly rounds: number;
   /** Where a CPU profile is written, if one is wanted. */
   readonly profile: string | null;
   readonly say: (line: string) => void;
 };
 
+export const ROUNDS: Readonly<Record<Size, number>> = { full: 5, quick: 2, smoke: 1 };
+
 /** A point of the plot: calls/s at a concurrency, or a growth ratio at a size. */
 export type Point = { readonly series: string; readonly x: number; readonly y: number };
 
-export type Outcome = { readonly rows: readonly Row[]; readonly points?: readonly Point[] };
+export type Outcome = {
+  readonly rows: readonly Row[];
+  /** What each peer is, and which rows are copies made by SQL: printed under the table and stored in bench.json. */
+  readonly notes: readonly string[];
+  readonly points?: readonly Point[];
+};
 
 export type Measure = {
   readonly name: string;
@@ -57,22 +74,26 @@ export function row(
       goal.kind === 'ratio' ? ours / peer : goal.kind === 'difference' ? ours - peer : ours,
     ),
   );
-  const reached = goal.at === 'least' ? compared.median >= goal.value : compared.median <= goal.value;
   return {
     ...titles,
     ours: spread(rounds.map(({ ours }) => ours)),
     peers: spread(rounds.map(({ peer }) => peer)),
     compared,
     goal,
-    reached,
+    reached: isReached(goal, compared.median),
   };
 }
 
-/** Runs the sides in turn, `count` times, after one turn each that does not count (caches, compiled code). */
+function isReached({ at, value }: Goal, median: number): boolean | null {
+  if (value === null) return null;
+  return at === 'least' ? median >= value : median <= value;
+}
+
+/** Runs the sides in turn, `rounds` times, after one turn each that does not count (caches, compiled code). */
 export async function interleaved<Side extends string, T>(
-  count: number,
+  { rounds: count, say }: Pick<Options, 'rounds' | 'say'>,
   sides: Readonly<Record<Side, () => Promise<T>>>,
-  say: (line: string) => void,
+  title = '',
 ): Promise<Readonly<Record<Side, T>>[]> {
   const names = Object.keys(sides) as Side[];
   const round = async () => {
@@ -84,7 +105,7 @@ export async function interleaved<Side extends string, T>(
   const rounds: Record<Side, T>[] = [];
   for (let n = 1; n <= count; n++) {
     rounds.push(await round());
-    say(`round ${n} of ${count}`);
+    say(`${title}${title === '' ? '' : ': '}round ${n} of ${count}`);
   }
   return rounds;
 }

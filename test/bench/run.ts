@@ -1,76 +1,57 @@
-// `bun run bench [P1 …] [--quick] [--profile]`: one table; of a full run of all measures also bench.json and bench.svg.
-// Absolute figures describe the machine; ratios of one run describe the code. `--profile` writes a CPU profile of P1's
-// service and prints where the time of a call goes, by room.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// `bun run bench [P1 …]`: one table; of a full run of all measures also bench.json, bench.svg and README's table.
+// Absolute figures describe the machine; ratios of one run describe the code. `--quick`: fewer calls and rounds.
+// `--smoke`: each measure once, very small, for the tests. `--profile`: also a CPU profile of P1's service, summed by
+// room. `--readme`: writes README's table from bench.json and measures nothing.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { rootPath } from '#test/support/runtime.ts';
-import { auditMeasure } from './audit.ts';
-import { callsMeasure, eventStoreMeasure, paidMeasure } from './calls.ts';
-import { logMeasure } from './event-log.ts';
-import { growthMeasure } from './growth.ts';
+import { MEASURES } from './measures.ts';
 import { plotOf } from './plot.ts';
 import { timeByRoom } from './profile.ts';
-import { readsMeasure } from './reads.ts';
-import { rebuildMeasure } from './rebuild.ts';
-import { receiptsMeasure } from './receipts.ts';
 import { removeRecords } from './records.ts';
-import type { Measure, Point, Row } from './rounds.ts';
-import { startMeasure } from './start.ts';
+import {
+  README_FILE,
+  RESULTS_FILE,
+  type Results,
+  readResults,
+  resultsText,
+  tableOf,
+  withReadmeSection,
+} from './results.ts';
+import { type Measure, type Point, ROUNDS, type Row, SIZES, type Size, timed } from './rounds.ts';
 
-const MEASURES: readonly Measure[] = [
-  callsMeasure,
-  eventStoreMeasure,
-  logMeasure,
-  rebuildMeasure,
-  readsMeasure,
-  receiptsMeasure,
-  startMeasure,
-  growthMeasure,
-  paidMeasure,
-  auditMeasure,
-];
+const OPTIONS = ['--quick', '--smoke', '--profile', '--readme'];
 
 async function main(args: readonly string[]): Promise<number> {
   const flags = args.filter((arg) => arg.startsWith('--'));
   const names = args.filter((arg) => !arg.startsWith('--'));
   const unknown = [
-    ...flags.filter((flag) => flag !== '--quick' && flag !== '--profile'),
+    ...flags.filter((flag) => !OPTIONS.includes(flag)),
     ...names.filter((name) => !MEASURES.some((measure) => measure.name === name)),
   ];
   if (unknown.length > 0) {
     const known = MEASURES.map(({ name }) => name).join(', ');
-    process.stderr.write(`unknown: ${unknown.join(', ')}; measures: ${known}; options: --quick, --profile\n`);
+    process.stderr.write(
+      `unknown: ${unknown.join(', ')}; measures: ${known}; options: ${OPTIONS.join(', ')}\n`,
+    );
     return 2;
   }
-  const quick = flags.includes('--quick');
+  if (flags.includes('--readme')) {
+    writeReadme(readResults());
+    return 0;
+  }
+  const size = SIZES.find((one) => flags.includes(`--${one}`)) ?? 'full';
   const profile = flags.includes('--profile') ? mkdtempSync(join(tmpdir(), 'relay-profile-')) : null;
-  const begun = {
-    at: new Date().toISOString(),
-    quick,
-    machine: `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release()}`,
-    bun: process.versions.bun,
-    loadBefore: loadavg(),
-  };
-  const rows: Row[] = [];
-  const points: Record<string, readonly Point[]> = {};
-  try {
-    for (const measure of MEASURES.filter(({ name }) => names.length === 0 || names.includes(name))) {
-      const say = (line: string) => process.stderr.write(`${measure.name}: ${line}\n`);
-      const outcome = await measure.run({ quick, profile, say });
-      rows.push(...outcome.rows);
-      if (outcome.points !== undefined) points[measure.name] = outcome.points;
-    }
-  } finally {
-    await removeRecords();
+  const selected = MEASURES.filter(({ name }) => names.length === 0 || names.includes(name));
+  const results = await measured(selected, size, profile);
+  if (size === 'full' && names.length === 0) {
+    writeFileSync(RESULTS_FILE, resultsText(results));
+    writeFileSync(join(rootPath, 'bench.svg'), plotOf(results.points));
+    writeReadme(results);
   }
-  if (!quick && names.length === 0) {
-    const results = { ...begun, loadAfter: loadavg(), plot: 'bench.svg', rows, points };
-    writeFileSync(join(rootPath, 'bench.json'), `${JSON.stringify(results, null, 2)}\n`);
-    writeFileSync(join(rootPath, 'bench.svg'), plotOf(points));
-  }
-  process.stdout.write(`${tableOf(rows)}\n`);
+  process.stdout.write(`${tableOf(results)}\n`);
   if (profile !== null) {
     process.stdout.write(`\n${timeByRoom(profile)}\n`);
     rmSync(profile, { recursive: true, force: true });
@@ -78,36 +59,36 @@ async function main(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-function tableOf(rows: readonly Row[]): string {
-  const head = ['', 'measure', 'ours', 'peer', 'compared', 'least to most', 'goal', ''];
-  const lines = rows.map(({ measure, title, unit, ours, peer, peers, compared, goal, reached }) => {
-    const sign = goal.at === 'least' ? '≥' : '≤';
-    const wanted = goal.value === 0 ? '—' : `${sign} ${figure(goal.value)}`;
-    return [
-      measure,
-      title,
-      `${figure(ours.median)} ${unit}`,
-      goal.kind === 'absolute' ? '' : `${figure(peers.median)} ${unit} (${peer})`,
-      goal.kind === 'ratio' ? `× ${figure(compared.median)}` : `${figure(compared.median)} ${unit}`,
-      `${figure(compared.least)} to ${figure(compared.most)}`,
-      wanted,
-      goal.value === 0 ? '' : reached ? 'reached' : 'missed',
-    ];
-  });
-  const cells = [head, ...lines];
-  const widths = head.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0)));
-  return cells
-    .map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+async function measured(measures: readonly Measure[], size: Size, profile: string | null): Promise<Results> {
+  const at = new Date().toISOString();
+  const loadBefore = loadavg();
+  const rows: Row[] = [];
+  const notes: Record<string, readonly string[]> = {};
+  const points: Record<string, readonly Point[]> = {};
+  const seconds: Record<string, number> = {};
+  try {
+    for (const { name, run } of measures) {
+      const say = (line: string) => process.stderr.write(`${name}: ${line}\n`);
+      const count = (full: number, quick: number, smoke: number) => ({ full, quick, smoke })[size];
+      const ms = await timed(async () => {
+        const outcome = await run({ count, rounds: ROUNDS[size], profile, say });
+        rows.push(...outcome.rows);
+        notes[name] = outcome.notes;
+        if (outcome.points !== undefined) points[name] = outcome.points;
+      });
+      seconds[name] = ms / 1000;
+      say(`took ${(ms / 1000).toFixed(1)} s`);
+    }
+  } finally {
+    await removeRecords();
+  }
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  const machine = `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, ${memory}, ${type()} ${release()}`;
+  const load = [loadBefore, loadavg()];
+  return { at, size, machine, bun: process.versions.bun ?? '', load, seconds, rows, notes, points };
 }
 
-/** Three significant digits, or a whole number from 100. */
-const figure = (value: number): string =>
-  Math.abs(value) >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
+const writeReadme = (results: Results) =>
+  writeFileSync(README_FILE, withReadmeSection(readFileSync(README_FILE, 'utf8'), results));
 
 process.exitCode = await main(process.argv.slice(2));

@@ -1,4 +1,5 @@
-// An embedded log as a service leaves it: jobs of all ends, several at a time, each receipt truly signed.
+// An embedded log for read models: jobs of all ends, several at a time, each receipt signed. It has no payment events, and
+// the event chains in the receipts are placeholders: an audit reports them.
 import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { secretCheck } from '#src/adapters/signing/hash.ts';

@@ -6,14 +6,23 @@ import { postgresServer } from '#test/support/postgres.ts';
 import { makeWorld, type World } from '#test/support/service-world.ts';
 import { demand, load } from './load.ts';
 import { memoryMb, startPeer } from './processes.ts';
-import { absoluteAtMost, interleaved, type Measure, type Row, ratioAtMost, row, timed } from './rounds.ts';
+import {
+  absoluteAtMost,
+  interleaved,
+  type Measure,
+  type Options,
+  type Row,
+  ratioAtMost,
+  row,
+  timed,
+} from './rounds.ts';
 
 const EXECUTE = '/api/execute/webhook';
 
 export const startMeasure: Measure = {
   name: 'P6',
   title: 'start to the first answer, memory of the process',
-  async run({ quick, say }) {
+  async run(options) {
     const world = await makeWorld();
     try {
       const first = await world.start();
@@ -41,13 +50,16 @@ export const startMeasure: Measure = {
           return ms;
         },
       };
-      const rounds = await interleaved(quick ? 3 : 7, sides, say);
+      const rounds = await interleaved(options, sides);
       const titles = { measure: 'P6', title: 'start to the first answer', unit: 'ms', peer: 'bare Elysia' };
       const rows = [row(titles, ratioAtMost(6), rounds)];
-      rows.push(...(await firstStart(world, quick ? 1 : 3)));
-      say('first starts');
-      rows.push(...(await memory(world, quick, say)));
-      return { rows };
+      rows.push(...(await firstStart(world, options.rounds)));
+      options.say('first starts');
+      rows.push(...(await memory(world, options)));
+      const notes = [
+        'bare Elysia: one route that returns a constant. The memory is resident memory of the relay process, from the operating system.',
+      ];
+      return { rows, notes };
     } finally {
       await world.end();
     }
@@ -89,13 +101,15 @@ async function firstStart(world: World, count: number): Promise<Row[]> {
   ];
 }
 
-async function memory(world: World, quick: boolean, say: (line: string) => void): Promise<Row[]> {
-  const calls = quick ? 2000 : 40_000;
+async function memory(world: World, { count, say }: Options): Promise<Row[]> {
+  const calls = count(40_000, 2000, 50);
+  const hanging = count(500, 500, 20);
+  const settled = () => pause(count(3000, 1000, 0));
   const service = await world.start({ DATA_DIR: join(world.folder, 'load') });
   await demand(`${service.url}/health`);
   await settled();
   const idle = memoryMb(service.pid).now;
-  await load(service.pid, 32, calls, async (n) => {
+  await load(service.pid, 64, calls, async (n) => {
     const response = await fetch(`${service.url}${EXECUTE}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -110,28 +124,28 @@ async function memory(world: World, quick: boolean, say: (line: string) => void)
   say(`${calls} calls`);
   world.target.answer(() => undefined);
   const begun = performance.now();
-  await load(service.pid, 500, 500, async () => {
+  await load(service.pid, hanging, hanging, async () => {
     const response = await fetch(`${service.url}${EXECUTE}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ url: world.target.url('/', '127.0.0.1'), timeoutMs: quick ? 4000 : 12_000 }),
+      body: JSON.stringify({ url: world.target.url('/', '127.0.0.1'), timeoutMs: count(12_000, 4000, 1000) }),
     });
     await response.arrayBuffer();
     if (response.status !== 502) throw new Error(`${response.status} of a hanging target`);
   });
-  say(`500 hanging targets: all answered in ${Math.round(performance.now() - begun)} ms`);
-  const hanging = memoryMb(service.pid).peak;
+  say(`${hanging} hanging targets: all answered in ${Math.round(performance.now() - begun)} ms`);
+  const peak = memoryMb(service.pid).peak;
   world.target.answer(() => ({ body: '{"ok":true}' }));
   await service.stop();
   return [
     absolute('memory, idle, embedded stores', 'MB', 200, [idle]),
-    ...(await idleWithPostgres(world)),
+    ...(await idleWithPostgres(world, settled)),
     absolute(`memory after ${calls} calls`, 'MB', 300, [after]),
-    absolute('memory, peak, 500 hanging targets after that', 'MB', 420, [hanging]),
+    absolute(`memory, peak, ${hanging} hanging targets after that`, 'MB', 420, [peak]),
   ];
 }
 
-async function idleWithPostgres(world: World): Promise<Row[]> {
+async function idleWithPostgres(world: World, settled: () => Promise<void>): Promise<Row[]> {
   const postgres = await postgresServer({ own: true });
   try {
     const service = await world.start({
@@ -149,4 +163,4 @@ async function idleWithPostgres(world: World): Promise<Row[]> {
 }
 
 /** The collector runs when the process is idle. */
-const settled = () => new Promise((resolve) => setTimeout(resolve, 3000));
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
