@@ -10,7 +10,14 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
-import { appendLeaf, EMPTY_TREE, leafData, rootOf, type TileEntry, type Tree } from '#src/domain/transparency/tree.ts';
+import {
+  appendLeaf,
+  EMPTY_TREE,
+  leafData,
+  rootOf,
+  type TileEntry,
+  type Tree,
+} from '#src/domain/transparency/tree.ts';
 import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
 
 /** `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */
