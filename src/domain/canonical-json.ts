@@ -25,7 +25,7 @@ function inOrder(value: Json): Json | typeof ODD {
   const copy: Record<string, Json> = {};
   for (const name of Object.keys(value).sort()) {
     const member = inOrder(value[name] as Json);
-    // JavaScript orders names that are numbers by itself, and `__proto__` would not become a member.
+    // JavaScript puts names that are numbers first, and `__proto__` would not become a member.
     if (member === ODD || name === '__proto__' || (name >= '0' && name < ':')) return ODD;
     copy[name] = member;
   }
