@@ -29,7 +29,8 @@ export function toBase64(bytes: Uint8Array): string {
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   try {
     const bytes = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
-    return toBase64(bytes) === text ? bytes : null;
+    const padded = text.length === Math.ceil(bytes.length / 3) * 4;
+    return padded && text.endsWith(toBase64(lastOf(bytes))) ? bytes : null;
   } catch {
     return null;
   }
@@ -49,11 +50,18 @@ export function fromBase64url(text: string): Uint8Array<ArrayBuffer> | null {
   }
   try {
     const bytes = Uint8Array.fromBase64(text, { alphabet: 'base64url' });
-    return toBase64url(bytes) === text ? bytes : null;
+    const unpadded = text.length === Math.ceil((bytes.length * 4) / 3);
+    return unpadded && text.endsWith(toBase64url(lastOf(bytes))) ? bytes : null;
   } catch {
     return null;
   }
 }
+
+/**
+ * The one or two bytes of the last group, whose unused bits must be zero in a canonical text; empty without such a group.
+ * With the right length, a text that can be decoded differs from the canonical one only there.
+ */
+const lastOf = (bytes: Uint8Array): Uint8Array => bytes.subarray(bytes.length - (bytes.length % 3));
 
 /** Lower-case hex. */
 export function toHex(bytes: Uint8Array): string {

@@ -64,5 +64,6 @@ export function readEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): Domai
 function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
   if (typeof value !== 'object' || value === null) return true;
-  return Object.values(value).every(isStorable);
+  for (const name in value) if (!isStorable((value as JsonObject)[name])) return false;
+  return true;
 }

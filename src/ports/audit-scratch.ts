@@ -7,7 +7,8 @@ import type { Json } from '../domain/canonical-json.ts';
  */
 export interface ScratchTable<T extends Json> {
   get(key: string): T | null;
-  put(key: string, value: T): void;
+  /** `characters`: about as many as the value's JSON has, where the caller knows it. */
+  put(key: string, value: T, characters?: number): void;
   delete(key: string): void;
   /**
    * The entries whose keys begin with `prefix`, in order of the keys' UTF-8 bytes. An entry that is put or deleted during

@@ -36,6 +36,12 @@ test('RFC 8785 §3.2.3: names are sorted by UTF-16 code units', () => {
   assert.equal(names.length, 7);
 });
 
+test('names that JavaScript puts first, whatever the order of their creation, are in order, too', () => {
+  const text = '{"10":1,"9":{"__proto__":2,"b":3},"[":4,"a\\\\ud800":5}';
+  assert.equal(canonicalJson(JSON.parse(text)), text);
+  assert.equal(canonicalJson([{ '9': 1, '10': 2 }]), '[{"10":2,"9":1}]');
+});
+
 /** RFC 8785 appendix B: IEEE 754 bits and their text. */
 const NUMBERS = [
   ['0000000000000000', '0'],

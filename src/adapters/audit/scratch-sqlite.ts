@@ -3,16 +3,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Json, JsonObject } from '../../domain/canonical-json.ts';
+import { type Json, jsonLength } from '../../domain/canonical-json.ts';
 import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
 
-/** Limits of what all tables buffer before one transaction writes it: changes, and characters of their JSON. */
+/** Limits of what all tables buffer before one transaction writes it: changed keys, and characters of their JSON. */
 type Buffered = { readonly changes: number; readonly characters: number };
-const BUFFERED_MAX: Buffered = { changes: 8192, characters: 8 * 1024 * 1024 };
+const BUFFERED_MAX: Buffered = { changes: 65_536, characters: 8 * 1024 * 1024 };
 /** Rows of one page of a table. */
 const PAGE = 256;
 /** A page omits longer values; they are read one by one. */
 const PAGED_CHARACTERS = 8192;
+
+/** `flush`: writes all that is buffered, and returns how much it was. */
+type Flushed = { readonly flush: () => Buffered };
+type BatchedTable = Flushed & { readonly table: ScratchTable<Json> };
 
 type Rows = {
   get(key: string): string | null;
@@ -25,26 +29,28 @@ type Rows = {
 /** Throws if no file can be created in `folder`. */
 export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): AuditScratch {
   const { db, remove } = openUnlinked(folder);
-  const tables = new Map<string, { readonly table: ScratchTable<Json>; readonly flush: () => void }>();
+  const tables = new Map<string, BatchedTable>();
   let [changes, characters] = [0, 0];
 
-  function flushAll(): void {
-    if (changes === 0) return;
-    [changes, characters] = [0, 0];
+  function write(written: Iterable<Flushed>): void {
     db.exec('BEGIN');
-    for (const { flush } of tables.values()) flush();
+    for (const { flush } of written) {
+      const flushed = flush();
+      changes -= flushed.changes;
+      characters -= flushed.characters;
+    }
     db.exec('COMMIT');
   }
-  const changed = (length: number) => {
-    changes++;
+  const changed = (keys: number, length: number) => {
+    changes += keys;
     characters += length;
-    if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) flushAll();
+    if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) write(tables.values());
   };
 
   function tableOf(name: string) {
     const known = tables.get(name);
     if (known !== undefined) return known;
-    const made = batchedTable(rowsOf(db, tables.size), changed, flushAll);
+    const made = batchedTable(rowsOf(db, tables.size), changed, write);
     tables.set(name, made);
     return made;
   }
@@ -100,28 +106,35 @@ function rowsOf(db: DatabaseSync, number: number): Rows {
   };
 }
 
-function batchedTable(rows: Rows, changed: (characters: number) => void, flushAll: () => void) {
+/** `changed`: keys and characters that the buffer has more than before. */
+function batchedTable(
+  rows: Rows,
+  changed: (keys: number, characters: number) => void,
+  write: (written: Iterable<Flushed>) => void,
+): BatchedTable {
   /** Not written yet. */
-  const buffer = new Map<string, Json | Gone>();
+  const buffer = new Map<string, Change>();
   const stored = keyFilter();
+  function change(key: string, value: Json | Gone, characters: number): void {
+    const before = buffer.get(key);
+    buffer.set(key, { value, characters });
+    changed(before === undefined ? 1 : 0, characters - (before?.characters ?? 0));
+  }
   const table: ScratchTable<Json> = {
     get(key) {
-      const put = buffer.get(key);
+      const put = buffer.get(key)?.value;
       if (put !== undefined) return put === GONE ? null : put;
       const text = stored.mayContain(key) ? rows.get(key) : null;
       return text === null ? null : JSON.parse(text);
     },
-    put(key, value) {
-      buffer.set(key, value);
-      changed(key.length + sizeOf(value));
-    },
+    put: (key, value, characters = jsonLength(value)) => change(key, value, key.length + characters),
     delete(key) {
-      if (!stored.mayContain(key)) return void buffer.delete(key);
-      buffer.set(key, GONE);
-      changed(key.length);
+      if (stored.mayContain(key)) return change(key, GONE, key.length);
+      const before = buffer.get(key);
+      if (buffer.delete(key)) changed(-1, -(before?.characters ?? 0));
     },
     *entries(prefix = '') {
-      flushAll();
+      if (buffer.size > 0) write([{ flush }]);
       let page = rows.page(prefix, false);
       for (;;) {
         for (const [key, short] of page) {
@@ -135,29 +148,24 @@ function batchedTable(rows: Rows, changed: (characters: number) => void, flushAl
       }
     },
   };
-  function flush(): void {
+  function flush(): Buffered {
+    const changes = buffer.size;
+    let characters = 0;
     // In the index's order, so that each page is written once.
     for (const key of [...buffer.keys()].sort()) {
-      const put = buffer.get(key);
-      if (put === undefined) continue;
-      if (put === GONE) rows.delete(key);
+      const change = buffer.get(key);
+      if (change === undefined) continue;
+      characters += change.characters;
+      if (change.value === GONE) rows.delete(key);
       else {
-        rows.put(key, JSON.stringify(put));
+        rows.put(key, JSON.stringify(change.value));
         stored.add(key);
       }
     }
     buffer.clear();
+    return { changes, characters };
   }
   return { table, flush };
-}
-
-/** Approximate length of the JSON. Values are serialised only when they are written: most are replaced before. */
-function sizeOf(value: Json): number {
-  if (typeof value === 'string') return value.length + 2;
-  if (typeof value !== 'object' || value === null) return 6;
-  let size = 2;
-  for (const name in value) size += name.length + 4 + sizeOf((value as JsonObject)[name] ?? null);
-  return size;
 }
 
 /** Bits of one filter: 4 MiB, allocated by the system as they are used. */
@@ -166,24 +174,42 @@ const FILTER_BITS = 2 ** 25;
 /** A Bloom filter: most requested keys were never stored, and a look-up in the database costs 5 µs. */
 function keyFilter() {
   const words = new Uint32Array(FILTER_BITS / 32);
-  const bitsOf = (key: string): readonly [number, number, number] => {
-    let [a, b] = [0x811c9dc5, 0x9747b28c];
+  /** The key's three bits: the first two are independent, the third follows from them. */
+  let [first, second, third] = [0, 0, 0];
+  const findBits = (key: string): void => {
+    let a = 0x811c9dc5;
+    let b = 0x9747b28c;
     for (let at = 0; at < key.length; at++) {
       const code = key.charCodeAt(at);
       a = Math.imul(a ^ code, 0x01000193);
       b = Math.imul(b + code, 0x85ebca6b) ^ (b >>> 15);
     }
     const mask = FILTER_BITS - 1;
-    return [(a ^ (a >>> 13)) & mask, (b ^ (b >>> 16)) & mask, (a + Math.imul(b, 3)) & mask];
+    first = (a ^ (a >>> 13)) & mask;
+    second = (b ^ (b >>> 16)) & mask;
+    third = (a + Math.imul(b, 3)) & mask;
   };
-  const bit = (at: number) => 1 << (at & 31);
+  const has = (bit: number): boolean => ((words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0;
+  const set = (bit: number): void => {
+    words[bit >>> 5] = (words[bit >>> 5] ?? 0) | (1 << (bit & 31));
+  };
+  let size = 0;
   return {
     add(key: string): void {
-      for (const at of bitsOf(key)) words[at >>> 5] = (words[at >>> 5] ?? 0) | bit(at);
+      size++;
+      findBits(key);
+      set(first);
+      set(second);
+      set(third);
     },
-    mayContain: (key: string): boolean => bitsOf(key).every((at) => ((words[at >>> 5] ?? 0) & bit(at)) !== 0),
+    mayContain(key: string): boolean {
+      if (size === 0) return false;
+      findBits(key);
+      return has(first) && has(second) && has(third);
+    },
   };
 }
 
+type Change = { readonly value: Json | Gone; readonly characters: number };
 type Gone = typeof GONE;
 const GONE: unique symbol = Symbol('deleted');

@@ -16,8 +16,7 @@ import type { CompletedJob, Job } from '../job/state.ts';
 import {
   type ChainedEvent,
   logOf,
-  type ParsedJws,
-  payloadIn,
+  type ReadReceipt,
   type ReceiptPayload,
   receiptPayload,
 } from '../receipt/payload.ts';
@@ -128,14 +127,14 @@ function completionFaults(job: Job, completed: JobCompleted): readonly Fault[] {
 }
 
 /**
- * Makes the receipt verifier's checks, and checks that the payload is exactly the one that the events give. `parsed`: the
- * receipt's JWS. `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt.
+ * Makes the receipt verifier's checks, and checks that the payload is exactly the one that the events give. `read`: the
+ * receipt. `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt.
  */
 export async function receiptFaults(
   job: Omit<CompletedJob, 'receipt'>,
   events: readonly ChainedEvent[],
   signed: ReceiptSigned,
-  parsed: ParsedJws | null,
+  read: ReadReceipt,
   keys: readonly KeyRecord[],
   primitives: Primitives,
 ): Promise<readonly Fault[]> {
@@ -154,8 +153,8 @@ export async function receiptFaults(
     events,
   };
   const asked = { jws, receiptId, jobId: started.jobId, keys, job: facts, log: null };
-  const report = await verifyReceipt(asked, primitives, parsed);
-  const payload = payloadIn(parsed);
+  const report = await verifyReceipt(asked, primitives, read);
+  const { payload } = read;
   const faults: Fault[] = [];
   for (const { name, ok } of report.checks) {
     const kind = RECEIPT_FINDINGS[name];

@@ -4,7 +4,7 @@
 import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
 import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { type OpenedDisclosure, openDisclosures } from './disclosures.ts';
-import { parseJws, payloadIn, payloadOf, type ReceiptPayload, shownSignature } from './payload.ts';
+import { type ReadReceipt, type ReceiptPayload, readReceipt, shownSignature } from './payload.ts';
 import type { Primitives, VerificationReport } from './report.ts';
 import { type VerifyFacts, verifyReceipt } from './verify.ts';
 
@@ -76,11 +76,10 @@ export function disclosuresOf(value: unknown): readonly string[] | null {
  * Every member of the document that repeats a signed fact and differs from it. Empty for a JWS without a readable
  * payload, which the verifier reports.
  */
-export function differences({ kind, jws, text }: ReceiptDocument): readonly Difference[] {
-  const read = parseJws(jws);
-  const payload = payloadIn(read);
+function differences({ kind, jws, text }: ReceiptDocument, read: ReadReceipt): readonly Difference[] {
+  const { payload } = read;
   if (payload === null || kind === 'jws') return [];
-  const keyId = textOrNull(read?.header.kid);
+  const keyId = textOrNull(read.jws?.header.kid);
   const signed = kind === 'receipt' ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
   return compare('', text, signed);
 }
@@ -167,9 +166,10 @@ export async function verifyDocument(
 ): Promise<ReceiptReport> {
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
-  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives);
-  const payload = report.signatureVerified ? payloadOf(jws) : null;
-  const differing = document.kind === null ? [] : differences(document);
+  const read = readReceipt(jws);
+  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
+  const payload = report.signatureVerified ? read.payload : null;
+  const differing = document.kind === null ? [] : differences(document, read);
   const trusted = report.ok && payload !== null;
   const opened = disclosures && (trusted ? openDisclosures(payload, disclosures) : []);
   return {

@@ -198,12 +198,16 @@ function jsonPart(part: string, oneForm = false): unknown {
   return value !== undefined && oneForm && JSON.stringify(value) !== text ? null : value;
 }
 
-/** The payload, if its version is known; else null. Does not verify the signature. */
-export const payloadIn = (jws: ParsedJws | null): ReceiptPayload | null =>
-  isReceiptPayload(jws?.payload) ? jws.payload : null;
+/** `jws` null: the text is none. `payload` null: not readable, or of an unknown version. */
+export type ReadReceipt = { readonly jws: ParsedJws | null; readonly payload: ReceiptPayload | null };
 
-/** As `payloadIn`, for a compact JWS. */
-export const payloadOf = (jws: string): ReceiptPayload | null => payloadIn(parseJws(jws));
+/** Reads a compact JWS. Does not verify the signature. */
+export function readReceipt(text: string): ReadReceipt {
+  const jws = parseJws(text);
+  return { jws, payload: isReceiptPayload(jws?.payload) ? jws.payload : null };
+}
+
+export const payloadOf = (jws: string): ReceiptPayload | null => readReceipt(jws).payload;
 
 export type ChainedEvent = Pick<RecordedEvent, 'stream' | 'revision' | 'type' | 'id' | 'data'>;
 

@@ -13,11 +13,11 @@ import {
   eventChain,
   logOf,
   type ParsedJws,
-  parseJws,
-  payloadIn,
   RECEIPT_TYPE,
   RECEIPT_VERSIONS,
+  type ReadReceipt,
   type ReceiptPayload,
+  readReceipt,
   receiptAttempt,
 } from './payload.ts';
 import type { Check, CheckName, Primitives, VerificationReport } from './report.ts';
@@ -50,13 +50,12 @@ export type VerifyFacts = {
   readonly log: LogFacts | null;
 };
 
-/** `jws`: of the facts, if the caller has parsed it already. */
+/** `read`: the facts' JWS, if the caller has read it already. */
 export async function verifyReceipt(
   facts: VerifyFacts,
   primitives: Primitives,
-  jws: ParsedJws | null = parseJws(facts.jws),
+  { jws, payload }: ReadReceipt = readReceipt(facts.jws),
 ): Promise<VerificationReport> {
-  const payload = payloadIn(jws);
   const keyId = typeof jws?.header.kid === 'string' ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
   const checks: Check[] = [
@@ -135,7 +134,8 @@ function versionCheck(jws: ParsedJws | null, payload: ReceiptPayload | null): Ch
 
 /** URL, origin, header names, body, and the idempotency key if any: each once, so that none has two values. */
 const isWhole = (commitments: readonly string[]): boolean =>
-  (commitments.length === 4 || commitments.length === 5) && new Set(commitments).size === commitments.length;
+  (commitments.length === 4 || commitments.length === 5) &&
+  commitments.every((one, at) => commitments.indexOf(one) === at);
 
 /** One response commitment if there was a response, none otherwise. */
 function responseCheck(payload: ReceiptPayload | null): Check {
@@ -179,7 +179,7 @@ function jobChecks(job: JobFacts, payload: ReceiptPayload | null): Check[] {
 function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
   const recorded: ReceiptPayload['attempts'] = [];
   for (const stored of job.events) {
-    const event = decodeEvent(stored);
+    const event = stored.type === 'AttemptMade' ? decodeEvent(stored) : null;
     if (event?.type === 'AttemptMade') recorded.push(receiptAttempt(event.data));
   }
   const counted = same('attempts_match', job.attempts, payload?.attempts.length ?? null);

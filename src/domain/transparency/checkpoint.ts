@@ -4,7 +4,7 @@ import { fromBase64, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/report.ts';
 import { type Hash, isCount, sameHash } from './merkle.ts';
-import { parseNote, verifyNote } from './note.ts';
+import { type Note, parseNote, verifyNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';
 
 /** Guarantees of the transparency log. */
@@ -26,8 +26,11 @@ export const checkpointText = ({ origin, size, root }: TreeHead): string =>
 /** The tree head of the note, without verifying signatures; null if its text is no checkpoint. Ignores extension lines. */
 export function parseCheckpoint(note: string): TreeHead | null {
   const parsed = parseNote(note);
-  if (parsed === null) return null;
-  const [origin = '', size = '', base64 = '', ...more] = parsed.text.split('\n');
+  return parsed && treeHeadOf(parsed);
+}
+
+function treeHeadOf({ text }: Note): TreeHead | null {
+  const [origin = '', size = '', base64 = '', ...more] = text.split('\n');
   const root = fromBase64(base64);
   if (origin === '' || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES) return null;
   // The text ends with a newline; no line before is empty.
@@ -58,7 +61,8 @@ export async function verifyOwnCheckpoint(
   keys: readonly KeyRecord[],
   primitives: Primitives,
 ): Promise<Checkpoint | null> {
-  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
+  const parsed = parseNote(note);
+  const head = parsed && treeHeadOf(parsed);
   if (parsed === null || head === null) return null;
   const trusted = keys.flatMap(({ keyId, purpose, x }) => {
     const publicKey = fromBase64url(x);

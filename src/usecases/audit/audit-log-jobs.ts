@@ -3,12 +3,12 @@
 import { type EventLocation, type Fault, locationOf } from '#src/domain/audit/finding.ts';
 import { jobFaults, receiptFaults } from '#src/domain/audit/judge-job.ts';
 import type { ClaimFacts } from '#src/domain/audit/judge-payment.ts';
-import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { type JsonObject, jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
-import { parseJws, payloadIn, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
@@ -22,12 +22,16 @@ type Stored = {
   readonly data: JsonObject;
 };
 
-/** A job without a receipt so far. `lost`: its start is not in the record; the consequences are not reported. */
+/**
+ * A job without a receipt so far. `lost`: its start is not in the record; the consequences are not reported. `characters`:
+ * about as many as its JSON has.
+ */
 type OpenJob = {
   readonly job: Job;
   readonly events: readonly Stored[];
   readonly last: EventLocation;
   readonly lost: boolean;
+  readonly characters: number;
 };
 
 export type JobDeps = {
@@ -80,44 +84,56 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
   }
 
   /** Applies the event to its job. */
-  function follow(recorded: RecordedEvent, event: JobEvent): readonly Fault[] {
-    const { job, events, lost } = open.get(recorded.stream) ?? fresh(recorded);
+  function follow(recorded: RecordedEvent, event: JobEvent, known: OpenJob | null): readonly Fault[] {
+    const { job, events, lost, characters: before } = known ?? fresh(recorded);
     const first = job.status === 'absent' && event.type === 'JobStarted';
     if (job.status === 'absent') counts.jobs += lost ? 0 : 1;
     const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
-    open.put(recorded.stream, {
-      job: evolveJob(job, event),
-      events: withEvent(events, recorded),
-      last: locationOf(recorded),
-      lost: lost || (job.status === 'absent' && !first),
-    });
+    const next = evolveJob(job, event);
+    const characters =
+      before + (next === job && events.length >= MAX_EVENTS ? 0 : 2 * jsonLength(recorded.data));
+    open.put(
+      recorded.stream,
+      {
+        job: next,
+        events: withEvent(events, recorded),
+        last: locationOf(recorded),
+        lost: lost || (job.status === 'absent' && !first),
+        characters,
+      },
+      characters,
+    );
     return first ? [...faults, ...started(event)] : faults;
   }
 
-  function receipt(recorded: RecordedEvent, event: EventOf<'ReceiptSigned'>): JobVerdict {
+  function receipt(
+    recorded: RecordedEvent,
+    event: EventOf<'ReceiptSigned'>,
+    before: OpenJob | null,
+  ): JobVerdict {
     counts.receipts++;
-    const before = open.get(recorded.stream);
     const repeated = idFault(event.data, recorded);
-    const faults = [...follow(recorded, event), ...(repeated === null ? [] : [repeated])];
+    const faults = [...follow(recorded, event, before), ...(repeated === null ? [] : [repeated])];
     open.delete(recorded.stream);
     over.put(recorded.stream, true);
     if (before?.job.status !== 'completed') return { ...NOTHING, faults };
     const events = before.events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
-    const parsed = parseJws(event.data.jws);
-    const verified = receiptFaults(before.job, events, event.data, parsed, keys(), primitives);
-    return { faults, payload: payloadIn(parsed), verified };
+    const read = readReceipt(event.data.jws);
+    const verified = receiptFaults(before.job, events, event.data, read, keys(), primitives);
+    return { faults, payload: read.payload, verified };
   }
 
   return {
     take(recorded, event) {
-      if (over.get(recorded.stream) !== null) {
+      const known = open.get(recorded.stream);
+      if (known === null && over.get(recorded.stream) !== null) {
         if (event.type !== 'ReceiptSigned') return { ...NOTHING, faults: [OVER] };
         counts.receipts++;
         const repeated = idFault(event.data, recorded);
         return { ...NOTHING, faults: repeated === null ? [SECOND] : [SECOND, repeated] };
       }
-      if (event.type === 'ReceiptSigned') return receipt(recorded, event);
-      return { ...NOTHING, faults: follow(recorded, event) };
+      if (event.type === 'ReceiptSigned') return receipt(recorded, event, known);
+      return { ...NOTHING, faults: follow(recorded, event, known) };
     },
     statusOf(jobId) {
       const stream = STREAM.job(jobId);
@@ -152,6 +168,7 @@ const fresh = (recorded: RecordedEvent): OpenJob => ({
   events: [],
   last: locationOf(recorded),
   lost: false,
+  characters: 0,
 });
 
 /** More than any job has: the receipt of a longer stream is refused in any case. */

@@ -2,15 +2,22 @@
 
 import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
-import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
+import { concatBytes, fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
-import { HASH_BYTES, TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
-import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
+import { TILE_WIDTH, treeReader } from '#src/domain/transparency/tiles.ts';
+import {
+  appendLeaf,
+  EMPTY_TREE,
+  leafData,
+  rootOf,
+  type TileEntry,
+  type Tree,
+} from '#src/domain/transparency/tree.ts';
 import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
 
 /** `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */
@@ -199,25 +206,29 @@ type HashTree = {
 };
 
 function hashTree(scratch: AuditScratch): HashTree {
-  /** Hashes by `<level>/<index>`, base64. */
-  const hashes = scratch.table<string>('hash');
+  /** Full tiles by `<level>/<n>`, base64. */
+  const full = scratch.table<string>('tile');
+  /** Of each level, the tile that is not full yet: its number and hashes. */
+  const partial: { n: number; hashes: Hash[] }[] = [];
   let tree: Tree = EMPTY_TREE;
 
+  function add({ level, index, hash }: TileEntry): void {
+    const n = Math.floor(index / TILE_WIDTH);
+    const hashes = partial[level]?.n === n ? partial[level].hashes : [];
+    hashes.push(hash);
+    partial[level] = { n, hashes };
+    if (hashes.length === TILE_WIDTH) full.put(`${level}/${n}`, toBase64(concatBytes(...hashes)));
+  }
+
   async function readTile(level: number, n: number): Promise<Uint8Array | null> {
-    const bytes = new Uint8Array(TILE_WIDTH * HASH_BYTES);
-    let width = 0;
-    for (; width < TILE_WIDTH; width++) {
-      const hash = fromBase64(hashes.get(`${level}/${n * TILE_WIDTH + width}`) ?? '');
-      if (hash?.length !== HASH_BYTES) break;
-      bytes.set(hash, width * HASH_BYTES);
-    }
-    return width === 0 ? null : bytes.subarray(0, width * HASH_BYTES);
+    const last = partial[level];
+    return last?.n === n ? concatBytes(...last.hashes) : fromBase64(full.get(`${level}/${n}`) ?? '');
   }
 
   return {
     append(data) {
       const appended = appendLeaf(tree, data);
-      for (const { level, index, hash } of appended.entries) hashes.put(`${level}/${index}`, toBase64(hash));
+      for (const entry of appended.entries) add(entry);
       tree = appended.tree;
     },
     async rootAt(size) {

@@ -86,7 +86,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   let findings = 0;
   let openJobs = 0;
   let times: ClaimedTimes = [];
-  let verifications: Promise<void>[] = [];
+  const verifications: Promise<void>[] = [];
 
   function report(fault: Fault, location: EventLocation): void {
     findings++;
@@ -141,13 +141,9 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
     }
   }
 
-  /** Signatures are verified in the runtime's thread pool, this many at a time. */
-  async function settle(most: number): Promise<void> {
-    if (verifications.length <= most) return;
-    const running = verifications;
-    verifications = [];
-    await Promise.all(running);
-  }
+  /** Waits until at most so many of the verifications are under way; the oldest end first. */
+  const settle = (most: number) =>
+    Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
 
   return {
     async take(recorded) {
@@ -163,7 +159,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         // Leaves count by their types, in any stream.
         if (event !== null) tree.leaf(location, event, null);
       }
-      await settle(VERIFICATIONS);
+      if (verifications.length >= 2 * VERIFICATIONS) await settle(VERIFICATIONS);
     },
     async finish() {
       await settle(0);
@@ -200,7 +196,10 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
 
 const NOWHERE: EventLocation = { stream: null, revision: null, jobId: null, position: null };
 
-/** Enough to keep the thread pool busy, with little memory. */
+/**
+ * Signatures are verified in the runtime's thread pool: up to twice as many at a time, and as many while the events are read
+ * on. Enough to keep the pool busy, with little memory.
+ */
 const VERIFICATIONS = 64;
 
 /** The latest claimed times of two streams, the later one first. Unix ms. */
@@ -209,11 +208,12 @@ type ClaimedTimes = readonly { readonly stream: string; readonly at: number }[];
 /** Ignores payments and claims: the same process writes their job, with the same clock. */
 function laterTimes(times: ClaimedTimes, stream: string, event: DomainEvent): ClaimedTimes {
   if (!COUNTED.has(EVENTS[event.type].stream)) return times;
-  const at = Date.parse(claimedTime(event));
-  if (event.type === 'CheckpointSigned') return [{ stream, at }];
-  const before = times.find((time) => time.stream === stream)?.at ?? at;
-  const others = times.filter((time) => time.stream !== stream);
-  return [...others, { stream, at: Math.max(before, at) }].sort((a, b) => b.at - a.at).slice(0, 2);
+  const time = { stream, at: Date.parse(claimedTime(event)) };
+  const [first, second] = times;
+  if (first === undefined || event.type === 'CheckpointSigned') return [time];
+  if (first.stream === stream) return time.at > first.at ? [time, ...times.slice(1)] : times;
+  if (time.at > first.at) return [time, first];
+  return second === undefined || time.at > second.at ? [first, time] : times;
 }
 
 const COUNTED: ReadonlySet<StreamKind> = new Set(['job', 'decision', 'keys', 'receiptLog']);

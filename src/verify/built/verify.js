@@ -342,7 +342,8 @@ function toBase64(bytes) {
 function fromBase64(text) {
   try {
     const bytes = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
-    return toBase64(bytes) === text ? bytes : null;
+    const padded = text.length === Math.ceil(bytes.length / 3) * 4;
+    return padded && text.endsWith(toBase64(lastOf(bytes))) ? bytes : null;
   } catch {
     return null;
   }
@@ -361,11 +362,13 @@ function fromBase64url(text) {
   }
   try {
     const bytes = Uint8Array.fromBase64(text, { alphabet: "base64url" });
-    return toBase64url(bytes) === text ? bytes : null;
+    const unpadded = text.length === Math.ceil(bytes.length * 4 / 3);
+    return unpadded && text.endsWith(toBase64url(lastOf(bytes))) ? bytes : null;
   } catch {
     return null;
   }
 }
+var lastOf = (bytes) => bytes.subarray(bytes.length - bytes.length % 3);
 function concatBytes(...parts) {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -378,6 +381,30 @@ function concatBytes(...parts) {
 
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
+  const copy = inOrder(value);
+  const text = copy === ODD ? "\\ud" : JSON.stringify(copy);
+  return text.includes("\\ud") ? written(value) : text;
+}
+function inOrder(value) {
+  if (value === null || typeof value === "string" || typeof value === "boolean")
+    return value;
+  if (typeof value !== "object")
+    return Number.isFinite(value) ? value : ODD;
+  if (isArray(value)) {
+    const items = value.map(inOrder);
+    return items.every((item) => item !== ODD) ? items : ODD;
+  }
+  const copy = {};
+  for (const name of Object.keys(value).sort()) {
+    const member = inOrder(value[name]);
+    if (member === ODD || name === "__proto__" || name >= "0" && name < ":")
+      return ODD;
+    copy[name] = member;
+  }
+  return copy;
+}
+var ODD = Symbol();
+function written(value) {
   if (value === null || typeof value === "boolean")
     return String(value);
   if (typeof value === "number") {
@@ -388,12 +415,12 @@ function canonicalJson(value) {
   if (typeof value === "string")
     return quoted(value);
   if (isArray(value))
-    return `[${value.map(canonicalJson).join(",")}]`;
+    return `[${value.map(written).join(",")}]`;
   if (typeof value !== "object")
     throw new TypeError(`canonical JSON cannot hold ${typeof value}`);
   let text = "";
   for (const name of Object.keys(value).sort())
-    text += `${text === "" ? "" : ","}${quoted(name)}:${canonicalJson(value[name])}`;
+    text += `${text === "" ? "" : ","}${quoted(name)}:${written(value[name])}`;
   return `{${text}}`;
 }
 var PLAIN = /^[ !#-[\]-~]*$/;
@@ -527,11 +554,8 @@ var TRANSPARENCY = {
   mmdSeconds: 3600,
   checkpointMs: 5000
 };
-function parseCheckpoint(note) {
-  const parsed = parseNote(note);
-  if (parsed === null)
-    return null;
-  const [origin = "", size = "", base64 = "", ...more] = parsed.text.split(`
+function treeHeadOf({ text }) {
+  const [origin = "", size = "", base64 = "", ...more] = text.split(`
 `);
   const root = fromBase64(base64);
   if (origin === "" || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES)
@@ -542,7 +566,8 @@ function parseCheckpoint(note) {
 }
 var verifyCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
 async function verifyOwnCheckpoint(note, keys, primitives) {
-  const [parsed, head] = [parseNote(note), parseCheckpoint(note)];
+  const parsed = parseNote(note);
+  const head = parsed && treeHeadOf(parsed);
   if (parsed === null || head === null)
     return null;
   const trusted = keys.flatMap(({ keyId, purpose, x }) => {
@@ -799,8 +824,11 @@ function jsonPart(part, oneForm = false) {
   const value = parsedJson(text);
   return value !== undefined && oneForm && JSON.stringify(value) !== text ? null : value;
 }
-var payloadIn = (jws) => isReceiptPayload(jws?.payload) ? jws.payload : null;
-var payloadOf = (jws) => payloadIn(parseJws(jws));
+function readReceipt(text) {
+  const jws = parseJws(text);
+  return { jws, payload: isReceiptPayload(jws?.payload) ? jws.payload : null };
+}
+var payloadOf = (jws) => readReceipt(jws).payload;
 function eventChain(events) {
   let link = new Uint8Array(32);
   for (const { stream, revision, type, id, data } of events) {
@@ -1094,8 +1122,7 @@ function fromJwkSet(value) {
 var receiptLeafData = (jws) => sha2562(utf8(jws));
 
 // src/domain/receipt/verify.ts
-async function verifyReceipt(facts, primitives, jws = parseJws(facts.jws)) {
-  const payload = payloadIn(jws);
+async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
   const checks = [
@@ -1164,7 +1191,7 @@ function versionCheck(jws, payload) {
     details: { supported: RECEIPT_VERSIONS, receipt: shown }
   };
 }
-var isWhole = (commitments) => (commitments.length === 4 || commitments.length === 5) && new Set(commitments).size === commitments.length;
+var isWhole = (commitments) => (commitments.length === 4 || commitments.length === 5) && commitments.every((one, at) => commitments.indexOf(one) === at);
 function responseCheck(payload) {
   const name = "response_commitment_present";
   if (payload === null)
@@ -1200,7 +1227,7 @@ function jobChecks(job, payload) {
 function attemptsCheck(job, payload) {
   const recorded = [];
   for (const stored of job.events) {
-    const event = decodeEvent(stored);
+    const event = stored.type === "AttemptMade" ? decodeEvent(stored) : null;
     if (event?.type === "AttemptMade")
       recorded.push(receiptAttempt(event.data));
   }
@@ -1266,12 +1293,11 @@ function disclosuresOf(value) {
   const list = isMap(value) ? value.disclosures : value;
   return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
 }
-function differences({ kind, jws, text }) {
-  const read = parseJws(jws);
-  const payload = payloadIn(read);
+function differences({ kind, jws, text }, read) {
+  const { payload } = read;
   if (payload === null || kind === "jws")
     return [];
-  const keyId = textOrNull(read?.header.kid);
+  const keyId = textOrNull(read.jws?.header.kid);
   const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
   return compare("", text, signed);
 }
@@ -1319,9 +1345,10 @@ var textOrNull = (value) => typeof value === "string" ? value : null;
 async function verifyDocument(document, { keys, log, receiptId, jobId, disclosures }, primitives) {
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
-  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives);
-  const payload = report.signatureVerified ? payloadOf(jws) : null;
-  const differing = document.kind === null ? [] : differences(document);
+  const read = readReceipt(jws);
+  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
+  const payload = report.signatureVerified ? read.payload : null;
+  const differing = document.kind === null ? [] : differences(document, read);
   const trusted = report.ok && payload !== null;
   const opened = disclosures && (trusted ? openDisclosures(payload, disclosures) : []);
   return {
