@@ -115,7 +115,8 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     const origin = state.log?.origin ?? null;
     if (origin === null) return;
     const notes = elsewhere.map((note) => rollback.own(note, origin, ELSEWHERE));
-    for (const checkpoint of await Promise.all([rollback.read(origin), ...notes]))
+    // The file comes last: it is what an operator can remove.
+    for (const checkpoint of await Promise.all([...notes, rollback.read(origin)]))
       if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
   }
 

@@ -59,6 +59,10 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   const [{ message = '', level = '' } = {}, ...more] = it.logger.lines;
   assert.deepEqual([level, more], ['error', []]);
   assert.match(message, /no longer contains a checkpoint.* It is kept in the place: removing that/);
+  const both = await keeper(common, { checkpointKeep: keep });
+  both.rows.elsewhere = [newest?.note ?? ''];
+  assert.equal(await both.look(), 'refuse');
+  assert.match(both.logger.lines[0]?.message ?? '', /It is kept in the place/, 'not in the rows, where both are');
   keep.note = null;
   assert.equal(await it.look(), 'refuse', 'what this process knows it knows');
   const after = await keeper(common, { checkpointKeep: keep });
