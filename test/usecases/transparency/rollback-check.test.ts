@@ -62,7 +62,11 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   const both = await keeper(common, { checkpointKeep: keep });
   both.rows.elsewhere = [newest?.note ?? ''];
   assert.equal(await both.look(), 'refuse');
-  assert.match(both.logger.lines[0]?.message ?? '', /It is kept in the place/, 'not in the rows, where both are');
+  assert.match(
+    both.logger.lines[0]?.message ?? '',
+    /It is kept in the place/,
+    'not in the rows, where both are',
+  );
   keep.note = null;
   assert.equal(await it.look(), 'refuse', 'what this process knows it knows');
   const after = await keeper(common, { checkpointKeep: keep });
