@@ -96,7 +96,7 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const checkpointSigner = { current: () => held.key };
   const known = { now: keys };
   const directory = { refresh: async () => known.now.map(({ record }) => record) };
-  const checkpointKeys = async () => keys.map(({ record }) => record);
+  const checkpointKeys = () => keys.map(({ record }) => record);
   const kept = { checkpointKeep, checkpointKeys, primitives };
   const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory });
   await checkpoints.begin(host);

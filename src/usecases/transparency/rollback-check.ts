@@ -11,7 +11,7 @@ export type RollbackCheckDeps = {
   /** null: this process has no state of its own (EventStoreDB). */
   readonly checkpointKeep: CheckpointStore | null;
   /** Those of the event log and those of the key file: a restored log may lack the newest. */
-  readonly checkpointKeys: () => Promise<readonly KeyRecord[]>;
+  readonly checkpointKeys: () => readonly KeyRecord[];
   readonly primitives: Primitives;
   readonly logger: Logger;
 };
@@ -33,7 +33,7 @@ export function rollbackCheck({
 
   /** The checkpoint of this note, if it is one of this log; also by a key that was compromised later: it was published. */
   async function own(note: string, origin: string, place: string): Promise<StoredNote | null> {
-    const found = await verifyOwnCheckpoint(note, await checkpointKeys(), primitives);
+    const found = await verifyOwnCheckpoint(note, checkpointKeys(), primitives);
     return found?.origin === origin ? { origin, size: found.size, root: found.root, note, place } : null;
   }
 
