@@ -25,10 +25,10 @@ export type VerifyDeps = {
 /** As the read model has it; the events come from the log. */
 export type StoredJob = Omit<JobFacts, 'events'>;
 
-export type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
+type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
 
 /** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` if the event log is unavailable. */
-export type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
+type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
 
 /** Reports kept: of the receipts that were read last. One takes about 5 kB. */
 const KEPT = 2048;

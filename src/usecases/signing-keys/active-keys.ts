@@ -9,7 +9,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, Signer } from '#src/ports/signer.ts';
 import type { KeyDirectory } from './key-ring.ts';
 
-export type ActiveKeysDeps = {
+type ActiveKeysDeps = {
   readonly store: KeyStore;
   readonly directory: KeyDirectory;
   readonly clock: Clock;

@@ -37,7 +37,7 @@ import {
 } from './checkpoint-state.ts';
 import { type RollbackCheckDeps, rollbackCheck } from './rollback-check.ts';
 
-export type CheckpointDeps = JournalDeps &
+type CheckpointDeps = JournalDeps &
   RollbackCheckDeps & {
     readonly checkpointSigner: CheckpointSigner;
     readonly directory: Pick<KeyDirectory, 'refresh'>;

@@ -22,7 +22,7 @@ import {
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
-export type ConsistencyProof = {
+type ConsistencyProof = {
   readonly from: number;
   readonly to: number;
   /** Base64. */
