@@ -174,7 +174,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     verifyJob: reads.verifyJob,
     verifyReceipt: reads.verifyReceipt,
     progress: runner,
-    jwks: async () => ({ keys: (await directory.list()).map(toJwk) }),
+    jwks: async () => ({ keys: directory.list().map(toJwk) }),
     transparency: receiptTree,
     checkpointStanding: checkpoints.standing,
     verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),

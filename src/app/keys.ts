@@ -38,7 +38,7 @@ export async function wireKeys(
     keyedHash: hmacKeyedHash(hmacSecret),
     directory,
     /** Those of the event log and those of the key file: a restored log may lack the newest. */
-    checkpointKeys: async () => [...(await directory.list()), ...content.keys.flatMap(checkpointRecord)],
+    checkpointKeys: () => [...directory.list(), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),
   };
 }

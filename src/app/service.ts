@@ -17,8 +17,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import { inFlightSlots } from '#src/usecases/execution/admission.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { type CheckpointLoopDeps, keepCheckpoints } from '#src/usecases/transparency/checkpoint-loop.ts';
-import { type Checkpoints, openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
+import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
@@ -123,15 +122,10 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const slots = inFlightSlots(config.rates.maxInFlight);
   const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
   const recovering = recoverUntil(ending.signal, { ...closing, models, runner, exclusive });
-  const signing = keepCheckpoints({
-    ...checkpointsOver(runner, models, checkpoints),
-    rows: runner,
-    clock,
-    logger,
-  });
+  let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
     await untilIdle({ slots, log, clock, logger }, ending.left());
-    await signing.stop();
+    await signing?.stop();
     ending.abort();
     await recovering;
   });
@@ -149,7 +143,12 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
-    await checkpoints.begin(new URL(baseUrl).host);
+    const ownHost = new URL(baseUrl).host;
+    await checkpoints.begin(ownHost);
+    signing = checkpoints.keep(ownHost, {
+      ...runner,
+      withTree: async (work) => withTree(await runner.open(), work),
+    });
     const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
     app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
@@ -181,33 +180,6 @@ async function openRows(readStore: Pick<Stores['readStore'], 'shared'>): Promise
   await readStore.shared().catch((cause: unknown) => {
     throw new CannotOpenReadModels(cause);
   });
-}
-
-/** Generations of a history that the event log no longer has show what it once contained. */
-const ELSEWHERE = 'another generation of the read models, which `relay rebuild --prune` drops';
-
-/** The tree of the read models: in one snapshot to sign, as every reader sees it to compare only. */
-function checkpointsOver(
-  runner: ProjectionRunner,
-  models: ReadModels,
-  checkpoints: Checkpoints,
-): Pick<CheckpointLoopDeps, 'checkpoints' | 'locked' | 'unlocked'> {
-  return {
-    checkpoints: {
-      ...checkpoints,
-      async begin() {
-        await checkpoints.begin();
-        for (const note of runner.checkpointsElsewhere()) await checkpoints.learn(note, ELSEWHERE);
-      },
-    },
-    locked: async (work) => withTree(await runner.open(), work),
-    async unlocked(work) {
-      // Before the tree: rows only grow, so the tree contains all leaves up to there.
-      const position = runner.position();
-      const tree = await models.transparency.tree();
-      return work({ tree, position, readTile: (level, n) => models.transparency.tile(level, n) });
-    },
-  };
 }
 
 /** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */

@@ -5,12 +5,10 @@
  * per process.
  */
 export interface Quota {
-  /** Takes `units` (1) from the window of `key`. Refused units count too; a retry can succeed after `resetMs`. */
-  take(rule: QuotaRule, key: string, units?: number): Promise<QuotaState>;
-  /** The state that `take` of one unit would return, without taking. */
+  /** Takes a unit from the window of `key`. Refused units count too; a retry can succeed after `resetMs`. */
+  take(rule: QuotaRule, key: string): Promise<QuotaState>;
+  /** The state that `take` would return, without taking. */
   look(rule: QuotaRule, key: string): Promise<QuotaState>;
-  /** Returns `units` (1) to the window of `key`, if it is still open. */
-  giveBack(rule: QuotaRule, key: string, units?: number): Promise<void>;
 }
 
 export type QuotaRule = { readonly name: string; readonly windowMs: number; readonly maxRequests: number };

@@ -1,5 +1,5 @@
-// Limits over the processes of one deployment: each limit holds over both processes, and includes what one admitted alone
-// while PostgreSQL was unavailable.
+// Limits over the processes of one deployment: each limit holds over both processes, or over each alone while PostgreSQL
+// is unavailable.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
@@ -10,7 +10,7 @@ import { execute } from '#test/support/service-world.ts';
 const needs = needsPostgres();
 const PER_CLIENT = 30;
 const PER_TARGET = 40;
-const AWAY = 'Postgres does not answer: each process counts quotas alone until it does';
+const AWAY = 'Postgres does not count quotas: each process counts alone until it does';
 const BACK = 'Postgres answers again: all processes count quotas together';
 
 describe('limits over two processes', () => {

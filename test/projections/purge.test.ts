@@ -132,10 +132,10 @@ test(
       retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
     });
     const models = readModels(runner, systemClock(), runner.ready);
-    const list = async () => [it.key.record];
+    const list = () => [it.key.record];
     const { verifyJob, verifyReceipt } = wireReads({
       log: it.log,
-      keys: { list, refresh: list },
+      keys: { list, refresh: async () => list() },
       primitives,
       transparency: noTransparency,
       clock: it.clock,

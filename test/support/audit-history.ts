@@ -58,7 +58,6 @@ const RETIREMENT_MS = 600_000;
 const openQuota: Quota = {
   take: async ({ maxRequests: limit }) => ({ allowed: true, limit, remaining: limit, resetMs: 60_000 }),
   look: async ({ maxRequests: limit }) => ({ allowed: true, limit, remaining: limit, resetMs: 60_000 }),
-  giveBack: async () => undefined,
 };
 
 export async function auditHistory({

@@ -28,7 +28,7 @@ export function scriptedResolver(steps: Trace = []): ScriptedResolver {
 }
 
 type QuotaCall = {
-  readonly how: 'look' | 'take' | 'give back';
+  readonly how: 'look' | 'take';
   readonly rule: QuotaRule;
   readonly key: string;
 };
@@ -72,22 +72,18 @@ export function scriptedQuota(steps: Trace = []): ScriptedQuota {
     breakNextTake: () => {
       broken = true;
     },
-    async take(rule, key, units = 1) {
+    async take(rule, key) {
       const id = note('take', rule, key);
       if (broken) {
         broken = false;
         throw new Error('the quota store broke');
       }
-      const count = (counts.get(id) ?? 0) + units;
+      const count = (counts.get(id) ?? 0) + 1;
       counts.set(id, count);
       return stateAfter(rule, count);
     },
     async look(rule, key) {
       return stateAfter(rule, (counts.get(note('look', rule, key)) ?? 0) + 1);
-    },
-    async giveBack(rule, key, units = 1) {
-      const id = note('give back', rule, key);
-      counts.set(id, (counts.get(id) ?? 0) - units);
     },
   };
 }

@@ -254,13 +254,12 @@ export function countingQuota(limit = Number.MAX_SAFE_INTEGER) {
     resetMs: 30_500,
   });
   const quota: Quota = {
-    async take(rule, key, units = 1) {
+    async take(rule, key) {
       const name = `${rule.name} ${key}`;
-      taken.set(name, (taken.get(name) ?? 0) + units);
+      taken.set(name, (taken.get(name) ?? 0) + 1);
       return state(taken.get(name) ?? 0);
     },
     look: async (rule, key) => state((taken.get(`${rule.name} ${key}`) ?? 0) + 1),
-    giveBack: async () => undefined,
   };
   return { ...quota, taken };
 }

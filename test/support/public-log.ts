@@ -37,7 +37,7 @@ export async function publicLog(size: number, log = smallLog()): Promise<PublicL
   }
   for (let index = 0; index < size; index++) await add(receiptIdAt(index), jwsAt(index));
   await signAt(size);
-  const keys = async () => [log.key.record];
+  const keys = [log.key.record];
   const deps: TransparencyDeps = {
     rows: {
       checkpoint: async () => newest,
@@ -48,7 +48,7 @@ export async function publicLog(size: number, log = smallLog()): Promise<PublicL
         return bundle.length === 0 ? null : concatBytes(...bundle);
       },
     },
-    keys: { list: keys, refresh: keys },
+    keys: { list: () => keys, refresh: async () => keys },
     primitives,
     latest: () => newest?.note ?? null,
     stands: () => true,

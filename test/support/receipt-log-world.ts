@@ -9,7 +9,7 @@ import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import {
   openCheckpoints,
   type ProjectedTree,
-  type ShowTree,
+  type TreeRows,
 } from '#src/usecases/transparency/checkpoints.ts';
 import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
@@ -94,29 +94,38 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const journal = { log, clock, logger, entropy: seededEntropy(++processes), ending: ending.signal };
   const held = { key };
   const checkpointSigner = { current: () => held.key };
-  const known = { list: keys, now: keys };
-  const directory = {
-    list: async () => known.list.map(({ record }) => record),
-    refresh: async () => known.now.map(({ record }) => record),
-  };
-  const checkpointKeys = async () => keys.map(({ record }) => record);
+  const known = { now: keys };
+  const directory = { refresh: async () => known.now.map(({ record }) => record) };
+  const checkpointKeys = () => keys.map(({ record }) => record);
   const kept = { checkpointKeep, checkpointKeys, primitives };
   const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory });
   await checkpoints.begin(host);
-  const rows = { projected: Number.POSITIVE_INFINITY, changed: (tree: ProjectedTree) => tree };
-  const show: ShowTree = async (work) =>
-    work(rows.changed(await rowsOf(common.log.events.slice(0, rows.projected))));
+  const rows = {
+    /** How many events the rows contain. */
+    projected: Number.POSITIVE_INFINITY,
+    changed: (tree: ProjectedTree) => tree,
+    elsewhere: [] as string[],
+    role: 'projects' as ReturnType<TreeRows['role']>,
+    reachedHead: async () => true,
+  };
+  const events = () => common.log.events.slice(0, rows.projected);
+  const readable: TreeRows = {
+    position: () => events().at(-1)?.position ?? null,
+    role: () => rows.role,
+    reachedHead: () => rows.reachedHead(),
+    checkpointsElsewhere: () => rows.elsewhere,
+    withTree: async (work) => work(rows.changed(await rowsOf(events()))),
+  };
   return {
     checkpoints,
-    /** `projected`: how many events the rows contain. */
     rows,
     held,
     known,
     clock,
     logger,
     ending,
-    look: (sign = true) => checkpoints.look(show, sign),
-    show,
+    look: (sign = true) => checkpoints.look(readable, sign),
+    keep: () => checkpoints.keep(host, readable),
   };
 }
 

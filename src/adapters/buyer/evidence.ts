@@ -52,7 +52,7 @@ function readSettlement(headers: Headers): Settlement | null {
 }
 
 /** The members of an execution response that a buyer checks. */
-export type PaidExecution = {
+type PaidExecution = {
   readonly idempotentReplay: boolean;
   readonly job: {
     readonly id: string;
@@ -80,7 +80,7 @@ export type Evidence = {
   readonly facts: readonly Fact[];
 };
 
-export type ExpectedPurchase = {
+type ExpectedPurchase = {
   readonly url: string;
   readonly request: { readonly url: string; readonly body?: unknown };
   readonly terms: Terms;

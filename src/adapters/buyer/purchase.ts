@@ -24,7 +24,7 @@ import {
 /** One HTTP request without following redirects; rejects if no complete answer came. */
 export type Send = (request: Request) => Promise<Response>;
 
-export type PurchaseDeps = {
+type PurchaseDeps = {
   readonly send: Send;
   readonly clock: Clock;
   readonly primitives: Primitives;

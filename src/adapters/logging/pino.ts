@@ -1,12 +1,12 @@
 // Lines for the operator, one JSON object a line, written before the call returns, so that none is lost at exit.
 // The callers decide what is logged; as a second protection, this masks what must never be in a log.
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
-import type { DetailLogger, LogFields, Logger } from '../../ports/logger.ts';
+import type { DetailLogger, LogFields, Logger } from '#src/ports/logger.ts';
 import { maskedCause, maskedFields, maskedText } from './mask.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-export type PinoLoggerOptions = {
+type PinoLoggerOptions = {
   readonly level: LogLevel;
   /** Where lines go; a stream is for tests. */
   readonly to: 'stdout' | 'stderr' | DestinationStream;

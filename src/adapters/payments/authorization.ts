@@ -44,7 +44,7 @@ const SignedForm = z.object({
 type Signed = z.infer<typeof SignedForm>;
 
 /** Input of verify and settle. `resourceUrl`: the resource that the payer names; it is not signed. */
-export type Carried = { readonly signed: Signed; readonly resourceUrl: string | null };
+type Carried = { readonly signed: Signed; readonly resourceUrl: string | null };
 
 export const carriedOf = (payment: PresentedPayment): Carried => payment.carried as Carried;
 

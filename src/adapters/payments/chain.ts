@@ -279,7 +279,7 @@ async function blockBefore(client: PublicClient, time: bigint, latest: Block): P
   return before;
 }
 
-export type TransferQuery = {
+type TransferQuery = {
   /** CAIP-2, `eip155:…`. */
   readonly network: string;
   readonly asset: string;

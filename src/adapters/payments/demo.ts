@@ -1,5 +1,5 @@
 // Payments in demo mode: calls are free, so no payment is presented, verified or settled.
-import type { Payments } from '../../ports/payments.ts';
+import type { Payments } from '#src/ports/payments.ts';
 
 /** Only `mode` and `health` are used: in demo mode the use case never has a payment. */
 export function demoPayments(): Payments {

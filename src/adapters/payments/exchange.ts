@@ -3,7 +3,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 
-export type ExchangeRequest = {
+type ExchangeRequest = {
   readonly url: string;
   /** Absent for a GET. */
   readonly body?: unknown;
@@ -20,10 +20,10 @@ export type ExchangeAnswer = {
 };
 
 /** `code`: for the log and for SettlementUnknown; contains no text of the facilitator. */
-export type ExchangeFailure = { readonly code: 'timeout' | 'unreachable' | 'cut_off' | 'oversized' };
+type ExchangeFailure = { readonly code: 'timeout' | 'unreachable' | 'cut_off' | 'oversized' };
 
 /** Never rejects. */
-export type Exchange = (ask: ExchangeRequest) => Promise<ExchangeAnswer | ExchangeFailure>;
+type Exchange = (ask: ExchangeRequest) => Promise<ExchangeAnswer | ExchangeFailure>;
 
 const ANSWER_MAX_BYTES = 64 * 1024;
 

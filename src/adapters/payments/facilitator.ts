@@ -10,7 +10,7 @@ import { carriedOf } from './authorization.ts';
 import { type ExchangeAnswer, httpExchange, pooledExchange } from './exchange.ts';
 import { networkNameV1, type Pricing, requirementsOf, type Terms } from './requirements.ts';
 
-export type FacilitatorDeps = {
+type FacilitatorDeps = {
   readonly pricing: Pricing;
   /** Without a trailing slash. */
   readonly facilitatorUrl: string;

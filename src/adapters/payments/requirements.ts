@@ -166,7 +166,7 @@ const TAGS = ['webhook', 'relay', 'https', 'signed-receipt', 'agents'];
 /** Limit of the extension bazaar. */
 const DESCRIPTION_MAX = 450;
 
-export type RoutePricing = {
+type RoutePricing = {
   /** Version 2, without `error` and the signed offer, which differ between answers. */
   readonly required: PaymentRequired;
   /** Empty if version 1 has no name for the network. */

@@ -9,7 +9,7 @@ import { facilitator, facilitatorHealth } from './facilitator.ts';
 import { askedFor, type PaidRoutes, paymentTerms, pricingOf, type X402Settings } from './requirements.ts';
 import { challengeBuilder, type OfferKey, settlementHeaders } from './responses.ts';
 
-export type X402Options = {
+type X402Options = {
   readonly x402: X402Settings;
   /** An origin, without a trailing slash. */
   readonly baseUrl: string;

@@ -8,10 +8,10 @@ export type Window = {
   readonly resetMs: number;
 };
 
-/** The windows of one rule have one length, so its map is ordered by their end as well as by their start. */
-type StoredWindow = { points: number; endsAt: number };
+type StoredWindow = { readonly points: number; readonly endsAt: number };
 
 export class Windows {
+  /** Per rule, whose windows have one length: ordered by their end as well as by their start. */
   readonly #rules = new Map<string, Map<string, StoredWindow>>();
   readonly #keysMax: number;
 
@@ -33,26 +33,21 @@ export class Windows {
     return { points: found.points, resetMs: found.endsAt - now };
   }
 
-  /** Adds units to the open window of a key, or to a new one; returns the window after the change. */
-  add(rule: QuotaRule, key: string, units: number): Window {
+  /** Adds a unit to the open window of a key, or to a new one; returns the window after the change. */
+  add(rule: QuotaRule, key: string): Window {
     const { points, resetMs } = this.find(rule, key);
-    const window = { points: Math.max(0, points + units), resetMs };
-    if (window.points > 0 || points > 0) this.set(rule, key, window);
+    const window = { points: points + 1, resetMs };
+    this.set(rule, key, window);
     return window;
   }
 
   /** Replaces the window of a key. */
   set(rule: QuotaRule, key: string, { points, resetMs }: Window): void {
-    const id = idOf(rule);
-    const held = this.#rules.get(id) ?? new Map<string, StoredWindow>();
-    this.#rules.set(id, held);
+    const held = this.#rules.get(idOf(rule)) ?? new Map<string, StoredWindow>();
+    this.#rules.set(idOf(rule), held);
     const now = performance.now();
-    const window = held.get(key);
-    if (window !== undefined && window.endsAt > now) {
-      Object.assign(window, { points, endsAt: now + resetMs });
-      return;
-    }
-    held.delete(key);
+    // An open window keeps its place in the order.
+    if ((held.get(key)?.endsAt ?? 0) <= now) held.delete(key);
     held.set(key, { points, endsAt: now + resetMs });
     for (const [oldest, { endsAt }] of held) {
       if (endsAt > now && held.size <= this.#keysMax) break;
@@ -62,9 +57,9 @@ export class Windows {
 }
 
 /** Processes and routes with different limits share a window; each applies its own limit. */
-const idOf = ({ name, windowMs }: QuotaRule): string => `${name} ${windowMs}`;
+export const idOf = ({ name, windowMs }: QuotaRule): string => `${name} ${windowMs}`;
 
-/** `points`: including the requested units. */
+/** `points`: including the requested unit. */
 export function stateOf(
   { windowMs, maxRequests: limit }: QuotaRule,
   { points, resetMs }: Window,
@@ -77,15 +72,10 @@ export function stateOf(
 export function memoryQuota(options: { readonly keysMax?: number } = {}): Quota {
   const windows = new Windows(options.keysMax);
   return {
-    async take(rule, key, units = 1) {
-      return stateOf(rule, windows.add(rule, key, units));
-    },
+    take: async (rule, key) => stateOf(rule, windows.add(rule, key)),
     async look(rule, key) {
       const { points, resetMs } = windows.find(rule, key);
       return stateOf(rule, { points: points + 1, resetMs });
-    },
-    async giveBack(rule, key, units = 1) {
-      windows.add(rule, key, -units);
     },
   };
 }

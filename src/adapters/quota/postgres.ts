@@ -1,6 +1,6 @@
 // Fixed windows that all processes on one Postgres share: one upsert with a time limit. While Postgres does not answer in
 // time, each process counts separately, so that a quota neither fails nor delays a call.
-import { clearTimeout, setTimeout } from 'node:timers';
+import { clearInterval, setInterval } from 'node:timers';
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { index, integer, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
@@ -9,7 +9,7 @@ import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Quota, QuotaRule } from '#src/ports/quota.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { stateOf, type Window, Windows } from './memory.ts';
+import { idOf, stateOf, type Window, Windows } from './memory.ts';
 
 export type Db = PgDatabase<PgQueryResultHKT>;
 
@@ -32,140 +32,99 @@ export type PostgresQuotaOptions = {
 const START_MS = 2000;
 /** Limit of probes that wait for a frozen server; each occupies a connection. */
 const HANGING_MAX = 3;
-const BATCH_MAX = 1000;
 
-type Count = { readonly key: string; readonly units: number; readonly windowMs: number };
+type Count = { readonly key: string; readonly units: 0 | 1; readonly windowMs: number };
 
 /** Resolves when Postgres has answered, after 2 s at the latest. */
 export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quota> {
   const { open, keyedHash, logger, ending, limitMs = 250, retryMs = 1000, sweepMs = 60_000 } = options;
-  /** As the last upserts returned them. */
-  const shared = new Windows();
-  /** Counted while Postgres did not answer; the shared windows lack these units. */
-  const alone = new Windows();
-  let connected = false;
-  let wasLost = false;
+  /** As Postgres last returned them; while it does not answer, with the units of this process. */
+  const seen = new Windows();
+  let state: 'unknown' | 'answers' | 'lost' = 'unknown';
   let hanging = 0;
 
-  const counted = async (counts: readonly Count[]) => upsert(await open(), counts);
-  const count = batched(async (counts) => {
-    if (!connected) return null;
-    try {
-      return await inTime(counted(counts), limitMs);
-    } catch (cause) {
-      return lost(cause);
-    }
-  });
+  const counted = async (counts: readonly Count[], withinMs: number, ended = () => {}) =>
+    withTimeout(
+      open()
+        .then((db) => upsert(db, counts))
+        .finally(ended),
+      withinMs,
+      () => new Error(`no answer within ${withinMs} ms`),
+    );
+  const count = batched(async (counts) =>
+    state === 'answers' ? counted(counts, limitMs).catch(lost) : null,
+  );
 
   function lost(cause: unknown): null {
-    connected = false;
-    wasLost = true;
-    if (ending.aborted) return null;
-    const refusal = refusalOf(cause);
-    const problem =
-      refusal === null
-        ? 'Postgres does not answer: each process counts quotas alone until it does'
-        : `Postgres refuses the quota tables (${refusal}): each process counts quotas alone until it accepts`;
-    logger.warn(problem, { cause });
+    state = 'lost';
+    if (!ending.aborted) logger.warn(LOST, { cause });
     return null;
   }
 
-  async function connect(withinMs: number): Promise<void> {
-    if (connected || hanging >= HANGING_MAX) return;
+  async function probe(withinMs: number): Promise<void> {
+    if (state === 'answers' || hanging >= HANGING_MAX) return;
     hanging += 1;
-    const probe = counted([]).finally(() => hanging--);
-    await inTime(probe, withinMs);
-    if (connected) return;
-    connected = true;
-    if (wasLost) logger.info('Postgres answers again: all processes count quotas together');
+    await counted([], withinMs, () => hanging--);
+    if (state === 'lost') logger.info('Postgres answers again: all processes count quotas together');
+    state = 'answers';
   }
-
-  /** The table reveals neither the rule nor the payer, host or address. */
-  const hashed = ({ name, windowMs }: QuotaRule, key: string): string =>
-    toBase64url(keyedHash.mac('quota', `${name} ${windowMs} ${key}`));
 
   /** Adds `units`, refused ones included, and returns the window. A full window costs no statement. */
-  async function add(rule: QuotaRule, key: string, units: number): Promise<Window> {
-    const known = sumOf(shared.find(rule, key), alone.find(rule, key));
-    if (units >= 0 && known.points >= rule.maxRequests) {
-      return { points: known.points + units, resetMs: known.resetMs };
-    }
-    const { windowMs } = rule;
-    const window = await count({ key: hashed(rule, key), units, windowMs });
-    if (window === null) return sumOf(shared.find(rule, key), alone.add(rule, key, units));
-    shared.set(rule, key, window);
-    return sumOf(window, alone.find(rule, key));
+  async function add(rule: QuotaRule, key: string, units: Count['units']): Promise<Window> {
+    const known = seen.find(rule, key);
+    if (known.points >= rule.maxRequests) return { ...known, points: known.points + units };
+    // The table reveals neither the rule nor the payer, host or address.
+    const hashed = toBase64url(keyedHash.mac('quota', `${idOf(rule)} ${key}`));
+    const window = await count({ key: hashed, units, windowMs: rule.windowMs });
+    if (window === null) return units === 0 ? seen.find(rule, key) : seen.add(rule, key);
+    // What this process counted alone stays counted where it is more.
+    if (window.points > seen.find(rule, key).points) seen.set(rule, key, window);
+    return window;
   }
 
-  await connect(START_MS).catch(lost);
+  await probe(START_MS).catch(lost);
   // Half the limit: a server that answers just in time would be lost and found alternately.
-  every(retryMs, ending, () => connect(limitMs / 2));
+  every(retryMs, ending, () => probe(limitMs / 2));
   every(sweepMs, ending, async () => sweep(await open()));
 
   return {
-    async take(rule, key, units = 1) {
-      return stateOf(rule, await add(rule, key, units));
-    },
+    take: async (rule, key) => stateOf(rule, await add(rule, key, 1)),
     async look(rule, key) {
       const { points, resetMs } = await add(rule, key, 0);
       return stateOf(rule, { points: points + 1, resetMs });
     },
-    async giveBack(rule, key, units = 1) {
-      await add(rule, key, -units);
-    },
   };
 }
 
-const sumOf = (one: Window, other: Window): Window =>
-  other.points === 0
-    ? one
-    : { points: one.points + other.points, resetMs: Math.max(one.resetMs, other.resetMs) };
-
-const inTime = <T>(answer: Promise<T>, limitMs: number): Promise<T> =>
-  withTimeout(answer, limitMs, () => new Error(`no answer within ${limitMs} ms`));
-
-/** A connection that fails or ends (08, 57P) and a statement that was cancelled (57014) are no answer. */
-const NO_ANSWER = /^(08|57P|57014)/;
-
-/** Code and message of Postgres's own error (no privilege, no such database); null if Postgres did not answer. */
-function refusalOf(cause: unknown): string | null {
-  if (!(cause instanceof Error)) return null;
-  if (cause.name !== 'PostgresError' || !('code' in cause)) return refusalOf(cause.cause);
-  return NO_ANSWER.test(String(cause.code)) ? null : `${cause.code}: ${cause.message}`;
-}
+const LOST = 'Postgres does not count quotas: each process counts alone until it does';
 
 /** Runs `work` every `ms` until `ending` aborts; keeps no process alive. Ignores errors: the next run tries again. */
 function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {
-  const timer = setTimeout(() => {
-    timer.refresh();
-    void work().catch(() => undefined);
-  }, ms);
+  const timer = setInterval(() => void work().catch(() => undefined), ms);
   timer.unref();
-  ending.addEventListener('abort', () => clearTimeout(timer), { once: true });
+  ending.addEventListener('abort', () => clearInterval(timer), { once: true });
 }
 
 type Run = (counts: readonly Count[]) => Promise<readonly Window[] | null>;
 
 /** One call of `run` at a time; counts that arrive meanwhile share the next call. `run` never rejects. */
 function batched(run: Run): (count: Count) => Promise<Window | null> {
-  const waiting: { readonly count: Count; readonly done: (window: Window | null) => void }[] = [];
-  let running = false;
-  async function drain(): Promise<void> {
-    running = true;
-    // Counts of the same turn share a call.
-    await null;
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, BATCH_MAX);
-      const windows = await run(batch.map(({ count }) => count));
-      for (const [index, { done }] of batch.entries()) done(windows?.[index] ?? null);
+  let next: { readonly counts: Count[]; readonly windows: ReturnType<Run> } | null = null;
+  let last: Promise<unknown> = Promise.resolve();
+  return async (count) => {
+    if (next === null) {
+      const counts: Count[] = [];
+      const windows = last.then(() => {
+        next = null;
+        return run(counts);
+      });
+      next = { counts, windows };
+      last = windows;
     }
-    running = false;
-  }
-  return (count) =>
-    new Promise((done) => {
-      waiting.push({ count, done });
-      if (!running) void drain();
-    });
+    const { counts, windows } = next;
+    const index = counts.push(count) - 1;
+    return (await windows)?.[index] ?? null;
+  };
 }
 
 export const quotaWindows = pgTable(
@@ -207,7 +166,7 @@ async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
     .onConflictDoUpdate({
       target: key,
       set: {
-        points: sql`greatest(0, case when ${isOpen} then ${points} else 0 end + excluded.points)`,
+        points: sql`case when ${isOpen} then ${points} else 0 end + excluded.points`,
         expire: sql`case when ${isOpen} then ${expire} else excluded.expire end`,
       },
     })
@@ -221,7 +180,7 @@ async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
   const windows = counts.toReversed().map((each): Window => {
     const row = after.get(each.key);
     if (row === undefined) throw new Error('a window was not counted');
-    const window = { points: Math.max(0, row.points), resetMs: row.resetMs };
+    const window = { points: row.points, resetMs: row.resetMs };
     row.points -= each.units;
     return window;
   });

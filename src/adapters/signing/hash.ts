@@ -1,7 +1,7 @@
 // HMAC-SHA-256 (RFC 2104) under the secret of the key file.
 import { createHmac } from 'node:crypto';
 import { toHex } from '#src/domain/encoding.ts';
-import type { KeyedHash } from '../../ports/signer.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 
 /** `secret`: 32 bytes. */
 export function hmacKeyedHash(secret: Uint8Array): KeyedHash {

@@ -45,7 +45,7 @@ export class KeyFileError extends Error {
   }
 }
 
-export type KeyFile = KeyStoreContent & { readonly hmacSecret: Uint8Array };
+type KeyFile = KeyStoreContent & { readonly hmacSecret: Uint8Array };
 
 /**
  * Reads the file; creates it if it is missing and `create` is true (the embedded default only). Processes that start at

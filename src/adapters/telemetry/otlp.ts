@@ -13,10 +13,10 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { Clock } from '../../ports/clock.ts';
-import type { SpanKind as Kind, OpenSpan, SpanFacts, Tracer } from '../../ports/telemetry.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { SpanKind as Kind, OpenSpan, SpanFacts, Tracer } from '#src/ports/telemetry.ts';
 
-export type OtlpOptions = {
+type OtlpOptions = {
   /** Of the collector, without `/v1/traces`. */
   readonly endpoint: string;
   readonly service: { readonly name: string; readonly version: string; readonly instance: string };

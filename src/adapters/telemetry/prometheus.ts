@@ -1,12 +1,12 @@
 // Figures as Prometheus collects them: counters of this process (Prometheus adds processes up), base units, names by
 // its conventions. Every label has a bounded set of values: whatever is outside of it is `other`.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { ErrorCategory } from '../../domain/event-fields.ts';
-import type { NewEvent } from '../../ports/event-log.ts';
-import type { AppendOutcome, Figures } from '../../ports/telemetry.ts';
+import { ErrorCategory } from '#src/domain/event-fields.ts';
+import type { NewEvent } from '#src/ports/event-log.ts';
+import type { AppendOutcome, Figures } from '#src/ports/telemetry.ts';
 
 /** What this process is. */
-export type BuildInfo = { readonly version: string; readonly runtime: string };
+type BuildInfo = { readonly version: string; readonly runtime: string };
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'];
 const ATTEMPTS = ['succeeded', ...ErrorCategory.anyOf.map((category) => category.const), 'other'];

@@ -17,19 +17,19 @@ import { verifyCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
 
-export type KeptEvidence = {
+type KeptEvidence = {
   /** null: the record's own keys are trusted. */
   readonly keys: readonly KeyRecord[] | null;
   readonly checkpoints: readonly KeptCheckpoint[];
 };
 
-export type EvidenceAuditor = {
+type EvidenceAuditor = {
   /** One call after another, in global order from the first event on. */
   take(event: RecordedEvent): Promise<void>;
   finish(): Promise<EvidenceVerdict>;
 };
 
-export type EvidenceVerdict = {
+type EvidenceVerdict = {
   readonly findings: readonly EvidenceFinding[];
   readonly notes: EvidenceNotes;
 };

@@ -43,7 +43,7 @@ export type JobDeps = {
   readonly started: (started: EventOf<'JobStarted'>) => readonly Fault[];
 };
 
-export type JobVerdict = {
+type JobVerdict = {
   readonly faults: readonly Fault[];
   /** Of a receipt that can be read. */
   readonly payload: ReceiptPayload | null;
@@ -51,7 +51,7 @@ export type JobVerdict = {
   readonly verified: Promise<readonly Fault[]> | null;
 };
 
-export type JobAudit = {
+type JobAudit = {
   take(recorded: RecordedEvent, event: JobEvent): JobVerdict;
   statusOf(jobId: string): ClaimFacts['job'];
   /** Of a job without a receipt so far; null: its start is not in the record. */

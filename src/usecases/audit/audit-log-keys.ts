@@ -6,7 +6,7 @@ import type { KeyEvent } from '#src/domain/events.ts';
 import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
-export type KeyAudit = {
+type KeyAudit = {
   /** `revoked`: earlier receipts that no longer verify. */
   take(event: KeyEvent): { readonly faults: readonly Fault[]; readonly revoked: Iterable<EventLocation> };
   /** A receipt whose key was valid when it was issued. `iat`: Unix seconds. */

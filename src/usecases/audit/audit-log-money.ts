@@ -24,7 +24,7 @@ import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
-export type MoneyAudit = {
+type MoneyAudit = {
   payment(stream: string, event: PaymentEvent): readonly Fault[];
   /** `jobOf`: a job's status. */
   claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];

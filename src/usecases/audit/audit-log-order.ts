@@ -5,7 +5,7 @@ import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
-export type OrderAudit = {
+type OrderAudit = {
   /** `skip`: the event is a copy of an earlier one, or no log can have such names. */
   take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean };
   readonly events: number;

@@ -26,7 +26,7 @@ type Leaf = EventLocation & { readonly due: number | null };
 /** A fault and its event. */
 export type Found = { readonly fault: Fault; readonly location: EventLocation };
 
-export type TreeAudit = {
+type TreeAudit = {
   /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
   leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
   checkpoint(

@@ -38,7 +38,7 @@ export type AuditDeps = {
 };
 
 /** Facts that are no findings. */
-export type AuditNotes = {
+type AuditNotes = {
   /** Jobs that run, or that were interrupted and are not closed yet. */
   readonly openJobs: number;
   /** Settled payments whose job never started. */

@@ -30,7 +30,7 @@ export type Decided = {
 };
 
 /** This service's own recent record. */
-export type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
+type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
 
 type Measured = MarketFacts & Pick<DecisionFacts, 'measured'>;
 

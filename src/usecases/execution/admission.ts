@@ -212,7 +212,7 @@ export type PaidSlotDeps = {
   readonly quota: Quota;
 };
 
-export type PaidSlot = {
+type PaidSlot = {
   /** Whose calls in flight and calls a minute this one counts among. */
   readonly caller: string;
   /** Whose unconfirmed payments count. */

@@ -28,7 +28,7 @@ export type CloseDeps = JournalDeps & {
   readonly receiptLog: () => ReceiptLog | null;
 };
 
-export type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
+type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
 
 /** How the closing events are appended: by default repeated until their fate is known. */
 export type Append = typeof appendUntilKnown;

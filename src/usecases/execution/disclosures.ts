@@ -63,7 +63,7 @@ export function discloseAttempt(deps: DiscloseDeps, jobId: string, number: numbe
   };
 }
 
-export type ResponseDisclosure = {
+type ResponseDisclosure = {
   readonly facts: Pick<JobCompleted, 'responseBytes' | 'truncated' | 'responseCommitment'>;
   readonly disclosures: readonly Disclosure[];
 };

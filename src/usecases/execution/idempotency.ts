@@ -27,7 +27,7 @@ export type Lookup = {
 };
 
 /** What one authorization moves, to whom and until when: network, asset, payer and nonce name its stream. */
-export type Authorized = Pick<PaymentReserved, 'amount' | 'payTo' | 'validBefore'>;
+type Authorized = Pick<PaymentReserved, 'amount' | 'payTo' | 'validBefore'>;
 
 /** The streams as read, for the appends that follow. */
 export type Streams = {

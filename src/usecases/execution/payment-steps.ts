@@ -140,7 +140,7 @@ export async function releasePayment(
 
 // ── settle ──────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Settling = {
+type Settling = {
   readonly jobId: string;
   readonly claimStream: string | null;
   /** As last read or written by this call; null: it has to be read. */

@@ -51,7 +51,7 @@ export type RecoverDeps = CloseDeps & {
   readonly candidates: () => Promise<readonly string[]>;
 };
 
-export type Recovery = {
+type Recovery = {
   /**
    * Reads every candidate once, closes those that no process runs any more and returns their ids. `exclusive`: a lock
    * proves that no other process can be running, so every job of another owner is closed at once.

@@ -20,7 +20,7 @@ import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 
-export type ListPaymentsDeps = { readonly log: EventLog; readonly clock: Pick<Clock, 'now'> };
+type ListPaymentsDeps = { readonly log: EventLog; readonly clock: Pick<Clock, 'now'> };
 
 export type OpenPayment = {
   /** Name of the payment's stream. */
@@ -61,7 +61,7 @@ export async function listPayments(
 }
 
 /** Amounts in atomic units. `balanced`: charged = served + refunded + open. */
-export type Balance = { readonly [K in keyof Sums]: string } & { readonly balanced: boolean };
+type Balance = { readonly [K in keyof Sums]: string } & { readonly balanced: boolean };
 
 /** One row for each asset that was charged or refunded. Throws for an event that it cannot read. */
 export async function balancePayments(log: EventLog): Promise<readonly Balance[]> {

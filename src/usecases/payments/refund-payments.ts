@@ -37,7 +37,7 @@ export type RefundRequest = {
   readonly findTransfer: ((transfer: ClaimedTransfer) => Promise<FoundTransfer>) | null;
 };
 
-export type RefundedRow = {
+type RefundedRow = {
   readonly id: string;
   readonly jobId: string;
   readonly payer: string;

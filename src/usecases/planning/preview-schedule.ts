@@ -13,7 +13,7 @@ import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { type JudgeDeps, readRequest } from '#src/usecases/decisions/judge-request.ts';
 
 /** `resolver`: the one for lookups of free routes. */
-export type PreviewDeps = JudgeDeps & {
+type PreviewDeps = JudgeDeps & {
   readonly clock: Pick<Clock, 'now'>;
   readonly calendar: Calendar;
   /** The payer whose quota of the target is checked; null if unknown. */

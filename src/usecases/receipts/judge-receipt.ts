@@ -7,7 +7,7 @@ import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 
-export type JudgeReceiptDeps = { readonly log: EventLog; readonly primitives: Primitives };
+type JudgeReceiptDeps = { readonly log: EventLog; readonly primitives: Primitives };
 
 /** `position`: of the ReceiptSigned event; the receipt-only checks run. */
 export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position: string) => Promise<boolean>;

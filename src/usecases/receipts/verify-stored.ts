@@ -25,10 +25,10 @@ export type VerifyDeps = {
 /** As the read model has it; the events come from the log. */
 export type StoredJob = Omit<JobFacts, 'events'>;
 
-export type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
+type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
 
 /** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` if the event log is unavailable. */
-export type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
+type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
 
 /** Reports kept: of the receipts that were read last. One takes about 5 kB. */
 const KEPT = 2048;
@@ -44,7 +44,7 @@ export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
   const kept = new Map<string, Kept>();
   const keysText = textOfKeys();
   return async (receipt, job) => {
-    const keys = await deps.keys.list().catch(failed);
+    const keys = deps.keys.list();
     const jobText = job === null ? null : JSON.stringify(job);
     const facts = [receipt.jobId, receipt.jws, jobText, keysText(keys), deps.transparency.latest()];
     const name = `${receipt.id} ${job === null ? 'alone' : 'with its job'}`;
@@ -78,10 +78,8 @@ export async function verifyStored(
   receipt: StoredReceipt,
   job: StoredJob | null,
 ): Promise<VerificationReport> {
-  const [keys, facts] = await Promise.all([
-    deps.keys.list(),
-    job === null ? null : jobFacts(deps.log, job),
-  ]).catch(failed);
+  const facts = job === null ? null : await jobFacts(deps.log, job).catch(failed);
+  const keys = deps.keys.list();
   const first = await judge(deps, receipt, { keys, job: facts, log: await logFacts(deps, receipt.id) });
   if (first.ok) return first;
   // The keys at hand are seconds old, and rows that are behind lack checkpoints: nothing is called bad by those.

@@ -7,12 +7,11 @@ import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, Signer } from '#src/ports/signer.ts';
-import type { KeyDirectory, KeysAtHand } from './key-ring.ts';
+import type { KeyDirectory } from './key-ring.ts';
 
-export type ActiveKeysDeps = {
+type ActiveKeysDeps = {
   readonly store: KeyStore;
-  /** Has read the keys at least once. */
-  readonly directory: KeyDirectory & KeysAtHand;
+  readonly directory: KeyDirectory;
   readonly clock: Clock;
   readonly logger: Logger;
 };
@@ -56,7 +55,7 @@ export function activeKeys(
   const report = logOnce(logger);
 
   const receiptKey = ({ keys }: KeyStoreContent, at: number) =>
-    keyThatSigns(keys, directory.atHand(), 'receipt', at);
+    keyThatSigns(keys, directory.list(), 'receipt', at);
 
   function take(found: KeyStoreContent | null): void {
     if (found !== null && found.secretCheck !== content.secretCheck) {
@@ -98,7 +97,7 @@ export function activeKeys(
 
   /** After a rotation with another machine's key file, this process would sign nothing once its own key has expired. */
   function newerElsewhere(): string | null {
-    const announced = directory.atHand();
+    const announced = directory.list();
     const isOurs = (keyId: string) => content.keys.some((key) => key.keyId === keyId);
     const own = content.keys.flatMap((key) => recordOf(key, announced) ?? []).filter(isOfReceipts);
     if (own.some(isUnretired)) return null;
@@ -118,7 +117,7 @@ export function activeKeys(
       former: (at) => receiptKey(content, at),
     },
     checkpointSigner: {
-      current: () => keyThatSigns(content.keys, directory.atHand(), 'checkpoint', clock.now()),
+      current: () => keyThatSigns(content.keys, directory.list(), 'checkpoint', clock.now()),
     },
     async watch(ending) {
       for (;;) {

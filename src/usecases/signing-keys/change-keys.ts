@@ -24,7 +24,7 @@ import {
 export type ChangeKeysDeps = JournalDeps & { readonly store: KeyStore };
 
 /** `unannounced`: in the file and not in the event log, so it signs nothing. */
-export type KeyState = 'active' | 'retiring' | 'retired' | 'compromised' | 'unannounced';
+type KeyState = 'active' | 'retiring' | 'retired' | 'compromised' | 'unannounced';
 
 export type ListedKey = {
   readonly keyId: string;

@@ -55,45 +55,25 @@ export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<Ke
   return { keys, secretChecks, rotated, revision: events.at(-1)?.revision ?? 'no_stream' };
 }
 
+/** Every key ever announced. */
 export type KeyDirectory = {
-  /** Every key ever announced, at most 5 s old; older while the event log is unavailable. */
-  list(): Promise<readonly KeyRecord[]>;
+  /** As last read: at most some seconds ago (`ActiveKeys.watch`), longer while the event log is unavailable. */
+  list(): readonly KeyRecord[];
   /** As in the event log now, for later calls of `list` too. Throws if the log is unavailable. */
   refresh(): Promise<readonly KeyRecord[]>;
 };
 
-export type KeysAtHand = {
-  /** As last read by any caller, without a read of the log; empty before the first. */
-  atHand(): readonly KeyRecord[];
-};
-
-/** Short in comparison with the 10 minutes after which a retirement takes effect. */
-const FRESH_FOR_MS = 5000;
-
-/** `known`: the keys as just read; then the first `list` needs no read. */
-export function keyDirectory(
-  deps: { readonly log: EventLog; readonly clock: Clock },
-  known: readonly KeyRecord[] | null = null,
-): KeyDirectory & KeysAtHand {
-  let held = known && { keys: known, at: deps.clock.monotonic() };
-  async function refresh() {
-    const at = deps.clock.monotonic();
-    const { keys } = await loadKeyRing(deps);
-    // A slower read that began earlier must not replace a newer one.
-    if (held === null || at >= held.at) held = { keys, at };
-    return held.keys;
-  }
+/** `known`: the keys as just read. */
+export function keyDirectory(deps: { readonly log: EventLog }, known: readonly KeyRecord[]): KeyDirectory {
+  let [keys, newest, reads] = [known, 0, 0];
   return {
-    refresh,
-    atHand: () => held?.keys ?? [],
-    async list() {
-      if (held !== null && deps.clock.monotonic() - held.at < FRESH_FOR_MS) return held.keys;
-      try {
-        return await refresh();
-      } catch (error) {
-        if (held === null) throw error;
-        return held.keys;
-      }
+    list: () => keys,
+    async refresh() {
+      const read = ++reads;
+      const ring = await loadKeyRing(deps);
+      // A slower read that began earlier must not replace a newer one.
+      if (read > newest) [keys, newest] = [ring.keys, read];
+      return keys;
     },
   };
 }

@@ -22,7 +22,7 @@ import {
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
-export type ConsistencyProof = {
+type ConsistencyProof = {
   readonly from: number;
   readonly to: number;
   /** Base64. */
@@ -92,7 +92,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       const newest = await newestCheckpoint();
       if (newest === null) return null;
       // The list is seconds old: the key that signed may have been announced since.
-      return (await signerOf(newest.note, await keys.list())) ?? signerOf(newest.note, await keys.refresh());
+      return (await signerOf(newest.note, keys.list())) ?? signerOf(newest.note, await keys.refresh());
     },
     async tile({ level, n, width }) {
       const newest = await newestCheckpoint();

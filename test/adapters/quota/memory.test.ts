@@ -32,9 +32,9 @@ test('quota: memory is bounded: the oldest windows are dropped for new ones', as
 test('quota: ended windows are dropped when a later one begins', async () => {
   const windows = new Windows();
   const short = { name: 'short', windowMs: 5, maxRequests: 1 };
-  for (let n = 0; n < 100; n++) windows.add(short, `${n}`, 1);
+  for (let n = 0; n < 100; n++) windows.add(short, `${n}`);
   const over = performance.now() + 10;
   while (performance.now() < over); // nothing else runs meanwhile
-  windows.add(short, 'last', 1);
+  windows.add(short, 'last');
   assert.equal(windows.size, 1);
 });

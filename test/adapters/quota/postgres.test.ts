@@ -117,10 +117,10 @@ describe('quota windows in the table', () => {
     const [one, other] = processes;
     const rule = { name: 'set back', windowMs: 1000, maxRequests: 5 };
     const db = await one.open();
-    await one.take(rule, 'a', 4);
+    await times(4, () => one.take(rule, 'a'));
     await db.execute(sql`update quota_windows set expire = expire + interval '1 hour'`);
-    const { allowed, remaining, resetMs } = await other.take(rule, 'a', 2);
-    assert.deepEqual([allowed, remaining], [true, 3]);
+    const { allowed, remaining, resetMs } = await other.take(rule, 'a');
+    assert.deepEqual([allowed, remaining], [true, 4]);
     assert.ok(resetMs <= 1000, `${resetMs}`);
   });
 

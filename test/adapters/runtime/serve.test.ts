@@ -279,7 +279,6 @@ test('the client’s address is the socket’s', async () => {
       return state;
     },
     look: async () => state,
-    giveBack: async () => undefined,
   };
   await served({ quota }, async (_, open) => {
     const client = await open();

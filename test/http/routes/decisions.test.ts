@@ -165,7 +165,6 @@ function windows() {
       return { allowed: count <= maxRequests, limit: maxRequests, remaining, resetMs: windowMs / 2 };
     },
     look: () => Promise.reject(new Error('not asked')),
-    giveBack: () => Promise.reject(new Error('not asked')),
   };
   const end = (name: string) => {
     for (const key of taken.keys()) if (key.startsWith(`${name} `)) taken.delete(key);

@@ -109,7 +109,6 @@ test('metrics: never rate limited, HEAD is GET, and the interface description le
     quota: {
       take: () => assert.fail('counted'),
       look: () => assert.fail('counted'),
-      giveBack: () => assert.fail('counted'),
     },
   });
   const client = clientOf(world);

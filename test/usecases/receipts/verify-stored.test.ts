@@ -12,7 +12,7 @@ import {
   type VerifyDeps,
   verifyStored,
 } from '#src/usecases/receipts/verify-stored.ts';
-import { keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
+import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { failing, letPass } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -49,7 +49,7 @@ async function stored(changes: CallChanges = {}, it = world(shared(), { receiptL
     targetCommitment: started.commitments.target_url,
     payment: started.payment,
   };
-  const keys = keyDirectory(it.deps);
+  const keys = keyDirectory(it.deps, (await loadKeyRing(it.deps)).keys);
   return {
     it,
     job,
@@ -126,8 +126,8 @@ test('a receipt under another job’s id: payload_job_id and receipt_links_job f
 
 test('a key that the log does not know: signature_valid and key_valid_at_issue fail', async () => {
   const { deps, job, receipt } = await stored();
-  const none = async () => [];
-  const report = await verifyStored({ ...deps, keys: { list: none, refresh: none } }, receipt, job);
+  const none = { list: () => [], refresh: async () => [] };
+  const report = await verifyStored({ ...deps, keys: none }, receipt, job);
   assert.deepEqual(failed(report), ['signature_valid', 'key_valid_at_issue']);
 });
 

@@ -51,7 +51,7 @@ test('a rotation is followed without a restart: the old key until all know the f
   await it.look();
   assert.equal(it.signer.current().keyId, keyId);
   assert.deepEqual(
-    (await it.directory.list()).map((key) => key.keyId),
+    it.directory.list().map((key) => key.keyId),
     [first.keyId, checkpoint.keyId, keyId],
   );
 });

@@ -1,169 +1,142 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { keepCheckpoints } from '#src/usecases/transparency/checkpoint-loop.ts';
-import type { Looked } from '#src/usecases/transparency/checkpoints.ts';
-import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
+import { letPass, quiet } from '#test/support/fakes.ts';
+import { deployment, type Keeper, keeper, receipt, sizes } from '#test/support/receipt-log-world.ts';
 
-/** A process with scripted rows; `looks`: each check with its second. */
-function world() {
-  const clock = manualClock();
-  const logger = collectingLogger();
-  const looks: string[] = [];
-  const state = {
-    position: null as string | null,
-    role: 'projects' as 'projects' | 'follows' | null,
-    answers: [] as (Looked | Error)[],
-    origin: 'relay.example/receipts' as string | null,
-    atHead: async () => true,
+/** A process that keeps checkpoints; its rows contain its own checkpoints, too, so each is compared once more. */
+async function world(prepare: (it: Keeper) => void = () => undefined) {
+  const common = deployment();
+  const it = await keeper(common);
+  let looks = 0;
+  it.rows.changed = (tree) => {
+    looks++;
+    return tree;
   };
-  const view = (name: string) => async () => {
-    looks.push(name);
-    return 'busy' as const;
-  };
-  const { stop } = keepCheckpoints({
-    clock,
-    logger,
-    rows: {
-      position: () => state.position,
-      role: () => state.role,
-      reachedHead: () => state.atHead(),
-    },
-    locked: view('locked'),
-    unlocked: view('unlocked'),
-    checkpoints: {
-      begin: async () => undefined,
-      origin: () => state.origin,
-      async look(show, sign) {
-        const second = Math.round(clock.monotonic() / 1000);
-        await show(async () => null);
-        const answer = state.answers.shift() ?? (sign ? 'signed' : 'uncovered');
-        const result = answer instanceof Error ? 'throws' : answer;
-        looks.push(`${looks.pop()} at ${second}: ${result}`);
-        if (answer instanceof Error) throw answer;
-        return answer;
-      },
-    },
-  });
-  async function seconds(count: number, each: () => void = () => undefined): Promise<string[]> {
+  prepare(it);
+  const kept = it.keep();
+  /** Number of comparisons meanwhile. */
+  async function seconds(count: number, each: () => Promise<void> = async () => undefined): Promise<number> {
+    const before = looks;
     for (let n = 0; n < count; n++) {
-      each();
-      await quiet();
-      clock.advance(1000);
+      await each();
+      it.clock.advance(1000);
       await quiet();
     }
-    return looks.splice(0);
+    return looks - before;
   }
-  return { clock, logger, state, seconds, stop: () => letPass(clock, stop()), looks };
+  return { common, it, seconds, looks: () => looks, stop: () => letPass(it.clock, kept.stop()) };
 }
 
-test('rows that stand still are not looked at, however long', async () => {
-  const { state, seconds, stop } = world();
-  assert.deepEqual(await seconds(60), [], 'no rows yet');
-  state.position = '1';
-  assert.deepEqual(await seconds(1), ['locked at 61: signed']);
-  assert.deepEqual(await seconds(600), []);
+test('a receipt is covered within 2 s; rows that stand still are not compared, however long', async () => {
+  const { common, seconds, stop } = await world();
+  await receipt(common);
+  await seconds(2);
+  assert.deepEqual(sizes(common), [0, 1]);
+  await seconds(2);
+  assert.equal(await seconds(600), 0);
   await stop();
 });
 
-test('a receipt after a quiet time is covered within a second; under load every third second', async () => {
-  const { state, seconds, stop } = world();
-  let n = 0;
-  const moving = () => {
-    state.position = String(++n).padStart(4, '0');
-  };
-  assert.deepEqual(await seconds(10, moving), [
-    'locked at 1: signed',
-    'locked at 4: signed',
-    'locked at 7: signed',
-    'locked at 10: signed',
-  ]);
+test('under load a checkpoint is signed every 2 s', async () => {
+  const { common, seconds, stop } = await world();
+  await seconds(10, () => receipt(common));
+  assert.deepEqual(sizes(common), [0, 2, 4, 6, 8, 10]);
   await stop();
 });
 
-test('where another holds the lock, or the tree is refused, it is looked again, though nothing moves; else it is not', async () => {
-  for (const answer of ['overtaken', 'covered', 'behind'] as const) {
-    const { state, seconds, stop } = world();
-    state.position = '1';
-    state.answers = ['busy', 'refused', answer];
-    assert.deepEqual(await seconds(20), [
-      'locked at 1: busy',
-      'locked at 2: refused',
-      `locked at 3: ${answer}`,
-    ]);
-    await stop();
-  }
-});
-
-test('a process that follows looks without the lock and signs nothing', async () => {
-  const { state, seconds, stop } = world();
-  state.position = '1';
-  state.role = 'follows';
-  state.answers = ['covered'];
-  assert.deepEqual(await seconds(30), ['unlocked at 1: covered']);
-  assert.deepEqual(await stop(), undefined);
-});
-
-test('leaves that wait 10 s without a checkpoint are signed by a follower: the projecting process may be dead', async () => {
-  const { state, seconds, stop } = world();
-  state.position = '1';
-  state.role = 'follows';
-  assert.deepEqual(await seconds(30), ['unlocked at 1: uncovered', 'locked at 11: signed']);
+test('a process that follows compares and signs nothing until leaves wait 10 s: the projecting one may be dead', async () => {
+  const { common, seconds, stop } = await world((it) => {
+    it.rows.role = 'follows';
+  });
+  await receipt(common);
+  assert.ok((await seconds(11)) > 0);
+  assert.deepEqual(sizes(common), [0]);
+  await seconds(1);
+  assert.deepEqual(sizes(common), [0, 1]);
   await stop();
 });
 
-test('rows that cannot be reached are not looked at', async () => {
-  const { state, seconds, stop } = world();
-  state.position = '1';
-  state.role = null;
-  assert.deepEqual(await seconds(10), []);
-  await stop();
+test('a log that could not be begun is begun later', async () => {
+  const common = deployment();
+  const it = await keeper(common, { key: null });
+  const kept = it.keep();
+  it.held.key = common.key;
+  it.clock.advance(2000);
+  await quiet();
+  assert.deepEqual(sizes(common), [0]);
+  await letPass(it.clock, kept.stop());
 });
 
-test('a failure is retried and logged once, not every second; an unavailable log is logged elsewhere', async () => {
-  const { state, seconds, logger, stop } = world();
-  state.position = '1';
-  state.answers = [new EventLogUnavailable(), new Error('broken'), new Error('broken')];
-  assert.deepEqual(await seconds(1), ['locked at 1: throws']);
-  assert.deepEqual(logger.lines, []);
-  assert.deepEqual(await seconds(3), ['locked at 2: throws', 'locked at 3: throws', 'locked at 4: signed']);
+test('a failure is retried and logged once, not every time; an unavailable log is logged elsewhere', async () => {
+  const failures = [new EventLogUnavailable(), new Error('broken'), new Error('broken')];
+  const { common, it, seconds, stop } = await world((kept) => {
+    kept.rows.changed = (tree) => {
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+      return tree;
+    };
+  });
+  await receipt(common);
+  await seconds(2);
+  assert.deepEqual([failures.length, it.logger.lines], [2, []]);
+  await seconds(6);
+  assert.deepEqual(sizes(common), [0, 1]);
   assert.deepEqual(
-    logger.lines.map(({ level, message }) => [level, message]),
+    it.logger.lines.map(({ level, message }) => [level, message]),
     [['warn', 'the transparency log cannot be read']],
   );
   await stop();
 });
 
-test('an orderly end covers what no checkpoint is over yet, without waiting for its turn', async () => {
-  const { state, seconds, stop, looks } = world();
-  state.position = '1';
-  await seconds(1);
-  state.position = '2';
+test('a signer that fails is asked again, and its checkpoint is signed then', async () => {
+  const { common, it, seconds, stop } = await world();
+  await receipt(common);
+  const { key } = common;
+  it.held.key = { ...key, sign: () => Promise.reject(new Error('no signature')) };
+  await seconds(4);
+  assert.deepEqual(sizes(common), [0]);
+  it.held.key = key;
+  await seconds(2);
+  assert.deepEqual(sizes(common), [0, 1]);
   await stop();
-  assert.deepEqual(looks, ['locked at 1: signed']);
 });
 
-test('an end with nothing to cover asks nothing; nor does one without a log, or of rows that are behind', async () => {
-  const ends: ((state: ReturnType<typeof world>['state']) => void)[] = [
+test('an orderly end covers what no checkpoint is over yet, without waiting for its turn', async () => {
+  const { common, seconds, stop } = await world();
+  await receipt(common);
+  await seconds(2);
+  await receipt(common);
+  await stop();
+  assert.deepEqual(sizes(common), [0, 1, 2]);
+});
+
+test('an end with nothing to cover compares nothing; nor does one without a log, or of rows that are behind', async () => {
+  const ends: ((it: Keeper) => void)[] = [
     () => undefined,
-    (state) => Object.assign(state, { position: '2', origin: null }),
-    (state) => Object.assign(state, { position: '2', atHead: async () => false }),
-    (state) => Object.assign(state, { position: '2', role: 'follows' }),
+    ({ rows }) => Object.assign(rows, { reachedHead: async () => false }),
+    ({ rows }) => Object.assign(rows, { role: 'follows' }),
   ];
-  for (const change of ends) {
-    const { state, seconds, stop, looks } = world();
-    state.position = '1';
-    await seconds(1);
-    change(state);
+  for (const [n, change] of ends.entries()) {
+    const { common, it, seconds, stop, looks } = await world();
+    await receipt(common);
+    await seconds(4);
+    if (n > 0) await receipt(common);
+    change(it);
+    const before = looks();
     await stop();
-    assert.deepEqual(looks, []);
+    assert.deepEqual([looks() - before, sizes(common)], [0, [0, 1]]);
   }
+  const keyless = deployment();
+  const it = await keeper(keyless, { key: null });
+  it.rows.reachedHead = () => assert.fail('the rows of no log');
+  await letPass(it.clock, it.keep().stop());
 });
 
 test('an end waits 2 s at most for parts that answer nothing', async () => {
-  const { state, clock, stop } = world();
-  state.atHead = () => new Promise(() => undefined);
-  const begun = clock.monotonic();
+  const { it, stop } = await world();
+  it.rows.reachedHead = () => new Promise(() => undefined);
+  const begun = it.clock.monotonic();
   await stop();
-  assert.equal(clock.monotonic() - begun, 2000);
+  assert.equal(it.clock.monotonic() - begun, 2000);
 });

@@ -235,7 +235,7 @@ test('the key is that of the newest checkpoint, under the name of its origin', a
 
 test('a key that was just announced is read from the log; an unannounced or revoked key does not count', async () => {
   const of = (list: typeof keys, fresh: typeof keys) =>
-    transparency({ ...deps, keys: { list: async () => list, refresh: async () => fresh } }).key();
+    transparency({ ...deps, keys: { list: () => list, refresh: async () => fresh } }).key();
   assert.equal(await of([], keys), await asked.key());
   const other = testKey({ purpose: 'checkpoint' }).record;
   assert.equal(await of([other], [other]), null);

@@ -1,0 +1,98 @@
+// What a process knows of the checkpoints of the transparency log: facts in, state out. `at` and `now`: the monotonic clock.
+import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
+import type { CheckpointProblem, NextCheckpoint, TreeHead } from '#src/domain/transparency/checkpoint.ts';
+
+/**
+ * A checkpoint with the signed note that it was parsed from. `place`: where it is kept outside of the event log, a noun
+ * with its article; null: nowhere.
+ */
+export type StoredNote = TreeHead & { readonly note: string; readonly place: string | null };
+
+export type CheckpointState = {
+  /** null: there is none. `origin`: the name in its first checkpoint; null: that cannot be read. */
+  readonly log: { readonly origin: string | null } | null;
+  /** The newest that was published, whatever the event log contains now. */
+  readonly newest: StoredNote | null;
+  /** Of the last comparison of the last checkpoint with the tree; null before the first. */
+  readonly verdict: NextCheckpoint | null;
+  /** Since when leaves wait for the checkpoint after this revision: leaves have no time of their own. */
+  readonly waiting: { readonly revision: bigint; readonly since: number } | null;
+  /** Rows at this projection position need no further comparison. */
+  readonly settled: string | null;
+};
+
+export const NO_CHECKPOINTS: CheckpointState = {
+  log: null,
+  newest: null,
+  verdict: null,
+  waiting: null,
+  settled: null,
+};
+
+/** `revision`: of the last checkpoint in the event log. `position`: of the rows that it was compared with. */
+export type CheckpointFact =
+  | { readonly is: 'log_found'; readonly origin: string | null }
+  | { readonly is: 'checkpoint_found'; readonly checkpoint: StoredNote }
+  | {
+      readonly is: 'compared';
+      readonly verdict: NextCheckpoint;
+      readonly revision: bigint;
+      readonly position: string | null;
+      readonly at: number;
+    }
+  | { readonly is: 'signed'; readonly position: string | null };
+
+export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact): CheckpointState {
+  switch (fact.is) {
+    case 'log_found':
+      return { ...state, log: { origin: fact.origin } };
+    case 'checkpoint_found':
+      return isNewest(fact.checkpoint, state.newest) ? { ...state, newest: fact.checkpoint } : state;
+    case 'compared': {
+      const { verdict, revision, position, at } = fact;
+      if (verdict.next === 'rest' || verdict.next === 'wait')
+        return { ...state, verdict, waiting: null, settled: position };
+      const since = state.waiting?.revision === revision ? state.waiting.since : at;
+      return { ...state, verdict, waiting: { revision, since } };
+    }
+    case 'signed':
+      return { ...state, waiting: null, settled: fact.position };
+    default:
+      return fact satisfies never;
+  }
+}
+
+/** One kept elsewhere also replaces one of its size: if their roots differ, the event log was replaced. */
+const isNewest = ({ size, place }: StoredNote, newest: StoredNote | null): boolean =>
+  newest === null || size > newest.size || (place !== null && size === newest.size);
+
+/** If leaves wait this long, the projecting process does not sign, and any other does. */
+const TAKE_OVER_MS = 10_000;
+
+/** The readable rows of this process. */
+export type RowsNow = {
+  /** Of the last event; null: none, or not known yet. */
+  readonly position: string | null;
+  /** Only a process that projects signs, unless leaves wait for long; null: the rows are unavailable. */
+  readonly role: 'projects' | 'follows' | null;
+};
+
+/** Whether to compare the last checkpoint with the tree, and then to sign the next one; null: neither. */
+export function dueLook(
+  { log, settled, waiting }: CheckpointState,
+  { position, role }: RowsNow,
+  now: number,
+): 'sign' | 'compare' | null {
+  if (log === null || role === null || position === settled) return null;
+  const isOverdue = waiting !== null && now - waiting.since >= TAKE_OVER_MS;
+  return role === 'projects' || isOverdue ? 'sign' : 'compare';
+}
+
+export const problemOf = ({ verdict }: CheckpointState): CheckpointProblem | null =>
+  verdict?.next === 'refuse' ? verdict.why : null;
+
+export function statusOf(state: CheckpointState, now: number): CheckpointStatus | null {
+  if (state.verdict === null) return null;
+  const ageMs = state.waiting === null ? 0 : Math.round(now - state.waiting.since);
+  return { ageMs, consistent: problemOf(state) === null };
+}
