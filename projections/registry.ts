@@ -2,6 +2,7 @@
 // It leaves the order of events, batches and transactions to the runner.
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
+import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { projectDecision } from './decision/project.ts';
 import { decisions } from './decision/table.ts';
 import { projectJob } from './job/project.ts';
@@ -39,6 +40,8 @@ export type Change = {
 export type Facts = {
   /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
   readonly receiptVerified: boolean;
+  /** `ReceiptSigned`: what it states, in a version that is known; else null. */
+  readonly payload: ReceiptPayload | null;
   /** What the event adds to the transparency log's tree, by all leaves before it; null for most. */
   readonly leaf: GrownLeaf | null;
 };
