@@ -71,7 +71,7 @@ const CACHED_ROWS = 4000;
 export type ProjectorOptions = {
   readonly models: readonly ReadModel[];
   readonly cachedRows?: number;
-  /** Nobody else writes to the rows: from the first event on, what was not written here is not in the database. */
+  /** Only this projector writes to the rows: what it has not written since the first event is not in the database. */
   readonly alone?: boolean;
 };
 
