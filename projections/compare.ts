@@ -1,7 +1,7 @@
 // The rows of two generations compared, whole rows in SQL, in one snapshot. Reports which rows and columns differ, never
 // their values: some of them name a payer.
-import { type SQL, sql } from 'drizzle-orm';
-import { RETAINED } from './registry.ts';
+import { sql } from 'drizzle-orm';
+import { type Horizon, purgedAt } from './horizon.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';
 
 export type RowDifference = {
@@ -22,25 +22,6 @@ export type TableComparison = {
 };
 
 const SHOWN = 10;
-
-export type Horizon = { readonly jobsBefore: string | null; readonly receiptsBefore: string | null };
-
-export async function readHorizon(tx: Db, schema: string): Promise<Horizon> {
-  const [row] = await rowsOf<{ jobs: string | null; receipts: string | null }>(
-    tx,
-    sql`select jobs_before as jobs, receipts_before as receipts from ${sql.identifier(schema)}.retention`,
-  );
-  return { jobsBefore: row?.jobs ?? null, receiptsBefore: row?.receipts ?? null };
-}
-
-/** Table → which of its rows are purged at this horizon, for the tables that have any. */
-export function purgedAt(horizon: Horizon): ReadonlyMap<string, SQL> {
-  const found = RETAINED.flatMap(({ table, time, ended, horizon: name }) => {
-    const before = name === 'jobs' ? horizon.jobsBefore : horizon.receiptsBefore;
-    return before === null ? [] : [[table, sql`(${ended} and ${sql.identifier(time)} < ${before})`] as const];
-  });
-  return new Map(found);
-}
 
 /** Rows behind the horizon are left out: the purge deletes them. */
 export async function compareTable(

@@ -1,26 +1,26 @@
 // A batch of a rebuild: new rows by COPY if the store has it, changed ones by the projector's own statement.
 import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
-import type { Rows, StoredRow } from './fold.ts';
+import type { ChangedRow, StoredRow } from './fold.ts';
 import type { WriteBatch } from './projection.ts';
 import { type Db, type TableShape, writeRows } from './rows.ts';
 
 /** In the transaction of `tx`, whose search path names the generation. */
 export function copyBatch({ db, copy }: RebuildTransaction<Db>, shapes: readonly TableShape[]): WriteBatch {
-  return async (dirty, version, to, existed) => {
+  return async (dirty, version, to) => {
     if (copy === null) return writeRows(db, shapes, dirty, version, to);
-    const changed: Rows = new Map();
+    const rest = new Map<string, Map<string, ChangedRow>>();
     for (const shape of shapes) {
-      const lines: string[] = [];
-      const rest = new Map<string, StoredRow | null>();
-      for (const [key, stored] of dirty.get(shape.name) ?? []) {
-        if (existed(shape.name, key)) rest.set(key, stored);
-        else if (stored !== null) lines.push(copyLine(shape, stored));
+      const changed = new Map<string, ChangedRow>();
+      let lines = '';
+      for (const [key, row] of dirty.get(shape.name) ?? []) {
+        if (row.existed) changed.set(key, row);
+        else if (row.stored !== null) lines += copyLine(shape, row.stored);
       }
       const columns = shape.columns.map(({ name }) => name);
-      if (lines.length > 0) await copy(shape.name, columns, lines.join(''));
-      if (rest.size > 0) changed.set(shape.name, rest);
+      if (lines !== '') await copy(shape.name, columns, lines);
+      if (changed.size > 0) rest.set(shape.name, changed);
     }
-    return writeRows(db, shapes, changed, version, to);
+    return writeRows(db, shapes, rest, version, to);
   };
 }
 
@@ -44,5 +44,8 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '
 
 /** PostgreSQL's text format of COPY: https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-TEXT-FORMAT */
 function escaped(text: string): string {
-  return /[\\\n\r\t]/.test(text) ? text.replace(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : text;
+  // A search for one character is much faster than a regular expression.
+  const isPlain =
+    !text.includes('\\') && !text.includes('\n') && !text.includes('\t') && !text.includes('\r');
+  return isPlain ? text : text.replace(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found);
 }

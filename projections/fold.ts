@@ -10,6 +10,10 @@ export type StoredRow = { readonly row: Row; readonly position: string };
 /** Table name → key → the row, null where there is none. */
 export type Rows = Map<string, Map<string, StoredRow | null>>;
 
+/** Table name → key → a row as a batch leaves it, null for a delete; `existed`: whether there was one before. */
+export type Dirty = ReadonlyMap<string, ReadonlyMap<string, ChangedRow>>;
+export type ChangedRow = { readonly existed: boolean; readonly stored: StoredRow | null };
+
 export type PlannedChange = Change & { readonly position: string };
 
 /** All changes of these events, in their order. */
@@ -40,11 +44,10 @@ export function keysOf(changes: readonly PlannedChange[]): Map<string, Set<strin
 }
 
 /**
- * Applies the changes to `rows` (every key of theirs is in it) and returns what is to be written: table → key → row or
- * null for a delete. A change at or before the position of its row was applied before and is passed over.
+ * Applies the changes to `rows` (every key of theirs is in it) and returns what is to be written. A change at or before the position of its row was applied before and is passed over.
  */
-export function foldChanges(rows: Rows, changes: readonly PlannedChange[]): Rows {
-  const dirty: Rows = new Map();
+export function foldChanges(rows: Rows, changes: readonly PlannedChange[]): Dirty {
+  const dirty = new Map<string, Map<string, ChangedRow>>();
   for (const { table, key, position, apply } of changes) {
     const tableRows = rows.get(table);
     const stored = tableRows?.get(key) ?? null;
@@ -53,9 +56,13 @@ export function foldChanges(rows: Rows, changes: readonly PlannedChange[]): Rows
     if (after === null && stored === null) continue;
     const next = after === null ? null : { row: after, position };
     tableRows?.set(key, next);
-    const tableDirty = dirty.get(table);
-    if (tableDirty === undefined) dirty.set(table, new Map([[key, next]]));
-    else tableDirty.set(key, next);
+    let tableDirty = dirty.get(table);
+    if (tableDirty === undefined) {
+      tableDirty = new Map();
+      dirty.set(table, tableDirty);
+    }
+    const existed = tableDirty.get(key)?.existed ?? stored !== null;
+    tableDirty.set(key, { existed, stored: next });
   }
   return dirty;
 }

@@ -3,17 +3,25 @@
 import { sql } from 'drizzle-orm';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { EventOf } from '#src/domain/events.ts';
-import { foldChanges, type JudgedEvent, keysOf, planChanges, type Rows } from './fold.ts';
+import { type ReadReceipt, readReceipt } from '#src/domain/receipt/payload.ts';
+import { type Dirty, foldChanges, type JudgedEvent, keysOf, planChanges, type Rows } from './fold.ts';
 import { eventMark } from './generations.ts';
 import { withLeaves } from './leaves.ts';
-import type { ReadModel } from './registry.ts';
+import type { Facts, ReadModel } from './registry.ts';
 import { type Db, loadRows, rowsOf, type TableShape, tableShapes, writeRows } from './rows.ts';
+import { type WrittenKeys, writtenKeys } from './written-keys.ts';
 
 /**
  * Whether a receipt's signature is valid and its signing key was valid at issue, by the key events before `position` in
- * the log: the same answer whenever the log is read.
+ * the log: the same answer whenever the log is read. `read`: the receipt.
  */
-export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position: string) => Promise<boolean>;
+export type JudgeReceipt = (
+  receipt: EventOf<'ReceiptSigned'>['data'],
+  position: string,
+  read: ReadReceipt,
+) => Promise<boolean>;
+
+const NO_FACTS: Facts = { receiptVerified: false, payload: null, leaf: null };
 
 /** Decodes and judges; what is unknown, malformed or cannot be stored is passed over. */
 export async function judgeEvents(
@@ -24,8 +32,11 @@ export async function judgeEvents(
   for (const { type, data, position } of recorded) {
     const event = readEvent({ type, data });
     if (event === null) continue;
-    const receiptVerified = event.type === 'ReceiptSigned' && (await judgeReceipt(event.data, position));
-    judged.push({ position, event, facts: { receiptVerified, leaf: null } });
+    if (event.type === 'ReceiptSigned') {
+      const read = readReceipt(event.data.jws);
+      const receiptVerified = await judgeReceipt(event.data, position, read);
+      judged.push({ position, event, facts: { ...NO_FACTS, receiptVerified, payload: read.payload } });
+    } else judged.push({ position, event, facts: NO_FACTS });
   }
   return judged;
 }
@@ -47,12 +58,11 @@ export async function readHead(db: Db): Promise<ProjectionHead> {
   return { ...row, version: Number(row.version) };
 }
 
-/** Writes changed rows and the position, expecting `version`; `existed`: whether a key had a row before. */
+/** Writes changed rows and the position, expecting `version`. */
 export type WriteBatch = (
-  dirty: Rows,
+  dirty: Dirty,
   version: number,
   to: { readonly position: string; readonly event: string },
-  existed: (table: string, key: string) => boolean,
 ) => Promise<boolean>;
 
 /** Rows in memory: what was written last is most of what the next batch needs. */
@@ -61,6 +71,8 @@ const CACHED_ROWS = 4000;
 export type ProjectorOptions = {
   readonly models: readonly ReadModel[];
   readonly cachedRows?: number;
+  /** Only this projector writes to the rows: what it has not written since the first event is not in the database. */
+  readonly alone?: boolean;
 };
 
 export class Projector {
@@ -68,11 +80,14 @@ export class Projector {
   readonly #options: ProjectorOptions;
   #head: ProjectionHead;
   #rows: Rows = new Map();
+  /** null: there may be rows that others have written. */
+  readonly #written: WrittenKeys | null;
 
   constructor(head: ProjectionHead, options: ProjectorOptions) {
     this.#head = head;
     this.#options = options;
     this.shapes = tableShapes(options.models);
+    this.#written = options.alone === true && head.position === null ? writtenKeys() : null;
   }
 
   get head(): ProjectionHead {
@@ -101,13 +116,14 @@ export class Projector {
     const changes = planChanges(models, await withLeaves(this.shapes, judged, load));
     const keys = keysOf(changes);
     const rows = await load(keys);
-    const there = new Map([...keys].map(([table, of]) => [table, keysThere(rows.get(table), of)]));
     const dirty = foldChanges(rows, changes);
+    if (this.#written !== null)
+      for (const [table, of] of dirty) for (const key of of.keys()) this.#written.add(table, key);
     const to = { position: last.position, event: eventMark(last) };
     const { version } = this.#head;
     let written = false;
     try {
-      written = await write(dirty, version, to, (table, key) => there.get(table)?.has(key) === true);
+      written = await write(dirty, version, to);
     } finally {
       if (!written) this.forget();
     }
@@ -120,16 +136,21 @@ export class Projector {
   async #load(db: Db, keys: ReadonlyMap<string, ReadonlySet<string>>): Promise<Rows> {
     const missing = new Map<string, Set<string>>();
     for (const [table, of] of keys) {
-      const known = this.#rows.get(table);
+      let known = this.#rows.get(table);
+      if (known === undefined) {
+        known = new Map();
+        this.#rows.set(table, known);
+      }
       const unknown = new Set<string>();
-      for (const key of of) if (known?.has(key) !== true) unknown.add(key);
+      for (const key of of) {
+        if (known.has(key)) continue;
+        if (this.#written?.mayHave(table, key) === false) known.set(key, null);
+        else unknown.add(key);
+      }
       if (unknown.size > 0) missing.set(table, unknown);
     }
-    for (const [table, found] of await loadRows(db, this.shapes, missing)) {
-      const known = this.#rows.get(table);
-      if (known === undefined) this.#rows.set(table, found);
-      else for (const [key, row] of found) known.set(key, row);
-    }
+    for (const [table, found] of await loadRows(db, this.shapes, missing))
+      for (const [key, row] of found) this.#rows.get(table)?.set(key, row);
     return this.#rows;
   }
 
@@ -143,14 +164,4 @@ export class Projector {
       this.#rows.set(table, kept as typeof rows);
     }
   }
-}
-
-/** Before the fold, which changes the rows in memory. */
-function keysThere(
-  rows: ReadonlyMap<string, unknown> | undefined,
-  keys: ReadonlySet<string>,
-): ReadonlySet<string> {
-  const there = new Set<string>();
-  for (const key of keys) if ((rows?.get(key) ?? null) !== null) there.add(key);
-  return there;
 }

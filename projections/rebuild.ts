@@ -5,7 +5,7 @@ import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
-import { compareTable, type Horizon, purgedAt, readHorizon, type TableComparison } from './compare.ts';
+import { compareTable, type TableComparison } from './compare.ts';
 import { copyBatch } from './copy.ts';
 import type { JudgedEvent } from './fold.ts';
 import {
@@ -20,9 +20,10 @@ import {
   retireLost,
   useSchema,
 } from './generations.ts';
+import { horizonFrom, readHorizon } from './horizon.ts';
 import { type JudgeReceipt, judgeEvents, Projector, readHead } from './projection.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
-import { type Db, rowsOf, tableShapes } from './rows.ts';
+import { type Db, rowsOf } from './rows.ts';
 
 /** What was asked for cannot be done; nothing was changed. The message is for a person. */
 export class CannotRebuild extends Error {}
@@ -65,8 +66,9 @@ export type RebuildResult = {
 const BATCH_EVENTS = 8192;
 /** Rows in memory between two transactions. */
 const CACHED_ROWS = 100_000;
-/** Receipts are verified beside each other: so many at a time. */
-const PARALLEL = 16;
+/** Receipts are verified beside each other: so many at a time. More of them cost this thread more for each. */
+const PARALLEL = 8;
+const INDEX = /^\s*CREATE INDEX /;
 /** A rebuild that was killed may hold its lock until the server has noticed. */
 const LOCK = { tries: 20, pauseMs: 100 };
 /** Generations that no process has used for this long are dropped by `--prune`; a running service marks its own each minute. */
@@ -98,7 +100,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
     throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
   const schema = await scratchSchema(deps, generation, models, check);
   const head = await inSchema(store, schema, ({ db }) => readHead(db));
-  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS });
+  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS, alone: true });
   const build: Build = { deps, models, schema, projector, counted: { events: 0 }, options };
   report(build, 0);
   if (check && current !== null) {
@@ -108,6 +110,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
     return compared(build, current);
   }
   await foldTo(build, (await log.head()) ?? '');
+  await createIndexes(build);
   return flipped(build, generation);
 }
 
@@ -180,8 +183,17 @@ async function scratchSchema(
     if (!check && (await logHolds(log, head))) return schema;
     await drop(store, schema);
   }
-  const { statements } = store.layout;
+  const statements = store.layout.statements.filter((statement) => !INDEX.test(statement));
   return store.transaction(({ db }) => createGeneration(db, generation, { statements, models }, 'building'));
+}
+
+/** Of all rows at once: much less work than with each row that comes. Primary keys are there from the start. */
+async function createIndexes({ deps: { store }, schema }: Build): Promise<void> {
+  const found = store.layout.statements.filter((statement) => INDEX.test(statement));
+  await inSchema(store, schema, async ({ db }) => {
+    for (const statement of found)
+      await db.execute(sql.raw(statement.replace(INDEX, 'CREATE INDEX IF NOT EXISTS ')));
+  });
 }
 
 async function drop(store: RebuildStore<Db>, schema: string): Promise<void> {
@@ -288,7 +300,7 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
     if (current === null) return;
     await useSchema(db, schema);
     await foldIn(build, tx, until);
-    await horizonFrom(db, build, current);
+    await takeHorizon(db, build, current);
   });
   return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
 }
@@ -303,41 +315,12 @@ async function applyHorizon(build: Build, { id, log }: Generation): Promise<void
       sql`select "schema" from ${generations} where "log" = ${log} and "state" = 'current'
         order by "generation" = ${id} desc, "used_at" desc limit 1`,
     );
-    if (from !== undefined) await horizonFrom(db, build, from.schema);
+    if (from !== undefined) await takeHorizon(db, build, from.schema);
   });
 }
 
-async function horizonFrom(tx: Db, { schema, models, projector }: Build, from: string): Promise<void> {
-  const horizon = await readHorizon(tx, from);
-  const tables = new Set(tableShapes(models).map(({ name }) => name));
-  const gone: Record<string, number> = {};
-  for (const [table, purged] of purgedAt(horizon)) {
-    if (!tables.has(table)) continue;
-    const [row] = await rowsOf<{ n: number }>(
-      tx,
-      sql`with gone as (delete from ${sql.identifier(schema)}.${sql.identifier(table)} where ${purged} returning 1)
-        select count(*)::int as n from gone`,
-    );
-    gone[table] = row?.n ?? 0;
-  }
-  if (horizon.jobsBefore === null && horizon.receiptsBefore === null) return;
-  if (Object.values(gone).some((n) => n > 0)) projector.forget();
-  await writeHorizon(tx, schema, horizon, gone);
-}
-
-async function writeHorizon(
-  tx: Db,
-  schema: string,
-  { jobsBefore, receiptsBefore }: Horizon,
-  gone: Readonly<Record<string, number>>,
-): Promise<void> {
-  await tx.execute(sql`insert into ${sql.identifier(schema)}.retention as r
-      ("id", "jobs_before", "receipts_before", "jobs_purged", "receipts_purged")
-    values ('live', ${jobsBefore}::text, ${receiptsBefore}::text, ${gone.jobs ?? 0}::bigint, ${gone.receipts ?? 0}::bigint)
-    on conflict ("id") do update set
-      "jobs_before" = excluded."jobs_before", "receipts_before" = excluded."receipts_before",
-      "jobs_purged" = r."jobs_purged" + excluded."jobs_purged",
-      "receipts_purged" = r."receipts_purged" + excluded."receipts_purged"`);
+async function takeHorizon(tx: Db, { schema, projector }: Build, from: string): Promise<void> {
+  if (await horizonFrom(tx, from, schema, projector.shapes)) projector.forget();
 }
 
 async function counts({ deps, schema, projector }: Build): Promise<Record<string, number>> {

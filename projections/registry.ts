@@ -3,6 +3,7 @@
 import type { SQL } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
+import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { decision } from './decision/model.ts';
 import { job } from './job/model.ts';
 import { monitoring } from './monitoring/model.ts';
@@ -33,6 +34,8 @@ export type Change = {
 export type Facts = {
   /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
   readonly receiptVerified: boolean;
+  /** `ReceiptSigned`: what it states, in a version that is known; else null. */
+  readonly payload: ReceiptPayload | null;
   /** What the event adds to the transparency log's tree, by all leaves before it; null for most. */
   readonly leaf: GrownLeaf | null;
 };

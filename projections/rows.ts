@@ -2,7 +2,7 @@
 // that writes a batch. Their plans are cached by the database; a batch of any size is one short statement.
 import { type SQL, sql } from 'drizzle-orm';
 import { getTableConfig, type PgDatabase, type PgQueryResultHKT, type PgTable } from 'drizzle-orm/pg-core';
-import type { Rows, StoredRow } from './fold.ts';
+import type { Dirty, Rows, StoredRow } from './fold.ts';
 import type { ReadModel, Row } from './registry.ts';
 
 /** A connection or a transaction of either driver. */
@@ -119,7 +119,7 @@ export async function loadRows(
 export async function writeRows(
   db: Db,
   shapes: readonly TableShape[],
-  dirty: Rows,
+  dirty: Dirty,
   version: number,
   to: { readonly position: string; readonly event: string },
 ): Promise<boolean> {
@@ -127,9 +127,10 @@ export async function writeRows(
   for (const shape of shapes) {
     const upserts: Row[] = [];
     const deletes: string[] = [];
-    for (const [key, stored] of dirty.get(shape.name) ?? []) {
-      if (stored === null) deletes.push(key);
-      else upserts.push(toDatabase(shape, stored));
+    for (const [key, { existed, stored }] of dirty.get(shape.name) ?? []) {
+      if (stored === null) {
+        if (existed) deletes.push(key);
+      } else upserts.push(toDatabase(shape, stored));
     }
     if (upserts.length > 0) doc[shape.name] = upserts;
     if (deletes.length > 0) doc[`-${shape.name}`] = deletes;

@@ -1,6 +1,6 @@
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { JobStarted, ReceiptSigned } from '#src/domain/job/events.ts';
-import { payloadOf } from '#src/domain/receipt/payload.ts';
+import type { JobStarted } from '#src/domain/job/events.ts';
+import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import {
   DURATION_BOUNDS_MS,
   type HourRow,
@@ -36,7 +36,11 @@ type Finished = Omit<MinuteRow, 'minute'>;
 
 const NONE: Finished = { succeeded: 0, failed: 0, durations: null };
 
-export function projectMonitoring(event: DomainEvent): readonly MonitoringChange[] {
+/** `payload`: of the receipt that this very event contains. */
+export function projectMonitoring(
+  event: DomainEvent,
+  { payload }: { readonly payload: ReceiptPayload | null },
+): readonly MonitoringChange[] {
   switch (event.type) {
     case 'JobStarted': {
       const running = runningRow(event.data);
@@ -56,8 +60,9 @@ export function projectMonitoring(event: DomainEvent): readonly MonitoringChange
       ];
     }
     case 'ReceiptSigned': {
-      const durationMs = durationOf(event.data);
-      return durationMs === null ? [] : finishedAt(event.data.signedAt, (row) => took(row, durationMs));
+      const { signedAt } = event.data;
+      const durationMs = payload === null ? null : durationOf(payload, signedAt);
+      return durationMs === null ? [] : finishedAt(signedAt, (row) => took(row, durationMs));
     }
     default:
       return [];
@@ -93,9 +98,9 @@ function finishedAt(at: string, change: (row: Finished) => Finished): readonly M
 function took(row: Finished, durationMs: number): Finished {
   const found = DURATION_BOUNDS_MS.findIndex((bound) => durationMs <= bound);
   const at = found === -1 ? DURATION_BOUNDS_MS.length : found;
-  const before = row.durations ?? [];
-  const length = Math.max(before.length, at + 1);
-  const durations = Array.from({ length }, (_, i) => (before[i] ?? 0) + (i === at ? 1 : 0));
+  const durations = [...(row.durations ?? [])];
+  while (durations.length <= at) durations.push(0);
+  durations[at] = (durations[at] ?? 0) + 1;
   return { ...row, durations };
 }
 
@@ -104,12 +109,10 @@ function took(row: Finished, durationMs: number): Finished {
  * signed as it completes. No other closing event contains the start. Null: unknown, or the job was closed later by
  * recovery.
  */
-function durationOf({ jws, signedAt }: ReceiptSigned): number | null {
-  const payload = payloadOf(jws);
-  if (payload === null) return null;
-  const { errorCategory } = payload.outcome;
+function durationOf({ outcome, attempts }: ReceiptPayload, signedAt: string): number | null {
+  const { errorCategory } = outcome;
   if (errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed') return null;
-  const started = instantMs(payload.attempts[0]?.startedAt ?? '');
+  const started = instantMs(attempts[0]?.startedAt ?? '');
   const ended = instantMs(signedAt);
   return started === null || ended === null || ended < started ? null : ended - started;
 }

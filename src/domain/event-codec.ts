@@ -64,6 +64,7 @@ export function readEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): Domai
 function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
   if (typeof value !== 'object' || value === null) return true;
+  // A plain loop: this runs for each member of each event of a rebuild.
   for (const name in value) if (!isStorable((value as JsonObject)[name])) return false;
   return true;
 }

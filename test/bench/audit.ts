@@ -55,9 +55,13 @@ type Filled = { readonly events: number; readonly receipts: number };
 async function fill(log: EventLog, jobs: number): Promise<Filled> {
   const { events } = await auditHistory({ jobs });
   let appended: Promise<unknown>[] = [];
+  const lengths = new Map<string, bigint>();
   for (const { stream, id, type, data, metadata } of events) {
     // Appends are committed in the order of the calls.
-    appended.push(log.append(stream, 'any', [{ id, type, data, metadata }]));
+    const revision = lengths.get(stream) ?? 0n;
+    lengths.set(stream, revision + 1n);
+    const expected = revision === 0n ? 'no_stream' : revision - 1n;
+    appended.push(log.append(stream, expected, [{ id, type, data, metadata }]));
     if (appended.length < 512) continue;
     await Promise.all(appended);
     appended = [];

@@ -96,6 +96,14 @@ const schemas = async (store: ReadStore<Db>) =>
     sql`select "schema", "state" from read_model_generations order by 1`,
   );
 
+/** Table, name and definition of each, without the schema. */
+const indexesOf = async (store: ReadStore<Db>, schema: string | null) =>
+  rowsOf(
+    await store.shared(),
+    sql`select tablename, indexname, replace(indexdef, ${`${schema}.`}, '') as indexdef from pg_indexes
+      where schemaname = ${schema} order by 1, 2`,
+  );
+
 for (const harness of [pgliteHarness(), postgresHarness({ ...needsPostgres() })]) suite(harness);
 
 function suite(harness: ReadStoreHarness): void {
@@ -136,8 +144,12 @@ function suite(harness: ReadStoreHarness): void {
       const before = await schemaOf(log, store);
       assert.equal((await rebuilt(log, store, { check: true, batchSize: 10 })).outcome, 'equal');
       assert.equal(await schemaOf(log, store), before);
+      const indexes = await indexesOf(store, before);
+      assert.ok(indexes.length > 10);
       await rebuilt(log, store);
-      assert.notEqual(await schemaOf(log, store), before);
+      const built = await schemaOf(log, store);
+      assert.notEqual(built, before);
+      assert.deepEqual(await indexesOf(store, built), indexes);
       const states = (await schemas(store)).map(({ state }) => state).sort();
       assert.deepEqual(states, ['current', 'replaced']);
       assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));

@@ -2,6 +2,7 @@
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
+import type { ReadReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
@@ -9,8 +10,12 @@ import type { EventLog } from '#src/ports/event-log.ts';
 
 type JudgeReceiptDeps = { readonly log: EventLog; readonly primitives: Primitives };
 
-/** `position`: of the ReceiptSigned event; the receipt-only checks run. */
-export type JudgeReceipt = (receipt: EventOf<'ReceiptSigned'>['data'], position: string) => Promise<boolean>;
+/** `position`: of the ReceiptSigned event; `read`: the receipt, if it was read already. The receipt-only checks run. */
+export type JudgeReceipt = (
+  receipt: EventOf<'ReceiptSigned'>['data'],
+  position: string,
+  read?: ReadReceipt,
+) => Promise<boolean>;
 
 export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceipt {
   let known: { readonly events: readonly RecordedEvent[]; readonly upTo: string } | null = null;
@@ -30,9 +35,9 @@ export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceip
     if (evolved === null || !same) evolved = { from: events, keys: keysOf(events) };
     return evolved.keys;
   }
-  return async ({ jws, receiptId, jobId }, position) => {
+  return async ({ jws, receiptId, jobId }, position, read) => {
     const keys = keysAfter(await keyEventsBefore(position));
-    return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log: null }, primitives)).ok;
+    return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log: null }, primitives, read)).ok;
   };
 }
 
