@@ -148,8 +148,9 @@ function counts(jobs: number): string {
       succeeded = (select count(*) from proofs where status = 'succeeded'),
       failed = (select count(*) from proofs where status = 'failed');
     truncate trust_minutes;
-    insert into trust_minutes (minute, receipts, verified, position)
-      select left(signed_at, 16), count(*), count(*) filter (where verified), max(position) from receipts group by 1 order by 1;
+    insert into trust_minutes (id, key_id, verified, position)
+      select left(signed_at, 16) || ' ' || key_id, key_id, count(*), max(position) from receipts where verified
+      group by 1, 2 order by 1;
     update trust_totals set receipts = (select count(*) from receipts),
       verified = (select count(*) from receipts where verified),
       latest_verified_at = (select max(signed_at) from receipts where verified)`;
