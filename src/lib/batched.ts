@@ -1,5 +1,5 @@
 /** Statements at the same time: one whose answer is lost must not hold up the others. */
-const LANES = 4;
+const LANES = 2;
 
 /** `ids` are distinct. What is missing in the answer does not exist. */
 type FindAll<T> = (ids: readonly string[]) => Promise<ReadonlyMap<string, T>>;
@@ -23,9 +23,10 @@ export function batched<T>(findAll: FindAll<T>): (id: string) => Promise<T | nul
     }
   }
   return async (id) => {
-    const batch = (waiting ??= empty());
-    if (batch.ids.size === 0) queueMicrotask(() => void send());
-    batch.ids.add(id);
-    return (await batch.promise).get(id) ?? null;
+    if (waiting === null) queueMicrotask(() => void send());
+    waiting ??= empty();
+    const { ids, promise } = waiting;
+    ids.add(id);
+    return (await promise).get(id) ?? null;
   };
 }
