@@ -5,8 +5,9 @@ const LANES = 2;
 type FindAll<T> = (ids: readonly string[]) => Promise<ReadonlyMap<string, T>>;
 
 /**
- * Finds one record by its id. Calls that arrive while `LANES` look-ups are in flight share the next one: under load most
- * of the cost of a read by key is that of its statement. A look-up begins after all calls that it answers.
+ * Finds one record by its id. Calls of one turn of the event loop share a look-up, and those that arrive while `LANES`
+ * look-ups are in flight share the next one: under load most of the cost of a read by key is that of its statement. A
+ * look-up begins after all calls that it answers.
  */
 export function batched<T>(findAll: FindAll<T>): (id: string) => Promise<T | null> {
   const empty = () => ({ ids: new Set<string>(), ...Promise.withResolvers<ReadonlyMap<string, T>>() });
@@ -23,7 +24,7 @@ export function batched<T>(findAll: FindAll<T>): (id: string) => Promise<T | nul
     }
   }
   return async (id) => {
-    if (waiting === null) queueMicrotask(() => void send());
+    if (waiting === null) setImmediate(() => void send());
     waiting ??= empty();
     const { ids, promise } = waiting;
     ids.add(id);
