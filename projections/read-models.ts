@@ -28,13 +28,20 @@ export function readModels(
 
   function guarded<G extends Group>(name: G): ReadModels[G] {
     let made: { readonly db: Db; readonly queries: Record<string, Ask> } | null = null;
-    const ask = async (query: string, needs: Needs, given: readonly unknown[]): Promise<unknown> => {
-      const db = await within(OPEN_MS, async () => store.open());
-      if (made?.db !== db) made = { db, queries: GROUPS[name].queries(db) as unknown as Record<string, Ask> };
-      const { queries } = made;
-      if (needs === 'whole' && !(await ready())) throw unavailable(new Error('still replaying'));
-      return await within(ANSWER_MS, async () => queries[query]?.(...given));
-    };
+    const ask = (query: string, needs: Needs, given: readonly unknown[]): Promise<unknown> =>
+      within(OPEN_MS, async (allow) => {
+        const db = await store.open();
+        if (made?.db !== db)
+          made = { db, queries: GROUPS[name].queries(db) as unknown as Record<string, Ask> };
+        const { queries } = made;
+        // Resolves within its own time limit.
+        if (needs === 'whole') {
+          allow(Number.POSITIVE_INFINITY);
+          if (!(await ready())) throw new Error('still replaying');
+        }
+        allow(ANSWER_MS);
+        return queries[query]?.(...given);
+      });
     const asks = Object.entries<Needs>(GROUPS[name].needs).map(([query, needs]): [string, Ask] => [
       query,
       (...given) => ask(query, needs, given),
@@ -45,40 +52,52 @@ export function readModels(
 
 type Ask = (...given: readonly unknown[]) => Promise<unknown>;
 
-/** Fails with a `Fault` if `work`, which is async, fails or takes longer. */
-type Within = <T>(limitMs: number, work: () => Promise<T>) => Promise<T>;
+/**
+ * Fails with a `Fault` if `work` fails or takes longer than `limitMs`. `allow` begins another limit; it throws where the one
+ * before has passed.
+ */
+type Within = <T>(limitMs: number, work: (allow: (limitMs: number) => void) => Promise<T>) => Promise<T>;
 
 /** How late a limit may be noticed. */
 const LOOK_MS = 50;
 
 /** Limits of all queries in progress, by one timer: a timer for each costs a tenth of a read by key. */
 function timeLimits(clock: Pick<Clock, 'sleep' | 'monotonic'>): Within {
-  const waiting = new Set<{ readonly until: number; readonly expire: () => void }>();
+  const waiting = new Set<{ until: number; limitMs: number; readonly reject: (fault: Fault) => void }>();
   let looking = false;
   async function look(): Promise<void> {
     looking = true;
     while (waiting.size > 0) {
       await clock.sleep(LOOK_MS);
       const now = clock.monotonic();
-      for (const { until, expire } of waiting) if (now >= until) expire();
+      for (const limit of waiting) {
+        if (now < limit.until) continue;
+        waiting.delete(limit);
+        limit.reject(unavailable(new Error(`the read models did not answer within ${limit.limitMs} ms`)));
+      }
     }
     looking = false;
   }
   return (limitMs, work) =>
     new Promise((resolve, reject) => {
-      const end = () => waiting.delete(limit);
-      const fail = (cause: unknown) => {
-        end();
-        reject(unavailable(cause));
+      const limit = { until: clock.monotonic() + limitMs, limitMs, reject };
+      const allow = (ms: number) => {
+        if (!waiting.has(limit)) throw new Error('the limit has passed');
+        limit.limitMs = ms;
+        limit.until = clock.monotonic() + ms;
       };
-      const late = () => fail(new Error(`the read models did not answer within ${limitMs} ms`));
-      const limit = { until: clock.monotonic() + limitMs, expire: late };
       waiting.add(limit);
       if (!looking) void look();
-      work().then((answer) => {
-        end();
-        resolve(answer);
-      }, fail);
+      work(allow).then(
+        (answer) => {
+          waiting.delete(limit);
+          resolve(answer);
+        },
+        (cause) => {
+          waiting.delete(limit);
+          reject(unavailable(cause));
+        },
+      );
     });
 }
 

@@ -1,6 +1,7 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import { batched } from '#src/lib/batched.ts';
 import { type JobRow, jobs } from './table.ts';
 
 /** `GET /api/jobs/{id}` without its links. */
@@ -22,17 +23,23 @@ export function jobQueries(db: PgDatabase<PgQueryResultHKT>) {
   const byId = db
     .select()
     .from(jobs)
-    .where(eq(jobs.id, sql.placeholder('id')))
-    .prepare('job_by_id');
+    .where(
+      sql`${jobs.id} = any(array(select json_array_elements_text(${sql.placeholder('ids')}::text::json)))`,
+    )
+    .prepare('jobs_by_id');
+  const rowOf = batched(async (ids) => {
+    const rows = await byId.execute({ ids: JSON.stringify(ids) });
+    return new Map(rows.map((row) => [row.id, row]));
+  });
   return {
     async find(id: string): Promise<JobRecord | null> {
-      const [row] = await byId.execute({ id });
-      return row === undefined ? null : shown(row);
+      const row = await rowOf(id);
+      return row === null ? null : shown(row);
     },
     /** A job found is one that is retained. */
     async findForVerification(id: string): Promise<JobForVerification | null> {
-      const [row] = await byId.execute({ id });
-      if (row === undefined) return null;
+      const row = await rowOf(id);
+      if (row === null) return null;
       const { receiptId, status, responseStatus, method, attempts, decisionId, targetCommitment, payment } =
         row;
       return {

@@ -1,6 +1,7 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { payloadOf, type ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
+import { batched } from '#src/lib/batched.ts';
 import { receipts } from './table.ts';
 
 /** `GET /api/receipts/{id}` without its links, and the job it is of. */
@@ -23,12 +24,18 @@ export function receiptQueries(db: PgDatabase<PgQueryResultHKT>) {
   const byId = db
     .select()
     .from(receipts)
-    .where(eq(receipts.id, sql.placeholder('id')))
-    .prepare('receipt_by_id');
+    .where(
+      sql`${receipts.id} = any(array(select json_array_elements_text(${sql.placeholder('ids')}::text::json)))`,
+    )
+    .prepare('receipts_by_id');
+  const rowOf = batched(async (ids) => {
+    const rows = await byId.execute({ ids: JSON.stringify(ids) });
+    return new Map(rows.map((row) => [row.id, row]));
+  });
   return {
     async find(id: string): Promise<ReceiptRecord | null> {
-      const [row] = await byId.execute({ id });
-      if (row === undefined) return null;
+      const row = await rowOf(id);
+      if (row === null) return null;
       return {
         id: row.id,
         jobId: row.jobId,

@@ -21,3 +21,7 @@ export function json(
     headers: { 'content-type': 'application/json', ...headers },
   });
 }
+
+/** 200 with JSON that is text already. */
+export const jsonText = (text: string): Response =>
+  new Response(text, { headers: { 'content-type': 'application/json' } });

@@ -9,7 +9,9 @@ import { Closed, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
+import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from '#src/http/response/links.ts';
+import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 import { JobStatus } from './jobs.ts';
 
@@ -60,8 +62,16 @@ const limit: IntegerParameter = {
   description: 'How many, newest first.',
 };
 
-export function proofRoutes(deps: ReadsOf<'proof'> & Settings<'baseUrl'>): Endpoint[] {
+export function proofRoutes(deps: Moment & ReadsOf<'proof'> & Settings<'baseUrl'>): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
+  const newest = ofTheMoment(deps, async (wanted: number) => {
+    const proofs = await deps.reads.proof.recent(wanted);
+    return JSON.stringify({
+      ok: true,
+      redactionPolicy: REDACTION_POLICY,
+      proofs: proofs.map((proof) => proofSummary(proof, links)),
+    } satisfies typeof RecentProofs.static);
+  });
   const operation = {
     query: limit,
     answers: { 200: ['The summaries.', RecentProofs] },
@@ -70,13 +80,7 @@ export function proofRoutes(deps: ReadsOf<'proof'> & Settings<'baseUrl'>): Endpo
   return [
     endpoint(ROUTES.recentProofs, operation, async ({ request }) => {
       const wanted = readInteger(request.url, limit);
-      if (typeof wanted !== 'number') return wanted;
-      const proofs = await deps.reads.proof.recent(wanted);
-      return {
-        ok: true,
-        redactionPolicy: REDACTION_POLICY,
-        proofs: proofs.map((proof) => proofSummary(proof, links)),
-      } satisfies typeof RecentProofs.static;
+      return typeof wanted === 'number' ? jsonText(await newest(wanted)) : wanted;
     }),
   ];
 }

@@ -13,6 +13,7 @@ import {
 import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
+import { jsonText } from '#src/http/response/json.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { JobStats, type MeasureDeps, measure, Status } from './monitoring.ts';
 
@@ -54,12 +55,12 @@ export type TrustDeps = Moment &
   };
 
 export function trustRoutes(deps: TrustDeps): Endpoint[] {
-  const summary = ofTheMoment(deps, (_: 'trust') => summaryOf(deps));
+  const summary = ofTheMoment(deps, async (_: 'trust') => JSON.stringify(await summaryOf(deps)));
   const operation = {
     answers: { 200: ['The summary.', TrustResponse] },
     errors: { 503: 'The read models are unavailable.' },
   } as const;
-  return [endpoint(ROUTES.trust, operation, () => summary('trust'))];
+  return [endpoint(ROUTES.trust, operation, async () => jsonText(await summary('trust')))];
 }
 
 async function summaryOf(deps: TrustDeps): Promise<typeof TrustResponse.static> {

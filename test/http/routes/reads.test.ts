@@ -212,7 +212,11 @@ test('recent proofs: limit 1 to 50, default 10, nothing else taken for it', asyn
   for (const query of ['', '?limit=1', '?limit=50', '?other=1']) {
     assert.equal((await client.call(`/api/proofs/recent${query}`)).status, 200);
   }
-  assert.deepEqual(asked, [10, 1, 50, 10]);
+  assert.deepEqual(
+    asked,
+    [10, 1, 50],
+    'the last question is the first one, whose answer is kept for a moment',
+  );
   for (const text of [
     '0',
     '51',
@@ -232,7 +236,7 @@ test('recent proofs: limit 1 to 50, default 10, nothing else taken for it', asyn
     assert.deepEqual([status, code], [400, 'invalid_request'], text);
     assert.deepEqual(details, [{ path: '/limit', message: 'Expected one integer from 1 to 50' }]);
   }
-  assert.equal(asked.length, 4);
+  assert.equal(asked.length, 3);
 });
 
 test('recent proofs name what they leave out, and show nothing more', async () => {
