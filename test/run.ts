@@ -7,8 +7,8 @@
 // A part selects the files whose path contains it. Files of the in-process rooms share processes; every other file has
 // a process of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
 // skipped without a stated requirement.
-import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, globSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CaseResult, readJunit } from './junit.ts';
@@ -27,6 +27,8 @@ type BatchResult = {
   readonly notes: readonly SkipNote[];
   /** What is wrong besides failed tests. */
   readonly faults: readonly string[];
+  /** Of the run and of all processes that it started and that have ended. */
+  readonly cpuSeconds: number;
 };
 
 /** Rooms whose tests start no process and share nothing but the module cache. */
@@ -119,20 +121,25 @@ let runs = 0;
 
 async function runBatch(runtime: Runtime, command: string, batch: Batch): Promise<BatchResult> {
   const id = join(scratch, String(runs++));
-  const [report, skips] = [`${id}.xml`, `${id}.skips`];
+  const report = `${id}.xml`;
   const started = performance.now();
   const limitMs = FILE_LIMIT_MS * (batch.length === 1 ? 1 : 2);
-  const { ended, output } = await run(command, testArguments(runtime, report, batch), skips, limitMs);
+  const { ended, output, cpuSeconds } = await run(
+    command,
+    testArguments(runtime, report, batch),
+    id,
+    limitMs,
+  );
   const found = existsSync(report) ? readJunit(readFileSync(report, 'utf8')) : [];
   const [only] = batch;
   const cases =
     only !== undefined && batch.length === 1 ? found.map((one) => ({ ...one, file: only })) : found;
-  const notes: SkipNote[] = linesOf(skips).map((line) => JSON.parse(line));
-  const result = { runtime, batch, cases, notes, faults: faultsOf(batch, cases, notes, ended) };
+  const notes: SkipNote[] = linesOf(`${id}.skips`).map((line) => JSON.parse(line));
+  const result = { runtime, batch, cases, notes, cpuSeconds, faults: faultsOf(batch, cases, notes, ended) };
   const good = count([result], 'failed') === 0;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   console.log(
-    `${good ? 'ok    ' : 'FAILED'} ${runtime} ${nameOf(batch)} (${count([result], 'passed')} passed, ${seconds} s)`,
+    `${good ? 'ok    ' : 'FAILED'} ${runtime} ${nameOf(batch)} (${count([result], 'passed')} passed, ${seconds} s, CPU ${cpuSeconds.toFixed(1)} s)`,
   );
   if (!good) console.log(output);
   return result;
@@ -149,41 +156,44 @@ function testArguments(runtime: Runtime, report: string, batch: Batch): string[]
     : ['test', '--allow-all', '--no-check', '--no-lock', `--junit-path=${report}`, ...files];
 }
 
-/** `ended`: null if the exit code was 0, else how the run ended. */
-type Run = { readonly ended: string | null; readonly output: string };
+type Run = {
+  /** null if the exit code was 0, else how the run ended. */
+  readonly ended: string | null;
+  readonly output: string;
+  readonly cpuSeconds: number;
+};
 
-function run(command: string, args: readonly string[], skips: string, limitMs: number): Promise<Run> {
+async function run(command: string, args: readonly string[], id: string, limitMs: number): Promise<Run> {
   const env = {
     ...process.env,
     ...shared,
-    RELAY_TEST_SKIPS: skips,
+    RELAY_TEST_SKIPS: `${id}.skips`,
     NO_COLOR: '1',
     DENO_NO_UPDATE_CHECK: '1',
   };
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let output = '';
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      child.kill('SIGKILL');
-    }, limitMs);
-    const end = (ended: string | null) => {
-      clearTimeout(timer);
-      resolve({ ended, output });
-    };
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        output += text;
-      });
-    }
-    child.on('error', (error) => end(`the run did not start: ${error.message}`));
-    // `exit`, not `close`: a process that a test left behind holds the pipes open
-    child.on('exit', (code, signal) => {
-      if (late) end(`the run was killed after ${limitMs / 60_000} minutes`);
-      else end(code === 0 ? null : `the run ended with ${code ?? signal}`);
-    });
+  // A file, not a pipe: a process that a test left behind would hold a pipe open.
+  const output = openSync(`${id}.output`, 'a');
+  const child = Bun.spawn([command, ...args], {
+    cwd: root,
+    env,
+    stdin: 'ignore',
+    stdout: output,
+    stderr: output,
   });
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    child.kill('SIGKILL');
+  }, limitMs);
+  const code = await child.exited;
+  clearTimeout(timer);
+  closeSync(output);
+  const bad = code === 0 ? null : `the run ended with ${child.signalCode ?? code}`;
+  return {
+    ended: late ? `the run was killed after ${limitMs / 60_000} minutes` : bad,
+    output: readFileSync(`${id}.output`, 'utf8'),
+    cpuSeconds: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6,
+  };
 }
 
 function faultsOf(
@@ -230,9 +240,19 @@ function summary(results: readonly BatchResult[]): number {
   const missing = results.flatMap(({ notes }) =>
     notes.map(({ file, name, reason }) => `skipped  ${file}: ${name} is missing: ${reason}`),
   );
-  lines.push(...new Set(missing), sums(results));
+  lines.push(...new Set(missing), ...costs(results), sums(results));
   console.log(lines.join('\n'));
   return count(results, 'failed') > 0 || count(results, 'passed') === 0 ? 1 : 0;
+}
+
+/** What the run used in all, and the most of it. */
+function costs(results: readonly BatchResult[]): string[] {
+  const used = results.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0);
+  const most = [...results].sort((a, b) => b.cpuSeconds - a.cpuSeconds).slice(0, 10);
+  return [
+    `CPU ${used.toFixed(0)} s, of which`,
+    ...most.map(({ cpuSeconds, batch }) => `${cpuSeconds.toFixed(1).padStart(8)} s  ${nameOf(batch)}`),
+  ];
 }
 
 function sums(results: readonly BatchResult[]): string {

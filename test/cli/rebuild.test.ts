@@ -190,7 +190,7 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
   });
 
   test('killed with -9 in the middle it can be run again, and ends equal', async () => {
-    const { DATA_DIR } = await dataWith('killed', 3000);
+    const { DATA_DIR } = await dataWith('killed', 1500);
     const env = { DATA_DIR, DATABASE_URL: await server.newDatabase() };
     assert.equal((await runCli(['migrate'], { env })).code, 0);
     const client = postgres(env.DATABASE_URL, { max: 2, onnotice: () => undefined });
@@ -207,7 +207,7 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     await killed.ended;
     const again = await runCli(['rebuild', '--json'], { env });
     const result = JSON.parse(again.stdout);
-    assert.deepEqual([again.code, result.outcome, result.rows.jobs], [0, 'built', 3000]);
+    assert.deepEqual([again.code, result.outcome, result.rows.jobs], [0, 'built', 1500]);
     const equal = await runCli(['rebuild', '--check', '--json'], { env });
     assert.deepEqual([equal.code, JSON.parse(equal.stdout).outcome], [0, 'equal']);
     assert.equal(await building(), undefined);

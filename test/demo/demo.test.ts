@@ -34,11 +34,32 @@ const FACTS = [
 ];
 
 describe('relay demo', () => {
-  test('--once --json: every fact holds, and the numbers are those of one call', async () => {
-    const env = scratch('json');
+  test('--once --json: every fact holds; the environment is ignored, and a used default port', async () => {
+    const holder = createServer();
+    // It may be in use by another demo or test already.
+    await new Promise<void>((resolve) =>
+      holder.once('error', () => resolve()).listen(3402, '127.0.0.1', resolve),
+    );
+    const closedPort = 'http://127.0.0.1:1';
+    const env = {
+      ...scratch('json'),
+      HTTP_PROXY: closedPort,
+      http_proxy: closedPort,
+      HTTPS_PROXY: closedPort,
+      https_proxy: closedPort,
+      NODE_USE_ENV_PROXY: '1',
+      PORT: 'nonsense',
+      X402_ENABLED: 'true',
+      DATA_DIR: join(folder, 'untouched'),
+      DATABASE_URL: 'postgres://127.0.0.1:1/none',
+      EGRESS_DENY_CIDRS: '127.0.0.0/8',
+    };
     const { code, stdout, stderr } = await runCli(['demo', '--once', '--json'], { env });
+    holder.close();
     assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(existsSync(join(folder, 'untouched')), false);
     const story = JSON.parse(stdout);
+    assert.notEqual(story.service, 'http://127.0.0.1:3402');
     assert.deepEqual(
       story.facts.map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]),
       FACTS.map((name) => [name, true]),
@@ -75,26 +96,6 @@ describe('relay demo', () => {
     assert.deepEqual(leftBehind(env), []);
   });
 
-  test('the environment is ignored: proxies and the configuration of a service', async () => {
-    const closedPort = 'http://127.0.0.1:1';
-    const env = {
-      ...scratch('environment'),
-      HTTP_PROXY: closedPort,
-      http_proxy: closedPort,
-      HTTPS_PROXY: closedPort,
-      https_proxy: closedPort,
-      NODE_USE_ENV_PROXY: '1',
-      PORT: 'nonsense',
-      X402_ENABLED: 'true',
-      DATA_DIR: join(folder, 'untouched'),
-      DATABASE_URL: 'postgres://127.0.0.1:1/none',
-      EGRESS_DENY_CIDRS: '127.0.0.0/8',
-    };
-    const { code, stderr } = await runCli(['demo', '--once'], { env });
-    assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(existsSync(join(folder, 'untouched')), false);
-  });
-
   test('runs until it is stopped, answers meanwhile, and leaves nothing behind', async () => {
     const env = scratch('stays');
     const cli = startCli(['demo'], { env });
@@ -122,33 +123,7 @@ describe('relay demo', () => {
     assert.deepEqual(leftBehind(env), []);
   });
 
-  test('--data-dir keeps the data, and a second demo on it works', async () => {
-    const data = join(folder, 'kept');
-    for (const round of [1, 2]) {
-      const { code, stdout } = await runCli(['demo', '--once', '--json', '--data-dir', data]);
-      assert.equal(code, 0, `round ${round}: ${stdout}`);
-      const { files } = JSON.parse(stdout);
-      assert.equal(dirname(files.receipt), data);
-      const offline = await runCli(['verify', files.receipt, '--keys', files.keys]);
-      assert.equal(offline.code, 0);
-    }
-  });
-
-  test('without --port, a free port is used if the default one is in use', async () => {
-    const holder = createServer();
-    // It may be in use by another demo or test already.
-    await new Promise<void>((resolve) =>
-      holder.once('error', () => resolve()).listen(3402, '127.0.0.1', resolve),
-    );
-    const env = scratch('usual');
-    const { code, stdout, stderr } = await runCli(['demo', '--once', '--json'], { env });
-    holder.close();
-    assert.deepEqual([code, stderr], [0, '']);
-    assert.notEqual(JSON.parse(stdout).service, 'http://127.0.0.1:3402');
-    assert.deepEqual(leftBehind(env), []);
-  });
-
-  test('--port: listens on this port; if it is in use, the command cannot run', async () => {
+  test('--data-dir keeps the data, and a second demo on it works; --port: listens on this port or cannot run', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     const { port } = holder.address() as AddressInfo;
@@ -158,9 +133,16 @@ describe('relay demo', () => {
     assert.match(taken.stderr, /^relay: the service does not start: [^\n]+\n$/);
     assert.deepEqual(leftBehind(env), []);
     await new Promise<void>((resolve) => holder.close(() => resolve()));
-    const data = join(folder, 'free-port');
-    const asked = ['--json', '--port', String(port), '--data-dir', data];
-    const free = await runCli(['demo', '--once', ...asked], { env });
-    assert.equal(JSON.parse(free.stdout).service, `http://127.0.0.1:${port}`);
+    const data = join(folder, 'kept');
+    const args = ['demo', '--once', '--json', '--port', String(port), '--data-dir', data];
+    for (const round of [1, 2]) {
+      const { code, stdout } = await runCli(args, { env });
+      assert.equal(code, 0, `round ${round}: ${stdout}`);
+      const { files, service } = JSON.parse(stdout);
+      assert.equal(service, `http://127.0.0.1:${port}`);
+      assert.equal(dirname(files.receipt), data);
+      const offline = await runCli(['verify', files.receipt, '--keys', files.keys]);
+      assert.equal(offline.code, 0);
+    }
   });
 });

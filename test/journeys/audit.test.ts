@@ -27,6 +27,7 @@ import {
 } from '#test/support/audit-tampering.ts';
 import { runCli } from '#test/support/cli.ts';
 import { testKey } from '#test/support/primitives.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-audit-journey-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -108,7 +109,9 @@ test('an honest history has no finding, from the log and from its export, with k
   const args = ['audit', '--json', '--keys', jwks, '--checkpoint', checkpoint];
   const fromFile = await runCli([...args, '--events', file]);
   const fromLog = await runCli(args, { env: { DATA_DIR: join(folder, 'honest') } });
-  assert.deepEqual([fromFile.code, fromLog.code, fromFile.stderr], [0, 0, '']);
+  assert.deepEqual([fromFile.code, fromLog.code], [0, 0]);
+  // A slow machine gets lines of progress.
+  assert.match(fromFile.stderr, /^(auditing: [^\n]+\n)*$/);
   const [ofFile, ofLog] = [fromFile, fromLog].map(({ stdout }) => JSON.parse(stdout).summary);
   assert.deepEqual({ ...ofFile, of: null }, { ...ofLog, of: null });
   const { ok, jobs, receipts, keys, checkpoints, treeSize, findings } = ofFile;
@@ -118,11 +121,12 @@ test('an honest history has no finding, from the log and from its export, with k
   );
 });
 
-test('an untouched export of 2,000 jobs has no finding', async () => {
-  const large = exportOf((await auditHistory({ jobs: 2000 })).events);
+test('an untouched export of many jobs has no finding', async () => {
+  const jobs = runs(1000);
+  const large = exportOf((await auditHistory({ jobs })).events);
   const { code, stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: large });
   const { summary } = JSON.parse(stdout);
-  assert.deepEqual([code, summary.findings, summary.jobs, summary.receipts], [0, 0, 2000, 2000]);
+  assert.deepEqual([code, summary.findings, summary.jobs, summary.receipts], [0, 0, jobs, jobs]);
 });
 
 test('an edited event', () =>

@@ -58,8 +58,8 @@ function dice(seed: number): (below: number) => number {
 }
 
 describe('kill -9', () => {
-  /** Each kind of moment comes twice; more of them in the full set. */
-  const KILLS = process.env.RELAY_TEST_LONG === undefined ? 6 : 12;
+  /** Each kind of moment comes once; more of them in the full set. */
+  const KILLS = process.env.RELAY_TEST_LONG === undefined ? 3 : 12;
   const CALLERS = 20;
   let world: World;
   before(async () => {
@@ -142,7 +142,7 @@ describe('kill -9', () => {
       }
     }
     const acknowledged = calls.filter((call) => call.answer !== null);
-    assert.ok(acknowledged.length > KILLS * CALLERS, `${acknowledged.length} answers`);
+    assert.ok(acknowledged.length > (KILLS * CALLERS) / 2, `${acknowledged.length} answers`);
     assert.ok(cuts.filter((count) => count > 0).length >= KILLS / 2, `calls cut in each round: ${cuts}`);
     for (const { answer } of acknowledged) {
       assert.ok(answer);

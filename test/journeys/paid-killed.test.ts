@@ -1,4 +1,4 @@
-// kill -9 at every boundary of a paid call, twenty payments at each: a paid call is served once and charged once, and a call
+// kill -9 at every boundary of a paid call, several payments at each: a paid call is served once and charged once, and a call
 // that may have been sent is never sent again, but listed as refundable.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -43,7 +43,7 @@ describe('kill -9 of a paid call', () => {
   });
   after(() => paid?.end());
 
-  /** Brings twenty payments to one boundary, kills the process there, and starts another on its files. */
+  /** Brings the payments to one boundary, kills the process there, and starts another on its files. */
   async function killAt(row: string, boundary: Boundary): Promise<readonly Sample[]> {
     const { fault = 'pass', held, recorded, reached = () => true, more, onSettle } = boundary;
     const samples = await paid.samples(service, row, {

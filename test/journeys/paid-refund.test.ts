@@ -104,7 +104,7 @@ describe('refunds', () => {
     },
   );
 
-  test('20 refunded payments execute nothing', needs, () => assertRefunded(paid, [service, service]));
+  test('refunded payments execute nothing', needs, () => assertRefunded(paid, [service, service]));
 
   test('the audit has no finding', needs, async () => {
     const { code, stdout } = await runCli(['audit'], { env });
@@ -126,7 +126,7 @@ describe('refunds, on two processes', () => {
     await server?.remove();
   });
 
-  test('20 refunded payments execute nothing at either', both, async () => {
+  test('refunded payments execute nothing at either', both, async () => {
     const DATABASE_URL = await server.newDatabase();
     // One after the other: the first makes the key file.
     const left = await paid.start({ DATABASE_URL });

@@ -21,7 +21,7 @@ import { payloadOf } from '#test/support/service-receipts.ts';
 import { post } from '#test/support/service-world.ts';
 
 const needs = needsAnvil();
-/** Long enough for 20 calls to be accepted, on a slow machine too. */
+/** Long enough for all calls to be accepted, on a slow machine too. */
 const DECISION_LIVES_MS = 20_000;
 
 describe('paid, then the circumstances changed', () => {

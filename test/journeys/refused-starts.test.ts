@@ -51,7 +51,7 @@ describe('a start is refused', () => {
     const { status } = await execute(sharing, { url: world.target.url() });
     assert.equal(status, 200);
     await sharing.stop();
-    const alone = await world.start({ DATA_DIR });
+    const alone = await world.start({ DATA_DIR }, 'listening');
     assert.match(await refusedStart({ DATA_DIR, DATABASE_URL }), /DATABASE_URL/);
     await alone.stop();
   });
@@ -97,7 +97,7 @@ describe('a start is refused', () => {
     const coin = { X402_NETWORK: 'eip155:4326', X402_ASSET: '0xFAfDdbb3FC7688494971a79cc65DCa3EF82079E7' };
     assert.match(await refusedStart({ ...X402, ...coin }), /\n {2}X402_ASSET .*EIP-3009/);
     const asset = `0x${'2'.repeat(40)}`;
-    const paid = await world.start({ ...X402, X402_NETWORK: 'eip155:31337', X402_ASSET: asset });
+    const paid = await world.start({ ...X402, X402_NETWORK: 'eip155:31337', X402_ASSET: asset }, 'listening');
     assert.equal((await paid.stop()).code, 0);
   });
 
@@ -116,7 +116,7 @@ describe('a start is refused', () => {
   test('another key, or another secret, than the log was written with; with its own it starts again', async () => {
     await assertUnharmed();
     assert.equal((await first.stop()).code, 0);
-    const stranger = await world.start({ DATA_DIR: join(world.folder, 'stranger') });
+    const stranger = await world.start({ DATA_DIR: join(world.folder, 'stranger') }, 'listening');
     await stranger.stop();
     const own = JSON.parse(readFileSync(join(world.dataDir, 'keys.json'), 'utf8'));
     const theirs = JSON.parse(readFileSync(join(world.folder, 'stranger', 'keys.json'), 'utf8'));

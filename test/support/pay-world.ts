@@ -1,6 +1,10 @@
 // For tests of `relay pay`: a service with payment, a facilitator double, and a proxy between buyer and service that can
 // change answers.
 import { after, before } from 'node:test';
+import { type PurchaseResult, purchase, systemClock } from '#src/app/buyer.ts';
+import { verifierPrimitives } from '#src/app/keys.ts';
+import { PRICE } from '#src/domain/limits.ts';
+import { microUsd } from '#src/domain/payment/price.ts';
 import { type CliResult, runCli } from './cli.ts';
 import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
 import { type RelayFront, startRelayFront } from './relay-front.ts';
@@ -36,7 +40,7 @@ export function payWorld() {
     await facilitator?.close();
     await front?.close();
   });
-  const newKey = () => `0x${'1f'.repeat(31)}${(++payers).toString(16).padStart(2, '0')}`;
+  const newKey = (): `0x${string}` => `0x${'1f'.repeat(31)}${(++payers).toString(16).padStart(2, '0')}`;
   return {
     get world() {
       return world;
@@ -62,6 +66,23 @@ export function payWorld() {
       return { path, key: newKey(), args };
     },
     run: ({ args, key }: Scene) => runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: key } }),
+    /** The same purchase without a command line: for what does not depend on output and exit code. */
+    buy: (path: string): Promise<PurchaseResult> =>
+      purchase(
+        {
+          send: (request) => fetch(request, { redirect: 'manual' }),
+          clock: systemClock(),
+          primitives: verifierPrimitives,
+          waiting: () => undefined,
+        },
+        {
+          relay: front.url,
+          request: { url: world.target.url(path) },
+          limits: { maxPriceMicroUsd: microUsd(PRICE.usd) ?? 0n, network: PRICE.network, payTo: PAY_TO },
+          privateKey: newKey(),
+          save: null,
+        },
+      ),
     /** Counts charges, payments and calls since this call. */
     books() {
       const [settled, paid] = [facilitator.ledger.size, front.payments.length];

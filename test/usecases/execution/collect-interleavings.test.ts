@@ -212,7 +212,7 @@ test('one payment, many callers: one money movement, one job; a caller that repe
     }),
     { numRuns: runs(400), seed: 402 },
   );
-  assert.ok(served > 100, 'the stories are about money that moves');
+  assert.ok(served > runs(400) / 4, 'the stories are about money that moves');
 });
 
 test('two payments and two keys in any mixture: each payment moves its money once at most, and buys one job at most', async () => {
@@ -224,7 +224,7 @@ test('two payments and two keys in any mixture: each payment moves its money onc
     }),
     { numRuns: runs(400), seed: 3000 },
   );
-  assert.ok(both > 20, 'some stories move both');
+  assert.ok(both > runs(400) / 20, 'some stories move both');
 });
 
 test('one key and a new payment on every repeat, with a chain: one charge, one job; a payer that persists is served', async () => {
@@ -244,5 +244,5 @@ test('one key and a new payment on every repeat, with a chain: one charge, one j
     }),
     { numRuns: runs(400), seed: 15 },
   );
-  assert.ok(served > 100, `the stories are about calls that are served: ${served}`);
+  assert.ok(served > runs(400) / 4, `the stories are about calls that are served: ${served}`);
 });
