@@ -56,7 +56,7 @@ export const readsMeasure: Measure = {
         ],
         notes: [
           copiesNote(await recordsWorld()),
-          'the same SQL: the statements behind the read, sent by postgres.js from the load generator, without HTTP. bare Elysia with the same SQL: the same behind one route, in a process of its own.',
+          'the same SQL: the statements behind the read, sent by postgres.js from the load generator, without HTTP; for a job one SELECT by its id. bare Elysia and a SELECT for each: that SELECT behind one route, in a process of its own.',
           'trust: the relay answers from its cache for up to 500 ms; the peer queries on each call. monitoring: every request has a window of its own, which is not cached.',
           'bare Elysia: the same bytes from memory.',
         ],
