@@ -58,8 +58,11 @@ async function executions(
 /** Calls of a turn: long enough for a CPU figure, whose clock ticks are 10 ms. */
 function callsOf(concurrency: number, { count }: Options): number {
   if (concurrency < 16) return count(150, 50, 10);
-  return concurrency === 16 ? count(600, 200, 32) : count(1000, 400, 64);
+  return concurrency === 16 ? count(600, 200, 32) : count(1500, 400, 64);
 }
+
+/** Calls before the first turn: what is measured is a relay that has run for a while, its code compiled. */
+const warmUpCalls = ({ count }: Options) => count(5000, 500, 0);
 
 const CONCURRENCIES = [1, 4, 16, 64] as const;
 
@@ -83,6 +86,13 @@ export const callsMeasure: Measure = {
       );
       const rows: Row[] = [];
       const points: Point[] = [];
+      const relays = [
+        [ours, EXECUTE],
+        [durable, '/execute'],
+        [naive, '/execute'],
+      ] as const;
+      for (const [relay, path] of relays)
+        await executions(world, relay, 64, warmUpCalls(options), () => ({ path }));
       for (const c of CONCURRENCIES) {
         const count = callsOf(c, options);
         const turn = (relay: Relay, path: string) => () =>
@@ -136,7 +146,7 @@ export const callsMeasure: Measure = {
       const notes = [
         'naive relay: Elysia and fetch on a new connection for each call, no record.',
         'naive durable relay: the same with two commits (SQLite, synchronous = FULL) and one Ed25519 signature for each call.',
-        'All relays, in processes of their own, call the same TLS target, which is in the process of the load generator.',
+        `Each relay has answered ${warmUpCalls(options)} calls before. All relays, in processes of their own, call the same TLS target, which is in the process of the load generator.`,
       ];
       return { rows, points, notes };
     } finally {
@@ -164,7 +174,10 @@ export const eventStoreMeasure: Measure = {
         DATA_DIR: join(world.folder, 'clustered'),
       });
       const count = options.count(800, 400, 64);
-      const turn = (relay: Relay) => () => executions(world, relay, 64, count, () => ({ path: EXECUTE }));
+      const execute = (relay: Relay, calls: number) =>
+        executions(world, relay, 64, calls, () => ({ path: EXECUTE }));
+      const turn = (relay: Relay) => () => execute(relay, count);
+      for (const relay of [clustered, embedded]) await execute(relay, warmUpCalls(options) / 2);
       const rounds = await interleaved(options, { ours: turn(clustered), peer: turn(embedded) });
       const compared = rounds.map(({ ours, peer }) => ({ ours: ours.perSecond, peer: peer.perSecond }));
       const on = real === undefined ? 'the test server' : 'a real server';
@@ -217,6 +230,10 @@ export const paidMeasure: Measure = {
         },
         peer: () => executions(world, unpaid, PAYERS, count, () => ({ path: EXECUTE })),
       };
+      for (let turns = options.count(4, 0, 0); turns > 0; turns--) {
+        await sides.ours();
+        await sides.peer();
+      }
       const rounds = await interleaved(options, sides);
       const compared = rounds.map(({ ours, peer }) => ({ ours: ours.perSecond, peer: peer.perSecond }));
       const cpu = rounds.map(({ ours, peer }) => ({ ours: ours.cpu, peer: peer.cpu }));

@@ -89,7 +89,8 @@ export function auditJobs({ scratch, primitives, keys, started }: JobDeps): JobA
     const first = job.status === 'absent' && event.type === 'JobStarted';
     if (job.status === 'absent') counts.jobs += lost ? 0 : 1;
     const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
-    const next = evolveJob(job, event);
+    // A stream without end does not grow the state.
+    const next = events.length >= MAX_EVENTS && event.type === 'AttemptMade' ? job : evolveJob(job, event);
     const characters =
       before + (next === job && events.length >= MAX_EVENTS ? 0 : 2 * jsonLength(recorded.data));
     open.put(
