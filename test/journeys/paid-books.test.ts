@@ -97,7 +97,7 @@ async function play(paid: PaidWorld, count: 1 | 2, env: Record<string, string>):
   /** The first call goes to the process that is killed. `final`: an unconfirmed payment is the outcome. */
   async function attempt(call: Call, final: boolean): Promise<void> {
     const service = services[call === held && !faulty ? 0 : chance(count)];
-    const sent = service === undefined ? null : await call.client.call(service).catch(() => null);
+    const sent = service === undefined ? null : await answerOf(call, service);
     call.outcome = sent === null ? null : outcomeOf(sent, final);
     if (call.outcome === null) await sleep(final ? 1000 : 100 + chance(400));
   }
@@ -137,6 +137,16 @@ async function play(paid: PaidWorld, count: 1 | 2, env: Record<string, string>):
     }),
   );
   return { paid, calls };
+}
+
+/** null: the process was killed. A look-up that is late on a busy machine is refused before anything is charged. */
+async function answerOf({ client }: Call, service: Service): Promise<Sent | null> {
+  for (;;) {
+    const sent = await client.call(service).catch(() => null);
+    if (sent === null || sent.status === 200 || sent.status === 502) return sent;
+    if (sent.body.error.code !== 'target_unresolvable') return sent;
+    await sleep(200);
+  }
 }
 
 /** null: repeat the call. */
