@@ -79,14 +79,14 @@ export const IN_README = [
 ] as const;
 
 /** Throws if a row is missing. */
-export function readmeTable({ rows }: Pick<Results, 'rows'>): string {
+export function readmeTable({ rows, machine, bun }: Pick<Results, 'rows' | 'machine' | 'bun'>): string {
   const lines = IN_README.map(([name, begin, text]) => {
     const found = rows.find(({ measure, title }) => measure === name && title.startsWith(begin));
     if (found === undefined) throw new Error(`no row ${name} ${begin}`);
     const { title, ours, peer, unit, compared, goal } = found;
     return `| ${text ?? title} | ${figure(ours.median)} ${unit} | ${comparison(goal.kind, compared.median, unit)} (${peer}) |`;
   });
-  return `Measured ([bench.json](bench.json), [plot](bench.svg)):
+  return `Measured on ${machine}, Bun ${bun} ([bench.json](bench.json), [plot](bench.svg)):
 
 | | relay | against a peer |
 |---|---|---|
