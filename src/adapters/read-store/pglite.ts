@@ -18,6 +18,8 @@ export type PgliteOptions = {
   readonly logger: Logger;
   /** The shortest pause between two replacements of damaged files; it doubles with each. */
   readonly renewalPauseMs?: number;
+  /** ms within which `health` answers. */
+  readonly healthMs?: number;
 };
 
 /** A batch of the projector goes before it in the queue, and blocks this thread. */
@@ -31,6 +33,7 @@ export function pgliteReadStore({
   directory,
   logger,
   renewalPauseMs = RENEWAL_PAUSE_MS,
+  healthMs = HEALTH_MS,
 }: PgliteOptions): ReadStore<PgliteDatabase> {
   const taken = takePgliteDirectory(directory, FILES_VERSION);
   const renewals = paced(renewalPauseMs);
@@ -79,7 +82,7 @@ export function pgliteReadStore({
       if (asked === null || closing !== null || opened?.damage.isProven()) return { ok: false };
       return {
         ok: await succeedsWithin(
-          HEALTH_MS,
+          healthMs,
           asked.then(({ pg }) => pg.query('select 1')),
         ),
       };

@@ -72,7 +72,7 @@ test('pglite: the process itself cannot open the directory twice', slow, async (
 });
 
 test('pglite: health waits for an opening in progress; before and after it is not ok', slow, async () => {
-  const store = pgliteReadStore({ directory: fresh(), logger: silent });
+  const store = pgliteReadStore({ directory: fresh(), logger: silent, healthMs: 60_000 });
   assert.deepEqual(await store.health(), { ok: false });
   const opening = store.shared();
   assert.deepEqual(await store.health(), { ok: true });
