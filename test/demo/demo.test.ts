@@ -118,8 +118,8 @@ describe('relay demo', () => {
     const cli = startCli(['demo'], { env });
     while (leftBehind(env).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
     cli.signal('SIGTERM');
-    const { code } = await cli.ended;
-    assert.equal(code, 0);
+    const { code, stderr } = await cli.ended;
+    assert.equal(code, 0, stderr);
     assert.deepEqual(leftBehind(env), []);
   });
 

@@ -89,7 +89,9 @@ describe('kill -9', () => {
       };
       const call: Call = { n, request, keyed, answer: null };
       calls.push(call);
-      call.answer = await execute(service, request).catch(() => null);
+      // A look-up that is late on a busy machine is refused: nothing was recorded, and the call is made again.
+      do call.answer = await execute(service, request).catch(() => null);
+      while (call.answer?.status === 400);
       return call;
     }
 

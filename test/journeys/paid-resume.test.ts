@@ -156,7 +156,8 @@ describe('a target that fails', () => {
       `${row}: 502 with the payment header, charged once; a replay gives the same 502`,
       needs,
       async () => {
-        const samples = await paid.samples(service, row, { more: () => ({ timeoutMs: 1000 }) });
+        const timeoutMs = row === 'hang' ? 1000 : 10_000;
+        const samples = await paid.samples(service, row, { more: () => ({ timeoutMs }) });
         await each(samples, async (sample) => {
           const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
           assert.equal(failed.job.errorCategory, category);
