@@ -3,7 +3,7 @@ import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { failureRate } from '#src/domain/monitoring/alert-rules.ts';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
 import { DURATION_BOUNDS_MS, monitoringTotals, runningJobs } from './table.ts';
-import { FINISHED, finishedSince, firstHour } from './window.ts';
+import { FINISHED, finishedSince, firstHour, NO_HOURS } from './window.ts';
 
 /** `stats` of the monitoring summary. Jobs that run now are recent ones. */
 export type ExecutionStats = {
@@ -127,7 +127,7 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
      */
     async series(since: string, starts: readonly string[]): Promise<ExecutionSeries> {
       // Of an hour that lies in two buckets its minutes have to be read.
-      const hours = starts.every((start) => start.endsWith(':00')) ? firstHour(since) : null;
+      const hours = starts.every((start) => start.endsWith(':00')) ? firstHour(since) : NO_HOURS;
       const rows = await bucketed.execute({ since, hours, starts: JSON.stringify(starts) });
       const found = new Map(rows.map((row) => [row.bucket, row]));
       const all = rows.reduce<readonly number[]>((sum, { durations }) => added(sum, durations), []);

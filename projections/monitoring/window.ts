@@ -19,16 +19,17 @@ export const FINISHED = {
   durations: sql.raw('f."durations"'),
 };
 
-const since = sql.placeholder('since');
-const hours = sql`${sql.placeholder('hours')}::text`;
+/** After every hour: only minutes are read. */
+export const NO_HOURS = '9999-12-31T23:00';
 
-/**
- * Takes the parameters `since`, the window's first minute, and `hours`, its first full hour; null: only minutes are read.
- */
+const since = sql.placeholder('since');
+const hours = sql.placeholder('hours');
+
+/** Takes the parameters `since`, the window's first minute, and `hours`, its first full hour or `NO_HOURS`. */
 export const finishedSince = sql`(
   select m."minute", m."succeeded", m."failed", m."durations" from ${monitoringMinutes} m
-    where m."minute" >= ${since} and (m."minute" < ${hours} or ${hours} is null)
+    where m."minute" >= ${since} and m."minute" < ${hours}
   union all
   select h."hour" || ':00', h."succeeded", h."failed", h."durations" from ${monitoringHours} h
-    where h."hour" >= left(${hours}, 13)
+    where h."hour" >= left(${hours}::text, 13)
 ) f`;
