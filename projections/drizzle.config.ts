@@ -1,4 +1,5 @@
-// For `bun run build:migrations`: tables of a generation → numbered migrations. The others have migrations/shared/drizzle.config.ts.
+// For `bun run build:migrations`: tables of a generation → numbered migrations. The others have
+// migrations/shared/drizzle.config.ts.
 import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({

@@ -44,7 +44,8 @@ export function keysOf(changes: readonly PlannedChange[]): Map<string, Set<strin
 }
 
 /**
- * Applies the changes to `rows` (every key of theirs is in it) and returns what is to be written. A change at or before the position of its row was applied before and is passed over.
+ * Applies the changes to `rows` (every key of theirs is in it) and returns what is to be written. A change at or before the
+ * position of its row was applied before and is passed over.
  */
 export function foldChanges(rows: Rows, changes: readonly PlannedChange[]): Dirty {
   const dirty = new Map<string, Map<string, ChangedRow>>();

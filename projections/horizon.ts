@@ -1,4 +1,4 @@
-// What the purge has taken away, as far as a rebuild must know: it does not come back.
+// Which rows the purge has deleted: a rebuild does not bring them back, and a comparison leaves them out.
 import { type SQL, sql } from 'drizzle-orm';
 import { RETAINED } from './registry.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';
@@ -22,7 +22,7 @@ export function purgedAt(horizon: Horizon): ReadonlyMap<string, SQL> {
   return new Map(found);
 }
 
-/** Gives the rows of `schema` the horizon of the rows of `from`; returns whether that has deleted any. */
+/** Copies the horizon of the schema `from` to `schema` and deletes what is behind it; returns whether that was any. */
 export async function horizonFrom(
   tx: Db,
   from: string,
