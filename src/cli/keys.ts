@@ -37,7 +37,7 @@ key is shown.`;
 const ROTATE_HELP = `
 A new key is written to the key file, then announced in the event log together with the retirement of the old keys,
 which are then marked in the file. Services on this file and log switch within seconds, without a restart.
-If it is interrupted, run it again: the rotation is then completed.
+If it is interrupted, run it again: a key that was not announced yet is announced then.
 With several machines run it on one, and copy its key file to the others within the grace period: until then they sign
 with the old key, after it they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
 checkpoint key to a key file from before the transparency log.`;
@@ -147,20 +147,13 @@ async function rotate({ purpose, grace, json }: RotateOptions): Promise<void> {
     path: deps.path,
     ...(await rotateKeys(deps, { purpose, graceMs: grace * MINUTE_MS })),
   }));
-  if (json) return printJson({ purpose, ...result, file: path });
+  if (json) return printJson({ purpose, outcome: 'rotated', ...result, file: path });
   print(...rotationLines(purpose, result, path));
 }
 
 function rotationLines(purpose: KeyPurpose, result: Rotation, path: string): string[] {
-  const { outcome, keyId, retiring } = result;
+  const { keyId, retiring } = result;
   const old = retiring.map((key) => `${purpose} key ${key.keyId} retires at ${minute(key.effectiveAt)}`);
-  if (outcome === 'completed')
-    return [
-      'An earlier rotation is now complete.',
-      `${purpose} key ${keyId} signs`,
-      ...old,
-      'Run the command again for another rotation.',
-    ];
   return [
     `${purpose} key ${keyId} signs from now on`,
     ...old,

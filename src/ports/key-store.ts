@@ -21,8 +21,6 @@ export type KeyFileChange = {
 /** All calls throw if the store cannot be read or changed; the message is for the operator. */
 export interface KeyStore {
   read(): KeyStoreContent;
-  /** null: unchanged since the last call, or the first read. Cheap. */
-  readIfChanged(): KeyStoreContent | null;
   /**
    * Changes the current content atomically and durably, and returns the new content. Concurrent changes by several
    * processes are all kept. `change` is called once, and returns null to change nothing.

@@ -14,7 +14,7 @@ export const activationOf = ({ keyId, x, purpose }: StoredKey, ms = -60_000): Do
   keyActivated({ keyId, x, purpose: purpose as KeyPurpose, activatedAt: at(ms) });
 
 export type MemoryKeyStore = KeyStore & {
-  /** What the file says now; each reader that asks for changes sees it once. */
+  /** What the file says now. */
   put(content: Partial<KeyStoreContent>): void;
   /** From now on reading throws this; null: no more. */
   breakWith(error: Error | null): void;
@@ -24,7 +24,6 @@ export type MemoryKeyStore = KeyStore & {
 
 export function memoryKeyStore(...keys: readonly StoredKey[]): MemoryKeyStore {
   let content: KeyStoreContent = { keys, secretCheck: hex('3') };
-  let seen = content;
   let broken: Error | null = null;
   const read = () => {
     if (broken !== null) throw broken;
@@ -32,12 +31,6 @@ export function memoryKeyStore(...keys: readonly StoredKey[]): MemoryKeyStore {
   };
   return {
     read,
-    readIfChanged() {
-      const found = read();
-      if (found === seen) return null;
-      seen = found;
-      return found;
-    },
     update(change) {
       const wanted = change(read());
       if (wanted === null) return content;

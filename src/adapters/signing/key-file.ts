@@ -110,26 +110,10 @@ export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileCh
   });
 }
 
-export function keyFileStore(path: string): KeyStore {
-  let seen: string | null = null;
-  return {
-    read() {
-      const { text, stamp } = readOwnersFile(path);
-      const { file } = parse(path, text);
-      seen ??= stamp;
-      return file;
-    },
-    readIfChanged() {
-      const { text, stamp } = readOwnersFile(path);
-      if (stamp === seen) return null;
-      const { file } = parse(path, text);
-      // Set last: a file that could not be parsed is read again.
-      seen = stamp;
-      return file;
-    },
-    update: (change) => updateKeyFile(path, change),
-  };
-}
+export const keyFileStore = (path: string): KeyStore => ({
+  read: () => readKeyFile(path),
+  update: (change) => updateKeyFile(path, change),
+});
 
 const Bytes32 = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
 
@@ -206,10 +190,7 @@ function storedKey({ kid, x, d, purpose, status }: PrivateJwk): StoredKey | null
 
 type Owner = { readonly uid: number; readonly gid: number };
 
-/**
- * Throws `KeyFileError`. The mode is read from the open descriptor, so that the file cannot be replaced in between.
- * `stamp` changes whenever the file is written or replaced.
- */
+/** Throws `KeyFileError`. The mode is read from the open descriptor, so that the file cannot be replaced in between. */
 function readOwnersFile(path: string) {
   const fd = openForReading(path);
   try {
@@ -218,9 +199,8 @@ function readOwnersFile(path: string) {
     if ((stat.mode & 0o077) !== 0) {
       throw new KeyFileError('key_file_readable_by_others', path, 'is open to others: chmod 600 it');
     }
-    const { uid, gid, ino, size, mtimeMs, ctimeMs } = stat;
-    const stamp = [ino, size, mtimeMs, ctimeMs].join(' ');
-    return { text: readFileSync(fd, 'utf8'), owner: { uid, gid } satisfies Owner, stamp };
+    const { uid, gid } = stat;
+    return { text: readFileSync(fd, 'utf8'), owner: { uid, gid } satisfies Owner };
   } finally {
     closeSync(fd);
   }

@@ -1,7 +1,7 @@
 // The keys that this process signs with: those of its key file that the event log has announced. Both are read again
 // every 5 s, so that a rotation needs no restart.
 import { Fault } from '#src/domain/refusal.ts';
-import { isUnretired, type KeyRecord, keyThatSigns, recordOf } from '#src/domain/signing-keys/keys.ts';
+import { keyThatSigns, lastingKeys } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
@@ -24,7 +24,6 @@ export type ActiveKeys = {
 };
 
 const LOOK_MS = 5000;
-const isOfReceipts = ({ purpose }: KeyRecord): boolean => purpose === 'receipt';
 /** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
 
@@ -50,29 +49,20 @@ export function activeKeys(
   first: KeyStoreContent,
 ): ActiveKeys {
   let content = first;
-  /** New content of the file, until one of its keys can sign. */
-  let waiting: KeyStoreContent | null = null;
   const report = logOnce(logger);
 
   const receiptKey = ({ keys }: KeyStoreContent, at: number) =>
     keyThatSigns(keys, directory.list(), 'receipt', at);
 
-  function take(found: KeyStoreContent | null): void {
-    if (found !== null && found.secretCheck !== content.secretCheck) {
-      logger.warn('the key file contains another HMAC secret now: this process keeps the keys it has');
-      waiting = null;
-      return;
-    }
-    waiting = found ?? waiting;
-    if (waiting === null) return;
+  /** Takes the file's keys; returns why not. */
+  function take(found: KeyStoreContent): string | null {
+    if (found.secretCheck !== content.secretCheck)
+      return 'the key file contains another HMAC secret now: this process keeps the keys it has';
     const now = clock.now();
-    if (receiptKey(waiting, now) === null && receiptKey(content, now) !== null) {
-      report('file', 'the key file contains no valid receipt key: this process keeps the keys it has');
-      return;
-    }
-    content = waiting;
-    waiting = null;
-    logger.info('the key file was read again', { keyIds: content.keys.map(({ keyId }) => keyId) });
+    if (receiptKey(found, now) === null && receiptKey(content, now) !== null)
+      return 'the key file contains no valid receipt key: this process keeps the keys it has';
+    content = found;
+    return null;
   }
 
   async function look(): Promise<void> {
@@ -85,25 +75,19 @@ export function activeKeys(
         report('log', 'the keys of the event log cannot be read', cause);
     }
     try {
-      take(store.readIfChanged());
-      if (waiting === null) report('file', null);
+      report('file', take(store.read()));
     } catch (cause) {
       report('file', 'the key file cannot be read: this process keeps the keys it has', cause);
     }
-    report('newer', newerElsewhere());
-    const lasting = receiptKey(content, clock.now() + AHEAD_MS);
-    report('key', lasting === null ? 'no receipt key is valid for long enough: nothing is executed' : null);
+    report('key', keyProblem());
   }
 
-  /** After a rotation with another machine's key file, this process would sign nothing once its own key has expired. */
-  function newerElsewhere(): string | null {
-    const announced = directory.list();
-    const isOurs = (keyId: string) => content.keys.some((key) => key.keyId === keyId);
-    const own = content.keys.flatMap((key) => recordOf(key, announced) ?? []).filter(isOfReceipts);
-    if (own.some(isUnretired)) return null;
-    const fresh = announced.findLast((key) => isOfReceipts(key) && isUnretired(key) && !isOurs(key.keyId));
-    if (fresh === undefined) return null;
-    return `the keys were rotated, and the key file of this process lacks the new receipt key ${fresh.keyId}: copy the key file of the machine that rotated them before the own key expires`;
+  /** After a rotation with another machine's key file, this process signs nothing once its own key has expired. */
+  function keyProblem(): string | null {
+    if (receiptKey(content, clock.now() + AHEAD_MS) === null)
+      return 'no receipt key is valid for long enough: nothing is executed';
+    if (lastingKeys(content.keys, directory.list(), 'receipt').length > 0) return null;
+    return 'the receipt key of this process was retired, and its key file has no other: copy the key file of the machine that rotated the keys before the own key expires';
   }
 
   return {

@@ -8,18 +8,11 @@ import {
   type KeyRecord,
   keyOpenAt,
   lastingKeys,
+  recordOf,
 } from '#src/domain/signing-keys/keys.ts';
-import type { KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
+import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import {
-  activation,
-  announce,
-  demandSameSecret,
-  iso,
-  type KeyRing,
-  loadKeyRing,
-  withTimeLimit,
-} from './key-ring.ts';
+import { activation, announce, demandSameSecret, iso, type KeyRing, loadKeyRing } from './key-ring.ts';
 
 export type ChangeKeysDeps = JournalDeps & { readonly store: KeyStore };
 
@@ -72,77 +65,52 @@ export function windowOf({ notBefore, notAfter, compromisedAt }: KeyRecord) {
 }
 
 export type Rotation = {
-  /** `completed`: an earlier call had announced the key, and only the file's marks were missing. */
-  readonly outcome: 'rotated' | 'completed';
+  /** The key that replaces the others. */
   readonly keyId: string;
-  /** Retired keys, and until when they still sign: RFC 3339. */
+  /** Keys of the purpose that were retired, and until when they still sign: RFC 3339. */
   readonly retiring: readonly { readonly keyId: string; readonly effectiveAt: string }[];
 };
 
 /**
  * Replaces the keys of a purpose by a fresh one. The key file is written first, then the event log, then the file's
- * marks: after a crash in between, the same call completes it. Throws `KeyMismatch`, `LogTakesNothing`, or what the key
- * store throws.
+ * marks: a call that ends before the log has the key is completed by the next one. Throws `KeyMismatch`,
+ * `LogTakesNothing`, or what the key store throws.
  */
 export async function rotateKeys(
   deps: ChangeKeysDeps,
   { purpose, graceMs }: { readonly purpose: KeyPurpose; readonly graceMs: number },
 ): Promise<Rotation> {
-  const limited = withTimeLimit(deps);
-  let meant: StoredKey | null = null;
+  let fresh: StoredKey | undefined;
   for (;;) {
     const ring = await loadKeyRing(deps);
     demandSameSecret(ring, deps.store.read());
-    if (meant !== null && isAnnounced(ring, meant)) return completed(deps, ring, purpose);
-    const content = prepareFile(deps, ring, purpose);
-    meant = unannounced(ring, content, purpose);
-    if (meant === null) return completed(deps, ring, purpose);
     const now = deps.clock.now();
+    if (fresh !== undefined && isAnnounced(ring, fresh)) {
+      markRetired(deps, ring);
+      return { keyId: fresh.keyId, retiring: ring.keys.flatMap((key) => retiringKey(key, purpose, now)) };
+    }
+    const isWaiting = (key: StoredKey) =>
+      key.purpose === purpose && key.status === 'active' && !isAnnounced(ring, key);
+    const content = deps.store.update(({ keys }) =>
+      keys.some(isWaiting) ? null : { fresh: [purpose], retired: [] },
+    );
+    fresh = content.keys.find(isWaiting);
+    if (fresh === undefined) throw new Error('the key file lacks the key that was just added');
     const retirements = ring.keys
       .filter((key) => key.purpose === purpose && isUnretired(key))
-      .map(({ keyId }) => retirement({ keyId, reason: 'rotated', now, effectiveAt: now + graceMs }));
-    const fresh = activation({ key: meant, purpose }, content.secretCheck, iso(now));
-    if (!(await announce(limited, ring, [fresh, ...retirements], meant.keyId))) continue;
-    const retiring = retirements.map(({ data: { keyId, effectiveAt } }) => ({ keyId, effectiveAt }));
-    const retired = retiring.map(({ keyId }) => keyId);
-    mark(deps.store, retired);
-    return { outcome: 'rotated', keyId: meant.keyId, retiring };
+      .map(({ keyId }) => retirement({ keyId, reason: 'rotated', compromisedAt: null }, now, graceMs));
+    const events = [activation({ key: fresh, purpose }, content.secretCheck, iso(now)), ...retirements];
+    await announce(deps, ring, events, fresh.keyId);
   }
 }
 
 const isAnnounced = ({ keys }: KeyRing, { keyId }: StoredKey): boolean =>
   keys.some((key) => key.keyId === keyId);
 
-/** The file's active key that is not announced yet. */
-const unannounced = (ring: KeyRing, { keys }: KeyStoreContent, purpose: KeyPurpose): StoredKey | null =>
-  keys.find((key) => key.purpose === purpose && key.status === 'active' && !isAnnounced(ring, key)) ?? null;
-
-/** Keys that a rotation has retired in the log, and that the file still marks active. */
-const unmarked = ({ rotated }: KeyRing, { keys }: KeyStoreContent, purpose: KeyPurpose): readonly string[] =>
-  keys
-    .filter((key) => key.purpose === purpose && key.status === 'active' && rotated.has(key.keyId))
-    .map(({ keyId }) => keyId);
-
-/** Adds a fresh key in front, unless there is an unannounced one, or an earlier call has only its marks left to do. */
-const prepareFile = ({ store }: ChangeKeysDeps, ring: KeyRing, purpose: KeyPurpose): KeyStoreContent =>
-  store.update((found) => {
-    if (unannounced(ring, found, purpose) !== null) return null;
-    const successors = lastingKeys(found.keys, ring.keys, purpose);
-    const isBegun = unmarked(ring, found, purpose).length > 0 && successors.length > 0;
-    return isBegun ? null : { fresh: [purpose], retired: [] };
-  });
-
-function completed({ store }: ChangeKeysDeps, ring: KeyRing, purpose: KeyPurpose): Rotation {
-  const left = unmarked(ring, store.read(), purpose);
-  const { keys } = mark(store, left);
-  const [successor] = lastingKeys(keys, ring.keys, purpose);
-  if (successor === undefined)
-    throw new Error('a key that was announced is gone from the key file, or retired');
-  const retiring = ring.keys.flatMap((key) => {
-    const { notAfter } = windowOf(key);
-    return left.includes(key.keyId) && notAfter !== null ? [{ keyId: key.keyId, effectiveAt: notAfter }] : [];
-  });
-  return { outcome: 'completed', keyId: successor.keyId, retiring };
+function retiringKey(key: KeyRecord, purpose: KeyPurpose, now: number): Rotation['retiring'] {
+  const { notAfter } = windowOf(key);
+  const isRetiring = key.purpose === purpose && stateOf(key, Math.floor(now / 1000)) === 'retiring';
+  return isRetiring && notAfter !== null ? [{ keyId: key.keyId, effectiveAt: notAfter }] : [];
 }
 
 /** Time for every process to read of a retirement, and for a running job to end with the key it began with. */
@@ -164,7 +132,6 @@ export async function retireKey(
   keyId: string,
   compromisedAt: number | null,
 ): Promise<Retirement> {
-  const limited = withTimeLimit(deps);
   for (;;) {
     const ring = await loadKeyRing(deps);
     const content = deps.store.read();
@@ -174,39 +141,41 @@ export async function retireKey(
     const { purpose } = record;
     const others = lastingKeys(content.keys, ring.keys, purpose).filter((key) => key.keyId !== keyId);
     if (isUnretired(record) && others.length === 0) return { outcome: 'only_key', purpose };
-    const now = deps.clock.now();
     const reason = compromisedAt === null ? 'retired' : 'compromised';
-    const event = retirement({ keyId, reason, now, effectiveAt: now + NOTICE_MS, compromisedAt });
-    const [after = record] = evolveKeys([record], event);
+    const since = compromisedAt === null ? null : iso(compromisedAt);
+    const event = retirement({ keyId, reason, compromisedAt: since }, deps.clock.now(), NOTICE_MS);
+    const keys = evolveKeys(ring.keys, event);
+    const after = keys.find((key) => key.keyId === keyId) ?? record;
     if (after.notAfter === record.notAfter && after.compromisedAt === record.compromisedAt)
       return { outcome: 'unchanged', purpose, record };
-    if (!(await announce(limited, ring, [event], keyId))) continue;
-    try {
-      mark(deps.store, [keyId]);
-    } catch (cause) {
-      deps.logger.warn('the key is retired, and could not be marked so in the key file', { cause });
-    }
+    if (!(await announce(deps, ring, [event], keyId))) continue;
+    markRetired(deps, { keys });
     return { outcome: 'retired', purpose, record: after };
   }
 }
 
-/** Times: Unix ms. */
-function retirement(facts: {
-  readonly keyId: string;
-  readonly reason: SigningKeyRetired['reason'];
-  readonly now: number;
-  readonly effectiveAt: number;
-  readonly compromisedAt?: number | null;
-}): EventOf<'SigningKeyRetired'> {
-  const { keyId, reason, now, effectiveAt, compromisedAt: since = null } = facts;
-  const compromisedAt = since === null ? null : iso(since);
-  const data = { keyId, reason, effectiveAt: iso(effectiveAt), compromisedAt, retiredAt: iso(now) };
-  return { type: 'SigningKeyRetired', data: { v: 1, ...data } };
+/** `now`, `delay`: ms. */
+function retirement(
+  facts: Pick<SigningKeyRetired, 'keyId' | 'reason' | 'compromisedAt'>,
+  now: number,
+  delay: number,
+): EventOf<'SigningKeyRetired'> {
+  const data = { v: 1, ...facts, effectiveAt: iso(now + delay), retiredAt: iso(now) } as const;
+  return { type: 'SigningKeyRetired', data };
 }
 
-/** Marks keys of the file as retired if they are not. */
-const mark = (store: KeyStore, keyIds: readonly string[]): KeyStoreContent =>
-  store.update(({ keys }) => {
-    const retired = keys.filter(({ keyId, status }) => status === 'active' && keyIds.includes(keyId));
-    return retired.length === 0 ? null : { fresh: [], retired: retired.map(({ keyId }) => keyId) };
-  });
+/** Marks in the key file what the event log has retired. The event log decides, so a failure is only logged. */
+function markRetired({ store, logger }: ChangeKeysDeps, { keys: announced }: Pick<KeyRing, 'keys'>): void {
+  const isRetired = (key: StoredKey) => {
+    const record = key.status === 'active' ? recordOf(key, announced) : null;
+    return record !== null && !isUnretired(record);
+  };
+  try {
+    store.update(({ keys }) => {
+      const retired = keys.filter(isRetired).map(({ keyId }) => keyId);
+      return retired.length === 0 ? null : { fresh: [], retired };
+    });
+  } catch (cause) {
+    logger.warn('retired keys could not be marked in the key file', { cause });
+  }
+}

@@ -33,8 +33,6 @@ export class LogTakesNothing extends Error {
 export type KeyRing = {
   readonly keys: readonly KeyRecord[];
   readonly secretChecks: ReadonlySet<string>;
-  /** Ids of keys that were retired by a rotation. */
-  readonly rotated: ReadonlySet<string>;
   readonly revision: bigint | 'no_stream';
 };
 
@@ -42,7 +40,6 @@ export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<Ke
   const events = await log.readStream(STREAM.keys);
   let keys: readonly KeyRecord[] = [];
   const secretChecks = new Set<string>();
-  const rotated = new Set<string>();
   for (const recorded of events) {
     const event = decodeEvent(recorded);
     // It could be a retirement.
@@ -50,9 +47,8 @@ export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<Ke
     if (event.type !== 'SigningKeyActivated' && event.type !== 'SigningKeyRetired') continue;
     keys = evolveKeys(keys, event);
     if (event.type === 'SigningKeyActivated') secretChecks.add(event.data.secretCheck);
-    else if (event.data.reason === 'rotated') rotated.add(event.data.keyId);
   }
-  return { keys, secretChecks, rotated, revision: events.at(-1)?.revision ?? 'no_stream' };
+  return { keys, secretChecks, revision: events.at(-1)?.revision ?? 'no_stream' };
 }
 
 /** Every key ever announced. */
@@ -87,7 +83,6 @@ export type OwnKeys = { readonly keys: readonly HeldKey[] } & Pick<KeyStoreConte
  * `LogTakesNothing` if that takes too long.
  */
 export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Promise<KeyRing> {
-  const limited = withTimeLimit(deps);
   for (;;) {
     const ring = await loadKeyRing(deps);
     if (ring.keys.length > 0) demandMatch(ring, own);
@@ -96,19 +91,32 @@ export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Prom
     if (oldest === undefined) return ring;
     const activatedAt = iso(deps.clock.now());
     const events = first.map((key) => activation(key, own.secretCheck, activatedAt));
-    await announce(limited, ring, events, oldest.key.keyId);
+    await announce(deps, ring, events, oldest.key.keyId);
   }
 }
 
-/** Returns false if another process has changed the keys since the ring was read. */
+/** A start and a command wait this long for an event log that is unavailable. */
+const LIMIT_MS = 30_000;
+
+/**
+ * Returns false if another process has changed the keys since the ring was read. Throws `LogTakesNothing` if the log is
+ * unavailable for 30 s.
+ */
 export async function announce(
   deps: JournalDeps,
   { revision }: KeyRing,
   events: readonly KeyEvent[],
   correlationId: string,
 ): Promise<boolean> {
+  const { clock } = deps;
+  const last = clock.monotonic() + LIMIT_MS;
+  const sleep: Clock['sleep'] = (ms, signal) => {
+    if (clock.monotonic() + ms > last) throw new LogTakesNothing();
+    return clock.sleep(ms, signal);
+  };
+  const limited = { ...deps, clock: { ...clock, sleep } };
   try {
-    await appendUntilKnown(deps, STREAM.keys, revision, envelope(deps, events, correlationId));
+    await appendUntilKnown(limited, STREAM.keys, revision, envelope(deps, events, correlationId));
     return true;
   } catch (error) {
     if (error instanceof WrongExpectedVersion) return false;
@@ -162,20 +170,3 @@ export function activation(
 
 /** `ms`: Unix. */
 export const iso = (ms: number): string => new Date(ms).toISOString();
-
-/** A start and a command wait this long for an event log that is unavailable. */
-const LIMIT_MS = 30_000;
-
-/** Its clock's sleeps throw `LogTakesNothing` at the limit, which ends the repeats of an append. */
-export function withTimeLimit(deps: JournalDeps): JournalDeps {
-  const { clock } = deps;
-  const last = clock.monotonic() + LIMIT_MS;
-  const limited: Clock = {
-    ...clock,
-    async sleep(ms, signal) {
-      if (clock.monotonic() + ms > last) throw new LogTakesNothing();
-      await clock.sleep(ms, signal);
-    },
-  };
-  return { ...deps, clock: limited };
-}

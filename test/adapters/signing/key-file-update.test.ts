@@ -20,7 +20,6 @@ import {
   createKeyFile,
   KeyFileError,
   type KeyFileFault,
-  keyFileStore,
   readKeyFile,
   updateKeyFile,
   withKeyFileLock,
@@ -163,21 +162,4 @@ test('the lock of a killed process is released', async () => {
     await ended;
   }
   assert.equal(updateKeyFile(path, () => added).keys.length, 3);
-});
-
-test('key store: a change is reported once, and a file that could not be read is read again', () => {
-  const path = madeIn('store');
-  const store = keyFileStore(path);
-  const first = store.read();
-  assert.equal(store.readIfChanged(), null);
-  assert.match(first.secretCheck, /^[0-9a-f]{64}$/);
-  const whole = readFileSync(path, 'utf8');
-  writeFileSync(path, whole.slice(0, 100));
-  for (let n = 0; n < 2; n++) assert.throws(() => store.readIfChanged(), refusedAs('key_file_malformed'));
-  writeFileSync(path, whole);
-  assert.equal(store.readIfChanged()?.secretCheck, first.secretCheck);
-  assert.equal(store.readIfChanged(), null);
-  updateKeyFile(path, () => added);
-  assert.equal(store.readIfChanged()?.keys.length, 3);
-  assert.equal(store.readIfChanged(), null);
 });

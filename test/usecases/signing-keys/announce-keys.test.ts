@@ -199,17 +199,3 @@ test('an unannounced fresh key in front does not prevent a start, and the start 
   await activateSigningKeys(it.deps, ownOf(held('n'), held('k')));
   assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
 });
-
-test('rotated keys are distinguished from retired ones', async () => {
-  const it = world();
-  const other = { keyId: commitment('m') };
-  await given(
-    it,
-    KEYS,
-    keyActivated(),
-    keyActivated(other),
-    keyRetired(),
-    keyRetired({ ...other, reason: 'retired' }),
-  );
-  assert.deepEqual([...(await loadKeyRing(it.deps)).rotated], [commitment('k')]);
-});
