@@ -8,27 +8,20 @@ export type Window = {
   readonly resetMs: number;
 };
 
-type StoredWindow = { readonly points: number; readonly endsAt: number };
-
 export class Windows {
-  /** Per rule, whose windows have one length: ordered by their end as well as by their start. */
-  readonly #rules = new Map<string, Map<string, StoredWindow>>();
+  /** By rule and key, in the order in which they began; times of `performance.now()`. */
+  readonly #windows = new Map<string, { readonly points: number; readonly endsAt: number }>();
   readonly #keysMax: number;
 
-  /** `keysMax`: windows per rule; if there are more, the oldest is dropped. */
+  /** `keysMax`: if there are more windows, the oldest is dropped. */
   constructor(keysMax = 50_000) {
     this.#keysMax = keysMax;
-  }
-
-  /** Number of windows, including ended ones that are not yet dropped. */
-  get size(): number {
-    return [...this.#rules.values()].reduce((sum, held) => sum + held.size, 0);
   }
 
   /** The open window of a key, or an empty one. */
   find(rule: QuotaRule, key: string): Window {
     const now = performance.now();
-    const found = this.#rules.get(idOf(rule))?.get(key);
+    const found = this.#windows.get(`${idOf(rule)} ${key}`);
     if (found === undefined || found.endsAt <= now) return { points: 0, resetMs: rule.windowMs };
     return { points: found.points, resetMs: found.endsAt - now };
   }
@@ -43,15 +36,14 @@ export class Windows {
 
   /** Replaces the window of a key. */
   set(rule: QuotaRule, key: string, { points, resetMs }: Window): void {
-    const held = this.#rules.get(idOf(rule)) ?? new Map<string, StoredWindow>();
-    this.#rules.set(idOf(rule), held);
+    const id = `${idOf(rule)} ${key}`;
     const now = performance.now();
     // An open window keeps its place in the order.
-    if ((held.get(key)?.endsAt ?? 0) <= now) held.delete(key);
-    held.set(key, { points, endsAt: now + resetMs });
-    for (const [oldest, { endsAt }] of held) {
-      if (endsAt > now && held.size <= this.#keysMax) break;
-      held.delete(oldest);
+    if ((this.#windows.get(id)?.endsAt ?? 0) <= now) this.#windows.delete(id);
+    this.#windows.set(id, { points, endsAt: now + resetMs });
+    for (const [oldest, { endsAt }] of this.#windows) {
+      if (endsAt > now && this.#windows.size <= this.#keysMax) break;
+      this.#windows.delete(oldest);
     }
   }
 }
