@@ -33,6 +33,8 @@ const START_MS = 2000;
 /** Limit of probes that wait for a frozen server; each occupies a connection. */
 const HANGING_MAX = 3;
 
+type Count = { readonly key: string; readonly units: 0 | 1; readonly windowMs: number };
+
 /** Resolves when Postgres has answered, after 2 s at the latest. */
 export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quota> {
   const { open, keyedHash, logger, ending, limitMs = 250, retryMs = 1000, sweepMs = 60_000 } = options;
@@ -41,35 +43,39 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   let state: 'unknown' | 'answers' | 'lost' = 'unknown';
   let hanging = 0;
 
-  const within = <T>(ms: number, work: Promise<T>) =>
-    withTimeout(work, ms, () => new Error(`no answer within ${ms} ms`));
+  const counted = async (counts: readonly Count[], withinMs: number, ended = () => {}) =>
+    withTimeout(
+      open()
+        .then((db) => upsert(db, counts))
+        .finally(ended),
+      withinMs,
+      () => new Error(`no answer within ${withinMs} ms`),
+    );
+  const count = batched(async (counts) =>
+    state === 'answers' ? counted(counts, limitMs).catch(lost) : null,
+  );
 
   function lost(cause: unknown): null {
-    if (state !== 'lost' && !ending.aborted) logger.warn(LOST, { cause });
     state = 'lost';
+    if (!ending.aborted) logger.warn(LOST, { cause });
     return null;
   }
 
-  async function probe(ms: number): Promise<void> {
+  async function probe(withinMs: number): Promise<void> {
     if (state === 'answers' || hanging >= HANGING_MAX) return;
     hanging += 1;
-    const answer = open().then((db) => db.execute(sql`select 1`));
-    await within(
-      ms,
-      answer.finally(() => hanging--),
-    );
+    await counted([], withinMs, () => hanging--);
     if (state === 'lost') logger.info('Postgres answers again: all processes count quotas together');
     state = 'answers';
   }
 
   /** Adds `units`, refused ones included, and returns the window. A full window costs no statement. */
-  async function add(rule: QuotaRule, key: string, units: 0 | 1): Promise<Window> {
+  async function add(rule: QuotaRule, key: string, units: Count['units']): Promise<Window> {
     const known = seen.find(rule, key);
     if (known.points >= rule.maxRequests) return { ...known, points: known.points + units };
     // The table reveals neither the rule nor the payer, host or address.
     const hashed = toBase64url(keyedHash.mac('quota', `${idOf(rule)} ${key}`));
-    const count = () => open().then((db) => upsert(db, hashed, units, rule.windowMs));
-    const window = state === 'answers' ? await within(limitMs, count()).catch(lost) : null;
+    const window = await count({ key: hashed, units, windowMs: rule.windowMs });
     if (window === null) return units === 0 ? seen.find(rule, key) : seen.add(rule, key);
     // What this process counted alone stays counted where it is more.
     if (window.points > seen.find(rule, key).points) seen.set(rule, key, window);
@@ -99,6 +105,28 @@ function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): v
   ending.addEventListener('abort', () => clearInterval(timer), { once: true });
 }
 
+type Run = (counts: readonly Count[]) => Promise<readonly Window[] | null>;
+
+/** One call of `run` at a time; counts that arrive meanwhile share the next call. `run` never rejects. */
+function batched(run: Run): (count: Count) => Promise<Window | null> {
+  let next: { readonly counts: Count[]; readonly windows: ReturnType<Run> } | null = null;
+  let last: Promise<unknown> = Promise.resolve();
+  return async (count) => {
+    if (next === null) {
+      const counts: Count[] = [];
+      const windows = last.then(() => {
+        next = null;
+        return run(counts);
+      });
+      next = { counts, windows };
+      last = windows;
+    }
+    const { counts, windows } = next;
+    const index = counts.push(count) - 1;
+    return (await windows)?.[index] ?? null;
+  };
+}
+
 export const quotaWindows = pgTable(
   'quota_windows',
   {
@@ -114,17 +142,26 @@ export const quotaWindows = pgTable(
 const { key, points, expire } = quotaWindows;
 
 /**
- * Adds the units and returns the window after them. All times are the database's, since the clocks of processes differ. A
- * window without points has not begun.
+ * Counts in order, in one statement, and returns each window as it was after its own count. All times are the
+ * database's, since the clocks of processes differ. Rows are locked in the order of their keys, so that no two processes
+ * deadlock. A window without points has not begun. A window that ends more than a minute later than a new one would was
+ * created before the database's clock was set back, and is replaced.
  */
-async function upsert(db: Db, hashed: string, units: number, windowMs: number): Promise<Window> {
-  const isOpen = sql`(${points} > 0 and ${expire} > now()) is true`;
-  const [window] = await db
+async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
+  const totals = new Map<string, { k: string; n: number; ms: number }>();
+  for (const { key: k, units, windowMs: ms } of counts)
+    totals.set(k, { k, n: (totals.get(k)?.n ?? 0) + units, ms });
+  const isOpen = sql`(${points} > 0 and ${expire} > now() and ${expire} <= excluded.expire + interval '1 minute')
+    is true`;
+  const counted = await db
     .insert(quotaWindows)
     .select(
       // No count waits for the disk: a crash of the database may lose the last counts.
-      sql`select ${hashed}::text, ${units}::integer, now() + ${windowMs}::bigint * interval '1 millisecond'
-        from (select set_config('synchronous_commit', 'off', true) as commit) as quick where quick.commit = 'off'`,
+      sql`select w.k, w.n, now() + w.ms * interval '1 millisecond'
+        from json_to_recordset(${JSON.stringify([...totals.values()])}::text::json) as w (k text, n integer, ms bigint),
+          (select set_config('synchronous_commit', 'off', true) as commit) as quick
+        where quick.commit = 'off'
+        order by w.k collate "C"`,
     )
     .onConflictDoUpdate({
       target: key,
@@ -134,11 +171,20 @@ async function upsert(db: Db, hashed: string, units: number, windowMs: number): 
       },
     })
     .returning({
+      key,
       points,
       resetMs: sql`greatest(0, extract(epoch from ${expire} - now()) * 1000)`.mapWith(Number),
     });
-  if (window === undefined) throw new Error('a window was not counted');
-  return window;
+  const after = new Map(counted.map((row) => [row.key, row]));
+  // Backwards: the last count sees all units, the one before it those without the last one's.
+  const windows = counts.toReversed().map((each): Window => {
+    const row = after.get(each.key);
+    if (row === undefined) throw new Error('a window was not counted');
+    const window = { points: row.points, resetMs: row.resetMs };
+    row.points -= each.units;
+    return window;
+  });
+  return windows.reverse();
 }
 
 /** Deletes the ended windows; skips those that another process is deleting. */
