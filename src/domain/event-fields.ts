@@ -68,6 +68,7 @@ export const Text = Type.String();
 export const Commitment = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
 export const Hex = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const Count = Type.Integer({ minimum: 0 });
+export const HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
 export const Millis = Nullable(Type.Number({ minimum: 0 }));
 
 export const Method = oneOf('POST', 'PUT', 'PATCH', 'DELETE');

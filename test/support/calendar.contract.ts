@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Calendar } from '#src/ports/calendar.ts';
+import type { Calendar } from '#src/domain/planning/schedule.ts';
 import { runs } from '#test/support/property-runs.ts';
 import { firstShown, offsetMs } from './wall-clock.ts';
 
@@ -14,6 +14,87 @@ export function calendarContract(name: string, calendar: Calendar): void {
     new Date(calendar.instantOf(Date.parse(date) / DAY, minuteOf(time), zone)).toISOString().slice(0, 16);
 
   describe(`calendar, ${name}`, () => {
+    test('an instant is read with its offset, to the millisecond', () => {
+      const cases = [
+        ['2026-03-01T12:00:00Z', '2026-03-01T12:00:00.000Z'],
+        ['2026-03-01T12:00Z', '2026-03-01T12:00:00.000Z'],
+        ['2026-03-01t12:00:00z', '2026-03-01T12:00:00.000Z'],
+        ['2026-03-01T12:00:00+02:00', '2026-03-01T10:00:00.000Z'],
+        ['2026-03-01T12:00:00-09:30', '2026-03-01T21:30:00.000Z'],
+        ['2026-03-01T12:00:00+05:45', '2026-03-01T06:15:00.000Z'],
+        ['2026-03-01T00:00:00+23:59', '2026-02-28T00:01:00.000Z'],
+        ['2026-03-01T12:00:00.5Z', '2026-03-01T12:00:00.500Z'],
+        ['2026-03-01T12:00:00.1239999Z', '2026-03-01T12:00:00.123Z'],
+        ['2024-02-29T00:00:00Z', '2024-02-29T00:00:00.000Z'],
+        ['2000-02-29T00:00:00Z', '2000-02-29T00:00:00.000Z'],
+        ['0050-01-01T00:00:00Z', '0050-01-01T00:00:00.000Z'],
+        ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+      ] as const;
+      for (const [text, utc] of cases) {
+        const at = calendar.findInstant(text);
+        assert.equal(at === null ? null : new Date(at).toISOString(), utc, text);
+      }
+    });
+
+    test('what is no instant on a real day with an offset is none', () => {
+      for (const text of [
+        '2026-02-29T00:00:00Z',
+        '2026-02-30T00:00:00Z',
+        '1900-02-29T00:00:00Z',
+        '2026-04-31T00:00:00Z',
+        '2026-13-01T00:00:00Z',
+        '2026-00-01T00:00:00Z',
+        '2026-01-00T00:00:00Z',
+        '2026-01-32T00:00:00Z',
+        '2026-01-01T24:00:00Z',
+        '2026-01-01T00:60:00Z',
+        '2026-12-31T23:59:60Z',
+        '2026-01-01T00:00:00',
+        '2026-01-01T00:00:00+24:00',
+        '2026-01-01T00:00:00+02:60',
+        '2026-01-01T00:00:00+0200',
+        '2026-01-01T00:00:00+02',
+        '2026-01-01 00:00:00Z',
+        '2026-01-01',
+        '2026-01-01T00:00:00.Z',
+        '2026-01-01T00:00:00.1234567890Z',
+        '20260101T000000Z',
+        '+02026-01-01T00:00:00Z',
+        '+010000-01-01T00:00:00Z',
+        '2026-01-01T00:00:00Z ',
+        ' 2026-01-01T00:00:00Z',
+        '2026-01-01T00:00:00Z\n',
+        '2026-01-01T00:00:00Z[Europe/Berlin]',
+        '２026-01-01T00:00:00Z',
+        // RFC 3339 could not write it in UTC any more.
+        '9999-12-31T23:59:59-00:01',
+        'tomorrow',
+        '1767225600000',
+        '',
+      ]) {
+        assert.equal(calendar.findInstant(text), null, text);
+      }
+    });
+
+    test('every instant of the years 0 to 9999 is read as it was written', () => {
+      const range = {
+        min: new Date('0000-01-02T00:00:00Z'),
+        max: new Date('9999-12-30T00:00:00Z'),
+        noInvalidDate: true,
+      };
+      fc.assert(
+        fc.property(fc.date(range), fc.integer({ min: -1439, max: 1439 }), (date, offset) => {
+          const local = new Date(date.getTime() + offset * 60_000).toISOString().slice(0, -1);
+          const size = Math.abs(offset);
+          const [hours, minutes] = [Math.floor(size / 60), size % 60].map((n) => String(n).padStart(2, '0'));
+          assert.equal(
+            calendar.findInstant(`${local}${offset < 0 ? '-' : '+'}${hours}:${minutes}`),
+            date.getTime(),
+          );
+        }),
+      );
+    });
+
     test('a zone is found in any case, under its own name, also a link', () => {
       for (const zone of [
         'Europe/Berlin',

@@ -23,28 +23,27 @@ export function publicX(privateKey: KeyObject): string {
 type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => Promise<boolean>;
 
 /** False for everything but a valid signature, also if key or signature have another size. Never rejects. */
-export const ed25519Verify: Verify = async (publicKey, message, signature) => {
-  if (publicKey.length !== 32 || signature.length !== 64) return false;
-  try {
-    return verify(null, message, publicKeyObject(publicKey), signature);
-  } catch {
-    // 32 bytes that are not a point of the curve.
-    return false;
-  }
-};
+const verifier =
+  (run: (key: KeyObject, message: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>): Verify =>
+  async (publicKey, message, signature) => {
+    if (publicKey.length !== 32 || signature.length !== 64) return false;
+    try {
+      return await run(publicKeyObject(publicKey), message, signature);
+    } catch {
+      // 32 bytes that are not a point of the curve.
+      return false;
+    }
+  };
+
+export const ed25519Verify = verifier((key, message, signature) => verify(null, message, key, signature));
 
 /** The same in the runtime's thread pool: thousands of receipts do not block the event loop. */
-export const ed25519VerifyInThreadPool: Verify = async (publicKey, message, signature) => {
-  if (publicKey.length !== 32 || signature.length !== 64) return false;
-  try {
-    const key = publicKeyObject(publicKey);
-    return await new Promise((resolve) => {
+export const ed25519VerifyInThreadPool = verifier(
+  (key, message, signature) =>
+    new Promise((resolve) => {
       verify(null, message, key, signature, (error, valid) => resolve(error === null && valid));
-    });
-  } catch {
-    return false;
-  }
-};
+    }),
+);
 
 /** Ed25519's SubjectPublicKeyInfo (RFC 8410 §4) up to the key's 32 bytes. */
 const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');

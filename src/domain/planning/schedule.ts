@@ -54,13 +54,29 @@ export const SCHEDULE_CHARGE: Static<typeof PaymentPolicy> = {
   recommendedChargeModel: 'per-executed-run',
 };
 
-/** The part of the calendar port that is used. Instants are ms since the Unix epoch, days are counted from 1970-01-01. */
-export type ReadsCalendar = {
+/** Instants and time zones. Reads no clock. Instants: ms since the Unix epoch. */
+export interface Calendar {
+  /**
+   * The instant, rounded down to the ms; null unless the text is extended ISO 8601 with an offset, on an existing day, and
+   * its UTC time is representable in RFC 3339. Leap seconds are not accepted. Never throws.
+   */
+  findInstant(text: string): number | null;
+  /**
+   * The zone's name as the IANA database writes it, matched without case; a link keeps its own name. null if there is no
+   * such zone, also for offsets (`+02:00`) and other text that some parsers accept as a zone. Never throws.
+   */
   findZone(name: string): string | null;
+  /** The local date of an instant, in days since 1970-01-01. `zone`: of `findZone`. */
   dayOf(instantMs: number, zone: string): number;
+  /**
+   * The instant of a local time. The earlier one if the local time occurs twice. If it is skipped, the instant computed
+   * with the offset before the change: its local time is later by the skipped duration, which may be on the next day.
+   * `minuteOfDay`: 0 to 1439.
+   */
   instantOf(day: number, minuteOfDay: number, zone: string): number;
+  /** RFC 3339 to the second, with the zone's offset. */
   localTime(instantMs: number, zone: string): string;
-};
+}
 
 export type Preview = {
   /** With the zone's name in its canonical case. */
@@ -79,13 +95,15 @@ export type ScheduleFault = { readonly path: string; readonly message: string };
 export function previewOf(
   schedule: Schedule,
   nowMs: number,
-  calendar: ReadsCalendar,
+  calendar: Calendar,
 ): Preview | { readonly fault: ScheduleFault } {
-  return schedule.type === 'once' ? previewOnce(schedule, nowMs) : previewDaily(schedule, nowMs, calendar);
+  return schedule.type === 'once'
+    ? previewOnce(schedule, nowMs, calendar)
+    : previewDaily(schedule, nowMs, calendar);
 }
 
-function previewOnce(schedule: Static<typeof OnceSchedule>, nowMs: number) {
-  const at = readInstant(schedule.runAt);
+function previewOnce(schedule: Static<typeof OnceSchedule>, nowMs: number, calendar: Calendar) {
+  const at = calendar.findInstant(schedule.runAt);
   const fault = (message: string) => ({ fault: { path: '/runAt', message } });
   if (at === null)
     return fault('Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
@@ -93,7 +111,7 @@ function previewOnce(schedule: Static<typeof OnceSchedule>, nowMs: number) {
   return { schedule, runs: [at], localTimes: [schedule.runAt], shifted: false };
 }
 
-function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calendar: ReadsCalendar) {
+function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calendar: Calendar) {
   const timezone = calendar.findZone(daily.timezone);
   if (timezone === null) {
     return { fault: { path: '/timezone', message: 'Expected the name of an IANA time zone' } };
@@ -111,7 +129,7 @@ function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calend
 function dailyRuns(
   { timeOfDay, timezone }: Static<typeof DailySchedule>,
   nowMs: number,
-  calendar: ReadsCalendar,
+  calendar: Calendar,
 ): number[] {
   const [hour, minute] = timeOfDay.split(':').map(Number);
   const minuteOfDay = (hour ?? 0) * 60 + (minute ?? 0);
@@ -121,34 +139,4 @@ function dailyRuns(
     if (run > (runs.at(-1) ?? nowMs)) runs.push(run);
   }
   return runs;
-}
-
-const INSTANT =
-  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d{2}):(\d{2}))$/i;
-/** The last instant of RFC 3339, whose years have four digits. */
-const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
-/** Period of the Gregorian calendar. */
-const FOUR_CENTURIES_MS = 146_097 * 86_400_000;
-
-/**
- * Returns ms since the Unix epoch, truncated; null unless the text is extended ISO 8601 with an offset, on an existing
- * day, and its UTC time is representable in RFC 3339. Leap seconds are not accepted.
- */
-export function readInstant(text: string): number | null {
-  const parts = INSTANT.exec(text);
-  if (parts === null) return null;
-  const part = (index: number) => Number(parts[index] ?? 0);
-  const [year, month, day, hour, minute, second] = [part(1), part(2), part(3), part(4), part(5), part(6)];
-  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null;
-  if (hour > 23 || minute > 59 || second > 59 || part(9) > 23 || part(10) > 59) return null;
-  const milliseconds = Number((parts[7] ?? '').padEnd(3, '0').slice(0, 3));
-  const offset = (part(9) * 60 + part(10)) * (parts[8] === '-' ? -60_000 : 60_000);
-  // Computed 400 years later: `Date.UTC` maps years below 100 to the 20th century.
-  const local = Date.UTC(year + 400, month - 1, day, hour, minute, second, milliseconds) - FOUR_CENTURIES_MS;
-  return local - offset <= LAST_INSTANT ? local - offset : null;
-}
-
-function daysIn(year: number, month: number): number {
-  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
-  return [4, 6, 9, 11].includes(month) ? 30 : 31;
 }

@@ -6,6 +6,7 @@ import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
 import {
   Commitment,
   ErrorCategory,
+  HttpStatus,
   Method,
   Mode,
   Nullable,
@@ -21,7 +22,6 @@ import { shapeCheck } from '../shape-check.ts';
 
 const Commitments = Type.Array(Commitment);
 const Outcome = oneOf('succeeded', 'failed');
-const HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 
 const members = {
   receiptId: Type.String(),
@@ -42,7 +42,7 @@ const members = {
         phase: Phase,
         sent: Sent,
         outcome: Outcome,
-        status: HttpStatus,
+        status: Nullable(HttpStatus),
         errorCategory: Nullable(ErrorCategory),
         tlsVersion: Nullable(Type.String()),
         /** Present and true if EGRESS_ALLOW_CIDRS allowed a non-public address. */
@@ -55,7 +55,7 @@ const members = {
   outcome: Type.Object(
     {
       status: Outcome,
-      responseStatus: HttpStatus,
+      responseStatus: Nullable(HttpStatus),
       errorCategory: Nullable(ErrorCategory),
       responseBytes: Nullable(Type.Integer({ minimum: 0 })),
       truncated: Type.Boolean(),

@@ -1,12 +1,12 @@
 // Previews a schedule: its next runs, and the policy check of its webhook. Nothing is scheduled, called or stored.
 import {
+  type Calendar,
   type Preview,
   previewOf,
   type ScheduleFault,
   type SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
-import type { Calendar } from '#src/ports/calendar.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';

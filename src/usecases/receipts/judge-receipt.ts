@@ -1,7 +1,7 @@
 // Whether a recorded receipt verifies by what stood in the log before it: the same answer whenever the log is read.
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type EventOf, STREAM } from '#src/domain/events.ts';
+import { type EventOf, type KeyEvent, STREAM } from '#src/domain/events.ts';
 import type { ReadReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
@@ -18,35 +18,26 @@ export type JudgeReceipt = (
 ) => Promise<boolean>;
 
 export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceipt {
-  let known: { readonly events: readonly RecordedEvent[]; readonly upTo: string } | null = null;
-  /** Every key event before `position`: read again only if the cached events may end before it. */
-  async function keyEventsBefore(position: string): Promise<readonly RecordedEvent[]> {
+  let known: { readonly events: readonly KeyFact[]; readonly upTo: string } | null = null;
+  /** The keys by all events before `position`: read again only if the cached events may end before it. */
+  async function keysBefore(position: string): Promise<readonly KeyRecord[]> {
     if (known === null || known.upTo < position) {
       const upTo = (await log.head()) ?? '';
-      known = { events: await log.readStream(STREAM.keys), upTo };
+      known = { events: (await log.readStream(STREAM.keys)).flatMap(keyFact), upTo };
     }
-    return known.events.filter((event) => event.position < position);
-  }
-  // Between two key events every receipt meets the same keys.
-  let evolved: { readonly from: readonly RecordedEvent[]; readonly keys: readonly KeyRecord[] } | null = null;
-  function keysAfter(events: readonly RecordedEvent[]): readonly KeyRecord[] {
-    const same =
-      evolved?.from.length === events.length && evolved.from.every(({ id }, i) => id === events[i]?.id);
-    if (evolved === null || !same) evolved = { from: events, keys: keysOf(events) };
-    return evolved.keys;
+    const before = known.events.filter((fact) => fact.position < position);
+    return before.reduce<readonly KeyRecord[]>((keys, { event }) => evolveKeys(keys, event), []);
   }
   return async ({ jws, receiptId, jobId }, position, read) => {
-    const keys = keysAfter(await keyEventsBefore(position));
+    const keys = await keysBefore(position);
     return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log: null }, primitives, read)).ok;
   };
 }
 
-function keysOf(events: readonly RecordedEvent[]): readonly KeyRecord[] {
-  let keys: readonly KeyRecord[] = [];
-  for (const recorded of events) {
-    const event = decodeEvent(recorded);
-    if (event?.type === 'SigningKeyActivated' || event?.type === 'SigningKeyRetired')
-      keys = evolveKeys(keys, event);
-  }
-  return keys;
+type KeyFact = { readonly event: KeyEvent; readonly position: string };
+
+function keyFact(recorded: RecordedEvent): readonly KeyFact[] {
+  const event = decodeEvent(recorded);
+  const isOfKeys = event?.type === 'SigningKeyActivated' || event?.type === 'SigningKeyRetired';
+  return isOfKeys ? [{ event, position: recorded.position }] : [];
 }

@@ -30,41 +30,24 @@ type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws
 /** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` if the event log is unavailable. */
 type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
 
-/** Reports kept: of the receipts that were read last. One takes about 5 kB. */
+/** Reports kept: of the receipts that were read last. One takes about 8 kB. */
 const KEPT = 2048;
 
-type Kept = { readonly facts: readonly (string | null)[]; readonly report: VerificationReport };
-
 /**
- * A report is kept with all that it was computed from: the receipt's bytes, the job's row, the keys and the newest
+ * A report is kept by all that it was computed from: the receipt's bytes, the job's row, the keys and the newest
  * checkpoint. The job's events up to its completion never change. A report is not kept if a check failed, or if the
  * receipt is not logged yet: those depend on the time and on rows that are behind.
  */
 export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
-  const kept = new Map<string, Kept>();
-  const keysText = textOfKeys();
+  const kept = new Map<string, VerificationReport>();
   return async (receipt, job) => {
-    const keys = deps.keys.list();
-    const jobText = job === null ? null : JSON.stringify(job);
-    const facts = [receipt.jobId, receipt.jws, jobText, keysText(keys), deps.transparency.latest()];
-    const name = `${receipt.id} ${job === null ? 'alone' : 'with its job'}`;
-    const known = kept.get(name);
+    const facts = JSON.stringify([receipt, job, deps.keys.list(), deps.transparency.latest()]);
+    const report = kept.get(facts) ?? (await verifyStored(deps, receipt, job));
     // The oldest entry of a Map is its first: an entry that is used becomes the newest.
-    kept.delete(name);
-    const isSame = known?.facts.every((fact, at) => fact === facts[at]) === true;
-    const report = isSame ? known.report : await verifyStored(deps, receipt, job);
-    if (report.ok && !isPending(report)) kept.set(name, isSame ? known : { facts, report });
+    kept.delete(facts);
+    if (report.ok && !isPending(report)) kept.set(facts, report);
     for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest);
     return report;
-  };
-}
-
-/** The same array is returned for several seconds. */
-function textOfKeys(): (keys: readonly KeyRecord[]) => string {
-  let last: { readonly keys: readonly KeyRecord[]; readonly text: string } | null = null;
-  return (keys) => {
-    if (last?.keys !== keys) last = { keys, text: JSON.stringify(keys) };
-    return last.text;
   };
 }
 
