@@ -44,96 +44,90 @@ export function recommend(facts: DecisionFacts, policy: BuyerPolicy): Recommende
 
 const said = ({ code, message }: Finding) => ({ code, message });
 
-const price: Check = (facts, policy) => {
+const finding =
+  (weight: Finding['weight']) =>
+  (code: string, message: string): Finding => ({ weight, code, message });
+const [blocking, warning, note, good] = [
+  finding('blocking'),
+  finding('warning'),
+  finding('note'),
+  finding('good'),
+];
+
+const price: Check = (facts, { maxPriceUsd }) => {
   const asked = microUsd(facts.price);
   const shown = asked === null ? facts.price : showUsd(asked);
-  if (policy.maxPriceUsd === null) {
-    return {
-      weight: 'good',
-      code: 'price_accepted',
-      message: `A call costs ${shown}; no maximum was given.`,
-    };
-  }
-  const most = microUsd(policy.maxPriceUsd);
+  if (maxPriceUsd === null) return good('price_accepted', `A call costs ${shown}; no maximum was given.`);
+  const most = microUsd(maxPriceUsd);
   // What cannot be compared is not known to be within the maximum.
   if (asked === null || most === null || asked > most) {
-    const limit = most === null ? policy.maxPriceUsd : showUsd(most);
-    const message = `A call costs ${shown}, which is not within the maximum of ${limit}.`;
-    return { weight: 'blocking', code: 'price_over_max', message };
+    const limit = most === null ? maxPriceUsd : showUsd(most);
+    return blocking('price_over_max', `A call costs ${shown}, which is not within the maximum of ${limit}.`);
   }
-  const message = `A call costs ${shown}, within the maximum of ${showUsd(most)}.`;
-  return { weight: 'good', code: 'price_accepted', message };
+  return good('price_accepted', `A call costs ${shown}, within the maximum of ${showUsd(most)}.`);
 };
 
 const network: Check = (facts, { allowedNetworks }) => {
   if (allowedNetworks === null) return null;
-  if (!allowedNetworks.includes(facts.network)) {
-    const message = `Payment is asked for on ${facts.network}, which is not among the allowed networks.`;
-    return { weight: 'blocking', code: 'network_not_allowed', message };
-  }
-  const message = `Payment is asked for on ${facts.network}, an allowed network.`;
-  return { weight: 'good', code: 'network_allowed', message };
+  const asked = `Payment is asked for on ${facts.network}`;
+  return allowedNetworks.includes(facts.network)
+    ? good('network_allowed', `${asked}, an allowed network.`)
+    : blocking('network_not_allowed', `${asked}, which is not among the allowed networks.`);
 };
 
 const target: Check = ({ policyVerdict }, { requirePolicyPass }) => {
-  if (policyVerdict === 'allowed') {
-    return { weight: 'good', code: 'policy_passed', message: 'The target policy lets this action through.' };
-  }
+  if (policyVerdict === 'allowed')
+    return good('policy_passed', 'The target policy lets this action through.');
   const message = `As things are, an execution of this action would be refused: ${policyVerdict}.`;
-  return { weight: requirePolicyPass ? 'blocking' : 'warning', code: policyVerdict, message };
+  return (requirePolicyPass ? blocking : warning)(policyVerdict, message);
 };
 
-const idempotencyKey: Check = (facts, policy) => {
-  if (facts.idempotencyKeyPresent) {
+const idempotencyKey: Check = ({ idempotencyKeyPresent }, { requireIdempotencyKey }) => {
+  if (idempotencyKeyPresent) {
     const message = 'The action has an idempotencyKey: a repeat is answered with the stored result.';
-    return { weight: 'good', code: 'idempotency_key_present', message };
+    return good('idempotency_key_present', message);
   }
-  if (!policy.requireIdempotencyKey) return null;
   const message = 'The action has no idempotencyKey, and the buyer policy requires one.';
-  return { weight: 'warning', code: 'idempotency_key_missing', message };
+  return requireIdempotencyKey ? warning('idempotency_key_missing', message) : null;
 };
 
-const headers: Check = ({ strippedHeaders }) => {
-  if (strippedHeaders === 0) return null;
-  const message = `Headers of the action that will not be forwarded: ${strippedHeaders}.`;
-  return { weight: 'warning', code: 'headers_stripped', message };
-};
+const headers: Check = ({ strippedHeaders }) =>
+  strippedHeaders === 0
+    ? null
+    : warning('headers_stripped', `Headers of the action that will not be forwarded: ${strippedHeaders}.`);
 
 const trust: Check = ({ trustScore, measured }, { minTrustScore }) => {
   if (!measured) {
     const message = 'The trust score and recent failures are unknown: the read models were unavailable.';
-    return { weight: 'warning', code: 'trust_unavailable', message };
+    return warning('trust_unavailable', message);
   }
   if (trustScore === null) {
     const message = 'There is no trust score yet: nothing was measured that it could be computed from.';
-    return { weight: 'note', code: 'trust_score_unknown', message };
+    return note('trust_score_unknown', message);
   }
-  if (trustScore < minTrustScore) {
-    const message = `The trust score is ${trustScore}, under the minimum of ${minTrustScore}.`;
-    return { weight: 'warning', code: 'trust_score_under_minimum', message };
-  }
-  const message = `The trust score is ${trustScore}, not under the minimum of ${minTrustScore}.`;
-  return { weight: 'good', code: 'trust_score_sufficient', message };
+  const stated = `The trust score is ${trustScore}`;
+  return trustScore < minTrustScore
+    ? warning('trust_score_under_minimum', `${stated}, under the minimum of ${minTrustScore}.`)
+    : good('trust_score_sufficient', `${stated}, not under the minimum of ${minTrustScore}.`);
 };
 
 const recentFailures: Check = ({ recentFailureRate, recentFinishedJobs, measured }) => {
   if (!measured) return null;
   if (recentFinishedJobs < RECENT_FAILURES.minFinished) {
     const message = `Too few jobs finished recently to judge by their failures: ${recentFinishedJobs}.`;
-    return { weight: 'note', code: 'recent_jobs_few', message };
+    return note('recent_jobs_few', message);
   }
   const share = `${Math.round(recentFailureRate * 1000) / 10} %`;
   const message = `Of ${recentFinishedJobs} jobs finished recently ${share} failed.`;
   return recentFailureRate > RECENT_FAILURES.rate
-    ? { weight: 'warning', code: 'recent_failures_high', message }
-    : { weight: 'good', code: 'recent_failures_low', message };
+    ? warning('recent_failures_high', message)
+    : good('recent_failures_low', message);
 };
 
-const receipt: Check = (_, { requireReceipt }) => {
-  if (!requireReceipt) return null;
-  const message = 'Every execution, also one that fails, is answered with a signed receipt.';
-  return { weight: 'good', code: 'receipt_signed', message };
-};
+const receipt: Check = (_, { requireReceipt }) =>
+  requireReceipt
+    ? good('receipt_signed', 'Every execution, also one that fails, is answered with a signed receipt.')
+    : null;
 
 const CHECKS: readonly Check[] = [
   price,

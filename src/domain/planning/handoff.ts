@@ -1,7 +1,6 @@
 // The browser handoff: the steps that a package for an external browser agent can contain, and the package. The target
 // policy is checked elsewhere; this service executes no step.
 import { type Static, Type } from '@sinclair/typebox';
-import { oneOf } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -24,23 +23,14 @@ export const HANDOFF_ACTIONS = {
   verify: [['description', 'text']],
 } as const satisfies Readonly<Record<string, readonly (readonly HandoffMember[])[]>>;
 
+const HANDOFF_TYPES = Object.keys(HANDOFF_ACTIONS) as (keyof typeof HANDOFF_ACTIONS)[];
+
 const Text = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.handoffTextLength.max, description }));
 
 export const HandoffAction = Type.Object(
   {
-    type: oneOf(
-      'instruction',
-      'navigate',
-      'click',
-      'type',
-      'select',
-      'submit',
-      'wait_for_text',
-      'screenshot',
-      'extract',
-      'verify',
-    ),
+    type: Type.Union(HANDOFF_TYPES.map((type) => Type.Literal(type))),
     description: Text('Instruction or note, as text.'),
     text: Text('Text to type, choose, find or wait for.'),
     selector: Type.Optional(

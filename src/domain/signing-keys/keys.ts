@@ -32,30 +32,17 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
     case 'SigningKeyActivated': {
       const { keyId, purpose, x, activatedAt } = event.data;
       if (keys.some((key) => key.keyId === keyId)) return keys;
-      const fresh = {
-        keyId,
-        purpose,
-        x,
-        notBefore: seconds(activatedAt),
-        notAfter: null,
-        compromisedAt: null,
-      };
-      return [...keys, fresh];
+      const fresh = { keyId, purpose, x, notBefore: seconds(activatedAt) };
+      return [...keys, { ...fresh, notAfter: null, compromisedAt: null }];
     }
     case 'SigningKeyRetired': {
       const { keyId, effectiveAt, compromisedAt } = event.data;
-      return keys.map((key) =>
-        key.keyId === keyId
-          ? {
-              ...key,
-              notAfter: earlier(key.notAfter, seconds(effectiveAt)),
-              compromisedAt: earlier(
-                key.compromisedAt,
-                compromisedAt === null ? null : seconds(compromisedAt),
-              ),
-            }
-          : key,
-      );
+      const retired = (key: KeyRecord): KeyRecord => ({
+        ...key,
+        notAfter: earlier(key.notAfter, seconds(effectiveAt)),
+        compromisedAt: earlier(key.compromisedAt, compromisedAt === null ? null : seconds(compromisedAt)),
+      });
+      return keys.map((key) => (key.keyId === keyId ? retired(key) : key));
     }
     default:
       return event satisfies never;
@@ -188,7 +175,6 @@ export const lastingKeys = <K extends HeldKey>(
   purpose: string,
 ): readonly K[] =>
   held.filter((key) => {
-    if (key.purpose !== purpose || key.status !== 'active') return false;
-    const record = recordOf(key, announced);
+    const record = key.purpose === purpose && key.status === 'active' ? recordOf(key, announced) : null;
     return record !== null && isUnretired(record);
   });

@@ -11,7 +11,6 @@ import {
   consistencyProof,
   HASH_BYTES,
   inclusionProof,
-  TILE_WIDTH,
   type TileLevel,
   TileMissing,
   type TileName,
@@ -65,16 +64,6 @@ export type TransparencyDeps = {
 };
 
 export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps): Transparency {
-  const tiles = fullTiles(rows.tile);
-  let largest = 0;
-
-  async function newestCheckpoint() {
-    const newest = await rows.checkpoint();
-    // A smaller tree, or one that was not signed, is of another history.
-    if ((newest?.size ?? 0) < largest || !stands()) tiles.clear();
-    largest = newest?.size ?? 0;
-    return newest;
-  }
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
     const checkpoint = await verifyCheckpoint(note, known, primitives);
     const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
@@ -86,25 +75,25 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   return {
     latest,
     async checkpoint() {
-      return (await newestCheckpoint())?.note ?? null;
+      return (await rows.checkpoint())?.note ?? null;
     },
     async key() {
-      const newest = await newestCheckpoint();
+      const newest = await rows.checkpoint();
       if (newest === null) return null;
       // The list is seconds old: the key that signed may have been announced since.
       return (await signerOf(newest.note, keys.list())) ?? signerOf(newest.note, await keys.refresh());
     },
     async tile({ level, n, width }) {
-      const newest = await newestCheckpoint();
+      const newest = await rows.checkpoint();
       if (newest === null || width > tileWidth(level, n, newest.size)) return null;
       demandStanding();
-      const hashes = await tiles.read(level, n);
+      const hashes = await rows.tile(level, n);
       if (hashes === null || hashes.length < width * HASH_BYTES) return null;
       const requested = hashes.slice(0, width * HASH_BYTES);
       return level === 'entries' ? entryBundle(requested) : requested;
     },
     async prove(receiptId) {
-      const newest = await newestCheckpoint();
+      const newest = await rows.checkpoint();
       if (newest === null) return null;
       const index = await rows.leafIndex(receiptId);
       if (index === null) return refused('receipt_not_found', 'There is no such receipt in the log.');
@@ -115,7 +104,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       });
     },
     async consistency(from, to) {
-      const newest = await newestCheckpoint();
+      const newest = await rows.checkpoint();
       if (newest === null) return null;
       const refusal = outside(from, to, newest.size);
       if (refusal !== null) return refusal;
@@ -139,32 +128,12 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   /** The leaves of a checkpoint were projected before it was signed: if they are missing, the rows are being replaced. */
   async function read<T>(answer: (reader: TreeReader) => Promise<T>): Promise<T> {
     try {
-      return await answer(treeReader(tiles.read));
+      return await answer(treeReader(rows.tile));
     } catch (cause) {
       if (!(cause instanceof TileMissing)) throw cause;
       throw new Fault('read_models_unavailable', 'The transparency log cannot be read now.', { cause });
     }
   }
-}
-
-const TILES_KEPT = 256;
-
-/** Full tiles never change: the ones read last are kept, 8 kB each. */
-function fullTiles(readTile: TransparencyDeps['rows']['tile']) {
-  const kept = new Map<string, Uint8Array>();
-  return {
-    clear: () => kept.clear(),
-    async read(level: TileLevel, n: number): Promise<Uint8Array | null> {
-      const name = `${level}/${n}`;
-      const tile = kept.get(name) ?? (await readTile(level, n));
-      if (tile?.length !== TILE_WIDTH * HASH_BYTES) return tile;
-      // The first entry of a Map is its oldest.
-      kept.delete(name);
-      kept.set(name, tile);
-      for (const oldest of kept.keys()) if (kept.size > TILES_KEPT) kept.delete(oldest);
-      return tile;
-    },
-  };
 }
 
 const NOT_YET = refused('receipt_not_ready', 'No checkpoint of the log contains this receipt yet.', {

@@ -32,19 +32,3 @@ test('if the log is unavailable the keys are those read last', async () => {
   await keys.refresh();
   assert.equal(keys.list().length, 2);
 });
-
-test('refreshed it is as the log is now, and a slower read that began earlier takes nothing back', async () => {
-  const it = world();
-  await given(it, KEYS, keyActivated());
-  const stale = await it.log.readStream(KEYS);
-  const slow = Promise.withResolvers<typeof stale>();
-  let reads = 0;
-  const readStream = (stream: string) => (++reads === 1 ? slow.promise : it.log.readStream(stream));
-  const keys = keyDirectory({ log: { ...it.log, readStream } }, []);
-  const early = keys.refresh();
-  await given(it, KEYS, second);
-  assert.equal((await keys.refresh()).length, 2);
-  slow.resolve(stale);
-  assert.equal((await early).length, 2);
-  assert.equal(keys.list().length, 2);
-});

@@ -128,33 +128,6 @@ test('a proof reads few tiles: each once', async () => {
   assert.deepEqual(read.sort(), ['0/1', '0/2', '1/0']);
 });
 
-test('a full tile is read once, a partial one each time; none is kept when the tree is another one', async () => {
-  const read: string[] = [];
-  const tile: TransparencyDeps['rows']['tile'] = (level, n) => {
-    read.push(`${level}/${n}`);
-    return deps.rows.tile(level, n);
-  };
-  const now = { size: SIZE, stands: true };
-  const newest = async () => ({ size: now.size, note: (await asked.checkpoint()) ?? '' });
-  const counted = transparency({
-    ...deps,
-    rows: { ...deps.rows, tile, checkpoint: newest },
-    stands: () => now.stands,
-  });
-  const full = () => counted.tile({ level: 0, n: 0, width: TILE_WIDTH });
-  const partial = () => counted.tile({ level: 0, n: 2, width: 88 });
-  for (const tile of [full, full, partial, partial]) assert.notEqual(await tile(), null);
-  assert.deepEqual(read.splice(0), ['0/0', '0/2', '0/2']);
-  now.size = 400;
-  await full();
-  assert.deepEqual(read.splice(0), ['0/0'], 'a smaller tree');
-  now.stands = false;
-  await assert.rejects(full());
-  now.stands = true;
-  await full();
-  assert.deepEqual(read, ['0/0'], 'a tree that was not signed');
-});
-
 test('receipt_not_found: an id that no leaf has; receipt_not_ready: a leaf that no checkpoint has yet', async () => {
   const growing = await publicLog(4);
   await growing.signAt(2);
