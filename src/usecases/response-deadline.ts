@@ -72,7 +72,6 @@ export async function withinDeadline<T>(
   message: string,
   work: (clock: Clock) => Promise<T>,
 ): Promise<T> {
-  const deadline = startResponseDeadline(clock);
   const ended = new Cancel();
   const limited: Clock = {
     ...clock,
@@ -81,14 +80,15 @@ export async function withinDeadline<T>(
       if (ended.aborted) throw new EventLogUnavailable();
     },
   };
-  deadline.limitAppend();
+  const limit = clock.sleep(APPEND_LIMIT_MS, ended).then(() => {
+    throw new EventLogUnavailable({ cause: new Error('the event log takes too long') });
+  });
   try {
-    return await Promise.race([work(limited), deadline.passed]);
+    return await Promise.race([work(limited), limit]);
   } catch (cause) {
     if (!(cause instanceof EventLogUnavailable)) throw cause;
     throw new Fault('event_log_unavailable', message, { cause, retryAfterSeconds: 5 });
   } finally {
     ended.abort();
-    deadline.end();
   }
 }

@@ -4,7 +4,7 @@ import type { EventOf } from '../events.ts';
 import { TIMES } from '../limits.ts';
 import type { AttemptMade, JobCompleted, JobStarted } from './events.ts';
 import { longestRunMs } from './retry.ts';
-import { type Job, mayAttempt } from './state.ts';
+import { type Job, mayAttempt, type RunningJob } from './state.ts';
 
 /** Why a command is impossible: a programming error of the caller, not a response to a client. */
 export type JobRefusal =
@@ -57,23 +57,17 @@ export function completeJob(
   if (job.status !== 'running') return refusedCommand('job_not_running');
   const last = job.attempts.at(-1);
   if (last === undefined || last.willRetry) return refusedCommand('attempt_pending');
-  return [
-    {
-      type: 'JobCompleted',
-      data: {
-        v: 1,
-        jobId: job.started.jobId,
-        decisionId: job.started.decisionId,
-        status: last.outcome,
-        attempts: job.attempts.length,
-        responseStatus: last.status,
-        errorCategory: last.errorCategory,
-        ...response,
-        closedBy: 'owner',
-        completedAt,
-      },
-    },
-  ];
+  return [completion(job, last, { ...response, closedBy: 'owner', completedAt })];
+}
+
+/** `last`: the job's last attempt, which decides the status. */
+function completion(
+  { started: { jobId, decisionId } }: RunningJob,
+  { number, outcome, status, errorCategory }: AttemptMade,
+  rest: ResponseFacts & Pick<JobCompleted, 'closedBy' | 'completedAt'>,
+): EventOf<'JobCompleted'> {
+  const facts = { status: outcome, attempts: number, responseStatus: status, errorCategory };
+  return { type: 'JobCompleted', data: { v: 1, jobId, decisionId, ...facts, ...rest } };
 }
 
 /** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner is certain that it was not. */
@@ -90,49 +84,31 @@ export function closeInterrupted(
 ): [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>] | RefusedCommand {
   if (job.status !== 'running') return refusedCommand('job_not_running');
   if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
-  const { jobId, decisionId } = job.started;
-  const number = job.attempts.length + 1;
   const known = cause === 'not_executed';
+  const attempt: AttemptMade = {
+    v: 1,
+    jobId: job.started.jobId,
+    number: job.attempts.length + 1,
+    startedAt: at,
+    endedAt: at,
+    phase: known ? 'dns' : 'request',
+    sent: known ? 'no' : 'maybe',
+    outcome: 'failed',
+    status: null,
+    errorCategory: cause,
+    timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null, totalMs: 0 },
+    tlsVersion: null,
+    exempted: false,
+    leafCommitment: null,
+    addressCommitment: null,
+    retryAfterMs: null,
+    willRetry: false,
+    waitMs: null,
+  };
+  const response = { responseBytes: null, truncated: false, responseCommitment: null };
+  const closedBy = known ? 'owner' : 'recovery';
   return [
-    {
-      type: 'AttemptMade',
-      data: {
-        v: 1,
-        jobId,
-        number,
-        startedAt: at,
-        endedAt: at,
-        phase: known ? 'dns' : 'request',
-        sent: known ? 'no' : 'maybe',
-        outcome: 'failed',
-        status: null,
-        errorCategory: cause,
-        timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null, totalMs: 0 },
-        tlsVersion: null,
-        exempted: false,
-        leafCommitment: null,
-        addressCommitment: null,
-        retryAfterMs: null,
-        willRetry: false,
-        waitMs: null,
-      },
-    },
-    {
-      type: 'JobCompleted',
-      data: {
-        v: 1,
-        jobId,
-        decisionId,
-        status: 'failed',
-        attempts: number,
-        responseStatus: null,
-        errorCategory: cause,
-        responseBytes: null,
-        truncated: false,
-        responseCommitment: null,
-        closedBy: known ? 'owner' : 'recovery',
-        completedAt: at,
-      },
-    },
+    { type: 'AttemptMade', data: attempt },
+    completion(job, attempt, { ...response, closedBy, completedAt: at }),
   ];
 }
