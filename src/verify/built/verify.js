@@ -381,30 +381,6 @@ function concatBytes(...parts) {
 
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
-  const copy = inOrder(value);
-  const text = copy === ODD ? "\\ud" : JSON.stringify(copy);
-  return text.includes("\\ud") ? written(value) : text;
-}
-function inOrder(value) {
-  if (value === null || typeof value === "string" || typeof value === "boolean")
-    return value;
-  if (typeof value !== "object")
-    return Number.isFinite(value) ? value : ODD;
-  if (isArray(value)) {
-    const items = value.map(inOrder);
-    return items.every((item) => item !== ODD) ? items : ODD;
-  }
-  const copy = {};
-  for (const name of Object.keys(value).sort()) {
-    const member = inOrder(value[name]);
-    if (member === ODD || name === "__proto__" || name >= "0" && name < ":")
-      return ODD;
-    copy[name] = member;
-  }
-  return copy;
-}
-var ODD = Symbol();
-function written(value) {
   if (value === null || typeof value === "boolean")
     return String(value);
   if (typeof value === "number") {
@@ -415,12 +391,12 @@ function written(value) {
   if (typeof value === "string")
     return quoted(value);
   if (isArray(value))
-    return `[${value.map(written).join(",")}]`;
+    return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object")
     throw new TypeError(`canonical JSON cannot hold ${typeof value}`);
   let text = "";
   for (const name of Object.keys(value).sort())
-    text += `${text === "" ? "" : ","}${quoted(name)}:${written(value[name])}`;
+    text += `${text === "" ? "" : ","}${quoted(name)}:${canonicalJson(value[name])}`;
   return `{${text}}`;
 }
 var PLAIN = /^[ !#-[\]-~]*$/;
@@ -707,6 +683,7 @@ var Text = Type.String();
 var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
 var Count = Type.Integer({ minimum: 0 });
+var HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
 var Millis = Nullable(Type.Number({ minimum: 0 }));
 var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
 var Mode = oneOf("demo", "x402");
@@ -736,7 +713,6 @@ var RequestCommitments = Type.Object({
 // src/domain/receipt/payload.ts
 var Commitments = Type.Array(Commitment);
 var Outcome = oneOf("succeeded", "failed");
-var HttpStatus = Nullable(Type.Integer({ minimum: 100, maximum: 999 }));
 var members = {
   receiptId: Type.String(),
   jobId: Type.String(),
@@ -753,7 +729,7 @@ var members = {
     phase: Phase,
     sent: Sent,
     outcome: Outcome,
-    status: HttpStatus,
+    status: Nullable(HttpStatus),
     errorCategory: Nullable(ErrorCategory),
     tlsVersion: Nullable(Type.String()),
     exempted: Type.Optional(Type.Literal(true)),
@@ -761,7 +737,7 @@ var members = {
   }, strict)),
   outcome: Type.Object({
     status: Outcome,
-    responseStatus: HttpStatus,
+    responseStatus: Nullable(HttpStatus),
     errorCategory: Nullable(ErrorCategory),
     responseBytes: Nullable(Type.Integer({ minimum: 0 })),
     truncated: Type.Boolean(),
@@ -920,7 +896,7 @@ var AttemptMade = declareEvent("job", "endedAt", {
   phase: Phase,
   sent: Sent,
   outcome: oneOf("succeeded", "failed"),
-  status: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  status: Nullable(HttpStatus),
   errorCategory: Nullable(ErrorCategory),
   timings: Timings,
   tlsVersion: Nullable(Text),
@@ -936,7 +912,7 @@ var JobCompleted = declareEvent("job", "completedAt", {
   decisionId: Nullable(Text),
   status: oneOf("succeeded", "failed"),
   attempts: Type.Integer({ minimum: 0, maximum: 3 }),
-  responseStatus: Nullable(Type.Integer({ minimum: 100, maximum: 999 })),
+  responseStatus: Nullable(HttpStatus),
   errorCategory: Nullable(ErrorCategory),
   responseBytes: Nullable(Count),
   truncated: Type.Boolean(),
