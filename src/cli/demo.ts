@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import type { PaidWorld } from '#src/demo/paid.ts';
@@ -15,7 +15,12 @@ import { stopSignal } from './serve.ts';
 import { heading, paint, print, printJson, row, shown } from './terminal.ts';
 import { checkLines, factLines } from './verify.ts';
 
-type Options = { readonly once?: true; readonly paid?: true; readonly json?: true };
+type Options = {
+  readonly once?: true;
+  readonly paid?: true;
+  readonly dataDir?: string;
+  readonly json?: true;
+};
 
 const HOST = '127.0.0.1';
 const PORT = 3402;
@@ -23,7 +28,7 @@ const PORT = 3402;
 const HELP = `
 Needs no network and no configuration: the environment is ignored. Payment is off (demo mode), and the only address
 outside the public internet that may be called is ${HOST}, where the target of the demo listens. The service listens on
-port ${PORT}, or on any free one; its data is removed at the end.
+port ${PORT}, or on any free one.
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
 pays for the call.`;
 
@@ -33,6 +38,7 @@ export function addDemo(program: Command): void {
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
     .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
+    .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP)
     .action(exiting(demo));
@@ -44,8 +50,9 @@ async function demo(options: Options): Promise<boolean> {
   const undo: (() => Promise<void>)[] = [];
   if (!options.json) print('Starting a relay and a webhook target on this machine …', '');
   try {
-    const folder = await mkdtemp(join(tmpdir(), 'relay-demo-'));
-    undo.push(() => rm(folder, { recursive: true, force: true }));
+    const { dataDir } = options;
+    const folder = dataDir ? resolve(dataDir) : await mkdtemp(join(tmpdir(), 'relay-demo-'));
+    if (!dataDir) undo.push(() => rm(folder, { recursive: true, force: true }));
     const target = await startDemoTarget(HOST);
     undo.push(() => target.close());
     if (signal.aborted) return true;

@@ -1,7 +1,7 @@
 // The demo's connections on this machine: a webhook target with a certificate of a local root, and calls to the service.
 import { request } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { makeLocalCa } from './certificates/local-ca.ts';
 
 /** A request as received. */
@@ -40,11 +40,6 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
     });
   });
   const port = await listen(server, host);
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
   return {
     url: `https://${host}:${port}/hooks/orders`,
     caPem: ca.pem,
@@ -52,7 +47,7 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
-        for (const socket of sockets) socket.destroy();
+        server.closeAllConnections();
       }),
   };
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { runCli, startCli } from '#test/support/cli.ts';
 
@@ -115,5 +115,18 @@ describe('relay demo', () => {
     const { code, stderr } = await cli.ended;
     assert.equal(code, 0, stderr);
     assert.deepEqual(leftBehind(env), []);
+  });
+
+  test('--data-dir keeps the data, and a second demo on it works', async () => {
+    const data = join(folder, 'kept');
+    for (const round of [1, 2]) {
+      const { code, stdout } = await runCli(['demo', '--once', '--json', '--data-dir', data], {
+        env: scratch(`kept-${round}`),
+      });
+      assert.equal(code, 0, `round ${round}: ${stdout}`);
+      const { files } = JSON.parse(stdout);
+      assert.equal(dirname(files.receipt), data);
+      assert.equal((await runCli(['verify', files.receipt, '--keys', files.keys])).code, 0);
+    }
   });
 });

@@ -12,7 +12,7 @@ import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
 import { checkTable, OFFLINE_CHECKS, overall, pill, type Row, rowOf, runningRow } from './check-table.ts';
 import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
-import { differenceTable, redactions, statement } from './receipt-view.ts';
+import { differenceList, redactions, statement } from './receipt-view.ts';
 
 /** Paths of the relay, from the page; without a host. */
 type Addresses = {
@@ -125,7 +125,7 @@ function shown({ report, rows }: Found): readonly Node[] {
   if (differences.length > 0)
     parts.push(
       element('h3', {}, 'The text around the signed receipt differs from it'),
-      differenceTable(differences),
+      differenceList(differences),
     );
   if (payload !== null && allChecksHold(report))
     parts.push(
