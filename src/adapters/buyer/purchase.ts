@@ -116,7 +116,9 @@ const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: T
 /** Throws unless the answer is a 402 of version 2. The body is empty: a relay without payment must not execute the call. */
 async function paymentRequired({ send }: PurchaseDeps, url: string): Promise<PaymentRequired> {
   const headers = { 'content-type': 'application/json' };
-  const answer = await reached(url, send(new Request(url, { method: 'POST', headers, body: '{}' })));
+  const answer = await send(new Request(url, { method: 'POST', headers, body: '{}' })).catch((cause) => {
+    throw new Error(`${url} cannot be reached`, { cause });
+  });
   if (answer.status !== 402)
     throw new Error(`${url} answered ${answer.status} instead of 402: it requires no payment now`);
   try {
@@ -134,14 +136,6 @@ async function paymentRequired({ send }: PurchaseDeps, url: string): Promise<Pay
 async function keysOf({ send }: PurchaseDeps, relay: string): Promise<readonly KeyRecord[]> {
   const answer = await send(new Request(`${relay}/.well-known/jwks.json`));
   return fromJwkSet(parsedJson(await answer.text())) ?? [];
-}
-
-async function reached<T>(url: string, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (cause) {
-    throw new Error(`${url} cannot be reached`, { cause });
-  }
 }
 
 /** Presents the payment, and checks and stores the answer. */
