@@ -1,6 +1,5 @@
 // The buyer and the reader of the chain, for commands and the demo: their packages are large, so import this when it is used.
-export type { Evidence, Fact } from '#src/adapters/buyer/evidence.ts';
-export type { Finding, Terms } from '#src/adapters/buyer/offer.ts';
+export type { Evidence, Execution, Fact } from '#src/adapters/buyer/evidence.ts';
 export type { Order, PurchaseResult, Send } from '#src/adapters/buyer/purchase.ts';
 export { addressOf, present, purchase } from '#src/adapters/buyer/purchase.ts';
 export { findTransfer } from '#src/adapters/payments/chain.ts';

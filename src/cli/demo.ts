@@ -4,32 +4,31 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
-import { StoryFailed } from '#src/demo/facts.ts';
 import type { PaidWorld } from '#src/demo/paid.ts';
-import { runStory, type StoryDeps } from '#src/demo/story.ts';
-import { type DemoTarget, startDemoTarget } from '#src/demo/target.ts';
+import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
+import { startDemoTarget } from '#src/demo/target.ts';
 import { type Config, readConfig } from '../config.ts';
-import { linkLines, storyLines } from './demo-print.ts';
 import { CannotRun, exiting, FoundWrong, oneLine } from './exit.ts';
 import { stopSignal } from './serve.ts';
-import { heading, print, printJson } from './terminal.ts';
+import { heading, paint, print, printJson, row, shown } from './terminal.ts';
+import { checkLines, factLines } from './verify.ts';
 
 type Options = {
   readonly once?: true;
   readonly paid?: true;
-  readonly port?: number;
   readonly dataDir?: string;
   readonly json?: true;
 };
 
 const HOST = '127.0.0.1';
-const DEFAULT_PORT = 3402;
+const PORT = 3402;
 
 const HELP = `
 Needs no network and no configuration: the environment is ignored. Payment is off (demo mode), and the only address
-outside the public internet that may be called is ${HOST}, where the target of the demo listens.
+outside the public internet that may be called is ${HOST}, where the target of the demo listens. The service listens on
+port ${PORT}, or on any free one.
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
 pays for the call.`;
 
@@ -39,17 +38,10 @@ export function addDemo(program: Command): void {
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
     .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
-    .option('--port <n>', `where the service listens (default: ${DEFAULT_PORT}, or any free port)`, readPort)
     .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP)
     .action(exiting(demo));
-}
-
-function readPort(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65535)) throw new InvalidArgumentError('It must be a number from 0 to 65535.');
-  return port;
 }
 
 /** `undo` collects the function that reverts each step, so that a signal at any time leaves nothing behind. */
@@ -58,14 +50,27 @@ async function demo(options: Options): Promise<boolean> {
   const undo: (() => Promise<void>)[] = [];
   if (!options.json) print('Starting a relay and a webhook target on this machine …', '');
   try {
-    const dataDir = options.dataDir === undefined ? await temporaryFolder(undo) : resolve(options.dataDir);
-    const target = await startTarget(undo);
+    const { dataDir } = options;
+    const folder = dataDir ? resolve(dataDir) : await mkdtemp(join(tmpdir(), 'relay-demo-'));
+    if (!dataDir) undo.push(() => rm(folder, { recursive: true, force: true }));
+    const target = await startDemoTarget(HOST);
+    undo.push(() => target.close());
     if (signal.aborted) return true;
-    const paid = options.paid ? await (await import('#src/demo/paid.ts')).startPaidWorld(undo) : null;
+    // Loaded on use: wallets and protocols are large for a demo that pays nothing.
+    const payments = options.paid ? await import('#src/demo/paid.ts') : null;
+    const paid = payments && (await payments.startPaidWorld(undo));
     if (signal.aborted) return true;
-    const service = await startAtDefaultPort(demoConfig(options, dataDir, target, paid), options, undo);
+    const baseUrl = await startService(demoConfig(options, folder, target.caPem, paid), undo);
     if (signal.aborted) return true;
-    return await run({ options, dataDir, target, paid, baseUrl: service.baseUrl, signal });
+    const primitives = verifierPrimitives;
+    const caller = paid && payments ? payments.paidCaller(baseUrl, primitives, paid) : freeCaller(baseUrl);
+    const story = await runStory({ baseUrl, target, folder, primitives, caller });
+    if (options.json) printJson(story);
+    else print(...storyLines(story));
+    if (options.once) return story.ok;
+    if (!options.json) print('', ...linkLines(story, target.url, folder, paid));
+    if (!signal.aborted) await once(signal, 'abort');
+    return story.ok;
   } catch (error) {
     throw error instanceof StoryFailed ? new FoundWrong(error.message, { cause: error }) : error;
   } finally {
@@ -74,49 +79,32 @@ async function demo(options: Options): Promise<boolean> {
   }
 }
 
-async function temporaryFolder(undo: (() => Promise<void>)[]): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'relay-demo-'));
-  undo.push(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-async function startTarget(undo: (() => Promise<void>)[]): Promise<DemoTarget> {
-  const target = await startDemoTarget(HOST);
-  undo.push(() => target.close());
-  return target;
-}
-
 /** Ignores the environment: the configuration of a real service must not affect the demo. */
-function demoConfig(
-  { port, json }: Options,
-  dataDir: string,
-  target: DemoTarget,
-  paid: PaidWorld | null,
-): Config {
+function demoConfig({ json }: Options, folder: string, caPem: string, paid: PaidWorld | null): Config {
   const config = readConfig({
     HOST,
-    PORT: String(port ?? DEFAULT_PORT),
-    DATA_DIR: dataDir,
+    PORT: String(PORT),
+    DATA_DIR: folder,
     EGRESS_ALLOW_CIDRS: `${HOST}/32`,
     // Log lines go to standard output, which contains only JSON with --json.
     LOG_LEVEL: json ? 'silent' : 'error',
     ...paid?.environment,
   });
-  return { ...config, egress: { ...config.egress, caPem: target.caPem } };
+  return { ...config, egress: { ...config.egress, caPem } };
 }
 
-/** Without --port, any free port is used if the default one is in use. */
-async function startAtDefaultPort(config: Config, { port }: Options, undo: (() => Promise<void>)[]) {
+/** Returns its address: on any free port if the default one is in use. */
+async function startService(config: Config, undo: (() => Promise<void>)[]): Promise<string> {
   const { startService, CannotListen } = await import('#src/app/service.ts');
-  const at = async (listenPort: number) => {
-    const service = await startService({ ...config, listen: { ...config.listen, port: listenPort } });
+  const at = async (port: number) => {
+    const service = await startService({ ...config, listen: { ...config.listen, port } });
     undo.push(() => service.stop());
     await service.opened;
-    return service;
+    return service.baseUrl;
   };
   try {
-    return await at(config.listen.port).catch((cause: unknown) => {
-      if (port === undefined && cause instanceof CannotListen) return at(0);
+    return await at(PORT).catch((cause: unknown) => {
+      if (cause instanceof CannotListen) return at(0);
       throw cause;
     });
   } catch (cause) {
@@ -124,35 +112,52 @@ async function startAtDefaultPort(config: Config, { port }: Options, undo: (() =
   }
 }
 
-type DemoRun = {
-  readonly options: Options;
-  readonly dataDir: string;
-  readonly target: DemoTarget;
-  readonly paid: PaidWorld | null;
-  readonly baseUrl: string;
-  readonly signal: AbortSignal;
-};
-
-async function run({ options, dataDir, target, paid, baseUrl, signal }: DemoRun): Promise<boolean> {
-  const deps = { baseUrl, target, folder: dataDir, primitives: verifierPrimitives };
-  const story = paid === null ? await runStory(deps) : await paidStory(deps, paid);
-  if (options.json) printJson(story);
-  else print(...storyLines(story));
-  if (options.once) return story.ok;
-  if (!options.json)
-    print(
-      '',
-      ...linkLines(story, { dataDir, buyerKey: paid?.buyerKey ?? null }),
-      '',
-      heading(`The service runs at ${baseUrl}. Ctrl-C stops it.`),
-    );
-  if (!signal.aborted) await once(signal, 'abort');
-  return story.ok;
+function storyLines(story: Story): readonly string[] {
+  const { service, received, job, receipt, files, verification, facts, ok } = story;
+  const webhookHeaders = Object.entries(received.headers).filter(([name]) => name.startsWith('webhook-'));
+  return [
+    heading('One webhook, executed and repeated'),
+    row('relay', `POST ${service}/api/execute/webhook`),
+    row('target received', `${received.method} ${received.path}`),
+    row('body', shown(received.body)),
+    ...webhookHeaders.map(([name, value]) => row(name, shown(value))),
+    row('job', `${job.id}, ${job.status}, attempts: ${job.attempts}`),
+    row('receipt', `${receipt.id}, signed by ${receipt.keyId}`),
+    '',
+    heading('The receipt, verified offline with three saved files only'),
+    ...Object.entries(files).map(([name, file]) => row(name, file)),
+    ...checkLines(verification),
+    '',
+    heading('Checked in this run'),
+    ...factLines(facts),
+    '',
+    ok
+      ? paint('green', 'Everything is as expected.')
+      : paint('red', 'Something is NOT as expected: see above.'),
+  ];
 }
 
-/** Loaded on use: wallets and protocols are large for a demo that pays nothing. */
-async function paidStory(deps: StoryDeps, paid: PaidWorld) {
-  const { runPaidStory } = await import('#src/demo/paid.ts');
-  const { systemClock } = await import('#src/app/buyer.ts');
-  return runPaidStory({ ...deps, paid, clock: systemClock() });
+const RELAY = 'npx bun src/cli/relay.ts';
+
+/** Shown while the service runs. Prints the key of a wallet with worthless coins of a chain that ends with the demo. */
+function linkLines(
+  { service, links, files }: Story,
+  target: string,
+  folder: string,
+  paid: PaidWorld | null,
+): readonly string[] {
+  const verify = `${RELAY} verify ${files.receipt} --keys ${files.keys} --proof ${files.proof}`;
+  const pay = `pay ${target} --relay ${service} --pay-to ${paid?.payTo} --save ${join(folder, 'order')}`;
+  return [
+    heading('Try it yourself'),
+    row('front page', `${service}/`),
+    ...Object.entries(links).map(([name, url]) => row(name, url)),
+    row('offline', verify),
+    row('event log', `DATA_DIR=${folder} ${RELAY} export --out ${join(folder, 'log.ndjson')}`),
+    ...(paid === null
+      ? []
+      : [row('buy one more', `RELAY_BUYER_PRIVATE_KEY=${paid.buyerKey} ${RELAY} ${pay}`)]),
+    '',
+    heading(`The service runs at ${service}. Ctrl-C stops it.`),
+  ];
 }

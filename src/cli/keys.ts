@@ -5,8 +5,6 @@ import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
 import {
   type ListedKey,
   listKeys,
-  type Retirement,
-  type Rotation,
   retireKey,
   rotateKeys,
   windowOf,
@@ -105,11 +103,10 @@ function readDate(text: string): number {
   return ms;
 }
 
-/** To the minute, for a person. */
-const minute = (instant: string | null): string => `${(instant ?? '').slice(0, 16).replace('T', ' ')} UTC`;
-
-/** To the second, for a person: a signature before it counts, one after it does not. */
-const second = (instant: string | null): string => `${(instant ?? '').slice(0, 19).replace('T', ' ')} UTC`;
+/** For a person, to the minute; of a compromise to the second: a signature before it counts, one after it does not. */
+const utc = (instant: string | null, length = 16): string =>
+  `${(instant ?? '').slice(0, length).replace('T', ' ')} UTC`;
+const second = (instant: string | null): string => utc(instant, 19);
 
 async function initKeys({ file, json }: InitOptions): Promise<void> {
   const path = file === undefined ? readConfig().keyFile.path : resolve(file);
@@ -129,15 +126,15 @@ async function listAll({ json }: Json): Promise<void> {
 
 const STATES: Record<ListedKey['state'], (key: ListedKey) => string> = {
   active: () => 'active',
-  retiring: ({ notAfter }) => `retiring until ${minute(notAfter)}`,
-  retired: ({ notAfter }) => `retired ${minute(notAfter)}`,
+  retiring: ({ notAfter }) => `retiring until ${utc(notAfter)}`,
+  retired: ({ notAfter }) => `retired ${utc(notAfter)}`,
   compromised: ({ compromisedAt }) => `compromised since ${second(compromisedAt)}`,
   unannounced: () => 'unannounced',
 };
 
 function cells(key: ListedKey): string[] {
   const { keyId, purpose, state, notBefore, inFile } = key;
-  const from = notBefore === null ? '-' : minute(notBefore);
+  const from = notBefore === null ? '-' : utc(notBefore);
   const location = inFile === null ? 'not in the key file' : `in the key file, ${inFile}`;
   return [keyId, purpose, STATES[state](key), from, location];
 }
@@ -148,20 +145,12 @@ async function rotate({ purpose, grace, json }: RotateOptions): Promise<void> {
     ...(await rotateKeys(deps, { purpose, graceMs: grace * MINUTE_MS })),
   }));
   if (json) return printJson({ purpose, outcome: 'rotated', ...result, file: path });
-  print(...rotationLines(purpose, result, path));
-}
-
-function rotationLines(purpose: KeyPurpose, result: Rotation, path: string): string[] {
   const { keyId, retiring } = result;
-  const old = retiring.map((key) => `${purpose} key ${key.keyId} retires at ${minute(key.effectiveAt)}`);
-  return [
-    `${purpose} key ${keyId} signs from now on`,
-    ...old,
-    'Services on this key file switch within seconds.',
-    plain(
-      `Other machines need a copy of ${path} ${old.length === 0 ? 'to sign with it' : 'before that'}; keep one yourself.`,
-    ),
-  ];
+  print(`${purpose} key ${keyId} signs from now on`);
+  print(...retiring.map((key) => `${purpose} key ${key.keyId} retires at ${utc(key.effectiveAt)}`));
+  print('Services on this key file switch within seconds.');
+  const until = retiring.length === 0 ? 'to sign with it' : 'before that';
+  print(plain(`Other machines need a copy of ${path} ${until}; keep one yourself.`));
 }
 
 async function retire(keyId: string, { compromised, since, json }: RetireOptions): Promise<void> {
@@ -177,31 +166,18 @@ async function retire(keyId: string, { compromised, since, json }: RetireOptions
   });
   if (result.outcome === 'unknown_key') throw new FoundWrong(`the event log has no key ${keyId}`);
   if (result.outcome === 'only_key') throw new FoundWrong(onlyKeyMessage(result.purpose));
-  if (json) printJson(retirementOf(keyId, result));
-  else print(...retirementLines(keyId, result));
-}
-
-const onlyKeyMessage = (purpose: KeyPurpose): string =>
-  `no other ${purpose} key could sign in its place: run \`relay keys rotate${purpose === 'receipt' ? '' : ` --purpose ${purpose}`}\` first`;
-
-type Retired = Extract<Retirement, { readonly record: unknown }>;
-
-function retirementOf(keyId: string, { outcome, purpose, record }: Retired) {
-  const { notAfter, compromisedAt } = windowOf(record);
-  return { keyId, purpose, outcome, notAfter, compromisedAt };
-}
-
-function retirementLines(keyId: string, result: Retired): string[] {
-  const { outcome, purpose, notAfter, compromisedAt } = retirementOf(keyId, result);
-  const unchanged =
-    outcome === 'unchanged' ? ['The key had ended at that time or earlier: nothing was recorded.'] : [];
-  if (compromisedAt === null)
-    return [...unchanged, `${purpose} key ${keyId} signs until ${minute(notAfter)}`];
-  return [
-    ...unchanged,
+  const { outcome, purpose } = result;
+  const { notAfter, compromisedAt } = windowOf(result.record);
+  if (json) return printJson({ keyId, purpose, outcome, notAfter, compromisedAt });
+  if (outcome === 'unchanged') print('The key had ended at that time or earlier: nothing was recorded.');
+  if (compromisedAt === null) return print(`${purpose} key ${keyId} signs until ${utc(notAfter)}`);
+  print(
     `${purpose} key ${keyId} is compromised since ${second(compromisedAt)}: services on this log no longer sign with it`,
     purpose === 'receipt'
       ? 'Receipts that it signed from then on do not verify, and every audit reports them; earlier ones verify.'
       : 'None of its checkpoints counts any more, whenever it was signed: a checkpoint contains no time.',
-  ];
+  );
 }
+
+const onlyKeyMessage = (purpose: KeyPurpose): string =>
+  `no other ${purpose} key could sign in its place: run \`relay keys rotate${purpose === 'receipt' ? '' : ` --purpose ${purpose}`}\` first`;

@@ -1,15 +1,14 @@
 // relay pay: buys one call from a relay within the buyer's limits, and verifies the result.
-import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { readBuyerKey } from '../config.ts';
 import { PRICE } from '../domain/limits.ts';
-import { CannotRun, exiting, systemCode } from './exit.ts';
-import { collect } from './read-source.ts';
+import { CannotRun, exiting } from './exit.ts';
+import { collect, readJsonSource } from './read-source.ts';
 import { heading, mark, paint, print, printError, printJson, row, shown } from './terminal.ts';
-import { checkLines } from './verify.ts';
+import { checkLines, factLines } from './verify.ts';
 
 type Options = {
   readonly relay: string;
@@ -28,9 +27,8 @@ type Options = {
 
 const HELP = `
 The wallet's key is read from RELAY_BUYER_PRIVATE_KEY (0x and 64 hex digits), never from an argument. Before anything is
-signed, the relay's 402 is compared with your limits: network, USDC as the asset, price, payee, URL, and the signature of
-the offer by the relay's published key. At most one payment is made: while the outcome is unknown the same one is
-presented again.
+signed, the relay's 402 is compared with your limits: network, USDC as the asset, price, payee and URL. At most one payment
+is made: while the outcome is unknown the same one is presented again.
 
 With --save FILE the payment is stored before it is sent, and the relay's answer in FILE.result.json: the receipt, its
 disclosures and a checkpoint, as relay verify reads them. The same command line presents the same payment again, also
@@ -95,7 +93,7 @@ function readAddress(text: string): string {
 }
 
 async function pay(url: string, options: Options): Promise<boolean> {
-  const order = orderOf(url, options);
+  const order = await orderOf(url, options);
   // Loaded on use: wallets and protocols are large for a command that pays nothing.
   const { purchase, systemClock } = await import('#src/app/buyer.ts');
   const { verifierPrimitives } = await import('#src/app/keys.ts');
@@ -117,44 +115,19 @@ async function pay(url: string, options: Options): Promise<boolean> {
 const isGood = ({ outcome, evidence }: PurchaseResult): boolean =>
   outcome === 'not_paid' || (outcome === 'delivered' && evidence?.ok === true);
 
-function orderOf(url: string, options: Options): Order {
-  const {
-    relay,
-    method,
-    header,
-    key,
-    maxPrice = readPrice(PRICE.usd),
-    network,
-    payTo = null,
-    save = null,
-    dryRun,
-  } = options;
+async function orderOf(url: string, options: Options): Promise<Order> {
+  const { relay, method, header, bodyFile, key, network, dryRun } = options;
+  const { maxPrice = readPrice(PRICE.usd), payTo = null, save = null } = options;
   if (URL.parse(url)?.protocol !== 'https:')
     throw new CannotRun(`${url} is not an https URL: a relay calls https URLs only`);
-  const body = bodyOf(options);
-  const request = {
-    url,
-    method: method.toUpperCase(),
-    ...(header === undefined ? {} : { headers: header }),
-    ...(body === undefined ? {} : { body }),
-    ...(key === undefined ? {} : { idempotencyKey: key }),
-  };
+  if (options.body !== undefined && bodyFile !== undefined)
+    throw new CannotRun('use either --body or --body-file');
+  const body = bodyFile === undefined ? options.body : await readJsonSource(bodyFile);
+  const request = { url, method: method.toUpperCase(), headers: header, body, idempotencyKey: key };
   const privateKey = dryRun ? null : readBuyerKey();
   if (!dryRun && privateKey === null)
     throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
   return { relay, request, limits: { maxPriceMicroUsd: maxPrice, network, payTo }, privateKey, save };
-}
-
-function bodyOf({ body, bodyFile }: Options): unknown {
-  if (bodyFile === undefined) return body;
-  if (body !== undefined) throw new CannotRun('use either --body or --body-file');
-  try {
-    return JSON.parse(readFileSync(bodyFile, 'utf8'));
-  } catch (error) {
-    const problem =
-      error instanceof SyntaxError ? 'is not JSON' : `cannot be read (${systemCode(error) ?? 'unknown'})`;
-    throw new CannotRun(`${bodyFile} ${problem}`, { cause: error });
-  }
 }
 
 /** Longer than the longest execution. */
@@ -169,17 +142,6 @@ const sendByFetch: Send = async (request) => {
   const { status, headers } = response;
   return new Response(body.length === 0 ? null : body, { status, headers });
 };
-
-const POLICY_LABELS = {
-  network: 'network',
-  scheme: 'scheme',
-  resource: 'for this URL',
-  asset: 'asset',
-  price: 'price',
-  pay_to: 'payee',
-  window: 'valid for',
-  signed_offer: 'signed offer',
-} as const;
 
 const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
   delivered: 'Delivered.',
@@ -199,105 +161,75 @@ function reportWait(why: string, ms: number): void {
 /** The payment header is included only while it can still return the result. */
 function resultJson(result: PurchaseResult) {
   const { evidence, payment, saved, ...rest } = result;
-  const { outcome } = result;
+  const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
+  const header = result.outcome === 'unfinished' && payment && { [payment.name]: payment.value };
   return {
     ok: isGood(result),
     ...rest,
-    payment:
-      payment === null
-        ? null
-        : {
-            payer: payment.payer,
-            ...(outcome === 'unfinished' ? { header: { [payment.name]: payment.value } } : {}),
-          },
+    payment: payment && { payer: payment.payer, ...(header && { header }) },
     settlement: evidence?.settlement ?? null,
-    job: evidence?.execution.job ?? null,
-    receipt: evidence?.execution.receipt ?? null,
-    disclosures: evidence?.execution.disclosures ?? null,
-    checkpoint: evidence?.execution.checkpoint ?? null,
+    job,
+    receipt,
+    disclosures,
+    checkpoint,
     resultFile: saved?.problem === null ? saved.file : null,
-    idempotentReplay: evidence?.execution.idempotentReplay ?? null,
+    idempotentReplay,
     verification: evidence?.verification ?? null,
     facts: evidence?.facts ?? [],
-    links: evidence?.execution.links ?? {},
+    links,
   };
 }
 
-function resultLines(result: PurchaseResult, order: Order): readonly string[] {
-  const { relay, policy, evidence, problem, outcome, payment, resumed, saved } = result;
-  const good = isGood(result);
-  return [
-    heading(resumed ? `Continuing with the payment saved in ${order.save}` : `Offer of ${relay}`),
-    ...policy.flatMap(({ name, ok, expected, offered }) => [
-      `  ${mark(ok)} ${paint('dim', POLICY_LABELS[name].padEnd(14))}${shown(offered)}`,
-      ...(ok ? [] : [`      expected: ${shown(expected)}`]),
-    ]),
-    ...payeeHint(result, order),
-    ...(evidence === null ? [] : evidenceLines(evidence)),
-    ...(saved?.problem === null ? ['', `  The complete answer of the relay is in ${saved.file}.`] : []),
-    ...(problem === null ? [] : ['', ...problemLines(problem, result)]),
-    ...(payment === null ? [] : paymentLines(payment, result, order)),
-    '',
-    paint(good ? 'green' : 'red', dryWithoutPayee(result, order) ? NO_PAYEE : OUTCOME_TEXT[outcome]),
-  ];
-}
+const NONE = {
+  job: null,
+  receipt: null,
+  disclosures: null,
+  checkpoint: null,
+  idempotentReplay: null,
+  links: {},
+};
 
-const NO_PAYEE = 'Dry run: all limits hold; no payee was given (--pay-to).';
-
-const dryWithoutPayee = ({ outcome }: PurchaseResult, { limits }: Order): boolean =>
-  outcome === 'not_paid' && limits.payTo === null;
-
-function problemLines(
-  { code, message }: NonNullable<PurchaseResult['problem']>,
-  { payment, terms }: PurchaseResult,
-): readonly string[] {
-  const text = code === message ? code : `${code}: ${message}`;
-  const poor = payment !== null && terms !== null && /insufficient_(balance|funds)/.test(message);
-  return [
-    `  ${shown(text)}`,
-    ...(poor
-      ? [`  The payer ${shown(payment.payer)} needs ${shown(terms.amount)} units of ${shown(terms.asset)}.`]
-      : []),
-  ];
-}
-
-function payeeHint({ terms }: PurchaseResult, { limits }: Order): readonly string[] {
-  if (limits.payTo !== null || terms === null) return [];
-  return ['', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`];
+function resultLines(result: PurchaseResult, { limits, save }: Order): readonly string[] {
+  const { relay, policy, evidence, problem, outcome, payment, resumed, saved, terms } = result;
+  const unfinished = outcome === 'unfinished';
+  const lines = [heading(resumed ? `Continuing with the payment saved in ${save}` : `Offer of ${relay}`)];
+  for (const { name, ok, expected, offered } of policy)
+    lines.push(
+      `  ${mark(ok)} ${name.padEnd(10)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
+    );
+  if (limits.payTo === null && terms !== null)
+    lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
+  if (evidence !== null) lines.push(...evidenceLines(evidence));
+  if (saved?.problem === null) lines.push('', `  The complete answer of the relay is in ${saved.file}.`);
+  if (problem !== null) lines.push('', `  ${shown(`${problem.code}: ${problem.message}`)}`);
+  // What to do with a payment that has not returned a result.
+  if (save !== null && (unfinished || outcome === 'relay_refused'))
+    lines.push(
+      '',
+      `  The payment is in ${save}; the same command line presents it again.${unfinished ? '' : ' Remove the file to give it up.'}`,
+    );
+  else if (unfinished && payment !== null)
+    lines.push(
+      '',
+      `  Only this header returns the result that you paid for: ${payment.name}: ${payment.value}`,
+    );
+  return [...lines, '', paint(isGood(result) ? 'green' : 'red', OUTCOME_TEXT[outcome])];
 }
 
 function evidenceLines({ execution, settlement, verification, facts }: Evidence): readonly string[] {
   const { job, receipt, idempotentReplay } = execution;
-  const answer =
-    job.responseStatus === null ? (job.errorCategory ?? 'no answer') : `answer ${job.responseStatus}`;
   return [
     '',
     heading('Result'),
     row('payment', `${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'unknown'}`),
-    row('job', `${job.id}, ${job.status}, ${answer}, attempts: ${job.attempts}`),
+    row(
+      'job',
+      `${job.id}, ${job.status}, answer ${job.responseStatus ?? job.errorCategory}, attempts: ${job.attempts}`,
+    ),
     row('receipt', `${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`),
     '',
     heading('Verified offline'),
     ...checkLines(verification),
-    ...facts.map(({ ok, words }) => `  ${mark(ok)} ${shown(words)}`),
-  ];
-}
-
-/** What to do with a payment that has not returned a result. */
-function paymentLines(
-  { name, value }: NonNullable<PurchaseResult['payment']>,
-  { outcome }: PurchaseResult,
-  { save }: Order,
-): readonly string[] {
-  if (outcome !== 'unfinished' && outcome !== 'relay_refused') return [];
-  if (save !== null) {
-    const again = `  The payment is in ${save}; the same command line presents it again.`;
-    return ['', outcome === 'unfinished' ? again : `${again} Remove the file to give it up.`];
-  }
-  if (outcome === 'relay_refused') return [];
-  return [
-    '',
-    '  Keep this payment header: only it returns the result that you paid for:',
-    `  ${name}: ${value}`,
+    ...factLines(facts),
   ];
 }

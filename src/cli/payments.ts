@@ -58,7 +58,7 @@ export function addPayments(program: Command): void {
     .command('resolve')
     .description('Record what became of an unconfirmed payment.')
     .argument('<id>', 'as the list shows it: payment-…', readId)
-    .option('--settled [transaction]', 'it was paid; 0x and 64 hex digits, if known')
+    .option('--settled [transaction]', 'it was paid; 0x and 64 hex digits, if known', readTransaction)
     .option('--not-settled', 'it was not paid, and no longer can be')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', RESOLVE_HELP)
@@ -85,18 +85,21 @@ function readId(text: string): string {
 }
 
 function readTransaction(text: string): string {
-  if (!isTransaction(text)) throw new InvalidArgumentError('It must be 0x and 64 hex digits.');
+  if (!/^0x[0-9a-fA-F]{64}$/.test(text)) throw new InvalidArgumentError('It must be 0x and 64 hex digits.');
   return text.toLowerCase();
 }
 
+const SELECTED = {
+  unserved: ['unserved', 'refundable'],
+  refundable: ['refundable'],
+  unknown: ['unknown'],
+} as const;
+const OPTIONS = Object.keys(SELECTED) as (keyof typeof SELECTED)[];
+
 /** The union of what the options select; all states without any of them. */
-function statesOf({ unserved, refundable, unknown }: ListOptions): ReadonlySet<OpenState> {
-  const selected: OpenState[] = [
-    ...(unserved ? (['unserved', 'refundable'] as const) : []),
-    ...(refundable ? (['refundable'] as const) : []),
-    ...(unknown ? (['unknown'] as const) : []),
-  ];
-  return new Set(selected.length === 0 ? ['unserved', 'refundable', 'unknown'] : selected);
+function statesOf(options: ListOptions): ReadonlySet<OpenState> {
+  const selected = OPTIONS.filter((name) => options[name]);
+  return new Set((selected.length === 0 ? OPTIONS : selected).flatMap((name) => SELECTED[name]));
 }
 
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id'];
@@ -110,16 +113,9 @@ async function list(options: ListOptions): Promise<boolean | undefined> {
   const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
   if (options.json) printJson(rows);
   // Beside the rows: a program that reads them gets none.
-  else if (rows.length === 0) printer(!process.stdout.isTTY)(noneText(statesOf(options)));
+  else if (rows.length === 0) printer(!process.stdout.isTTY)('No such payment is open.');
   else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
   else print(...rows.map((row) => cells(row).join(' ')));
-}
-
-function noneText(states: ReadonlySet<OpenState>): string {
-  if (!states.has('unknown'))
-    return states.has('unserved') ? 'No payment is unserved.' : 'No payment is refundable.';
-  if (states.has('unserved')) return 'No payment is unserved, refundable or unconfirmed.';
-  return states.has('refundable') ? 'No payment is refundable or unconfirmed.' : 'No payment is unconfirmed.';
 }
 
 const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
@@ -144,16 +140,12 @@ async function balance({ json }: ListOptions): Promise<boolean> {
 
 async function refund(ids: readonly string[], options: RefundOptions): Promise<void> {
   const { tx: transaction, unverified, json } = options;
-  const rpcUrl = readRpcUrl();
+  const rpcUrl = unverified ? null : readRpcUrl();
   if (rpcUrl === null && !unverified)
     throw new CannotRun(
       'X402_RPC_URL is not set: set it to verify the transfer, or use --unverified (see --help)',
     );
-  const chain = unverified || rpcUrl === null ? null : await import('#src/app/buyer.ts');
-  const findTransfer =
-    chain === null || rpcUrl === null
-      ? null
-      : (query: Parameters<typeof chain.findTransfer>[1]) => chain.findTransfer(rpcUrl, query);
+  const findTransfer = rpcUrl === null ? null : await chainReader(rpcUrl);
   const refunded = await withLog((deps) => refundPayments(deps, { ids, transaction, findTransfer }));
   if (refunded.outcome === 'refused') {
     const message = REFUSED[refunded.reason](refunded.id ?? '', transaction);
@@ -167,6 +159,11 @@ async function refund(ids: readonly string[], options: RefundOptions): Promise<v
         `${id}: ${amount} units to ${payer} ${recorded ? 'recorded as refunded' : 'were recorded before'}${verified ? '' : ', unverified'}`,
     ),
   );
+}
+
+async function chainReader(rpcUrl: string) {
+  const { findTransfer } = await import('#src/app/buyer.ts');
+  return (query: Parameters<typeof findTransfer>[1]) => findTransfer(rpcUrl, query);
 }
 
 type RefusalReason = Extract<Refunded, { outcome: 'refused' }>['reason'];
@@ -203,12 +200,8 @@ function verdictOf({ settled, notSettled }: ResolveOptions): OperatorVerdict {
     throw new CannotRun('use either --settled or --not-settled (see --help)');
   if (settled === undefined) return { kind: 'not_settled' };
   if (settled === true) return { kind: 'settled', transaction: null };
-  if (!isTransaction(settled))
-    throw new CannotRun('the transaction of --settled must be 0x and 64 hex digits (see --help)');
-  return { kind: 'settled', transaction: settled.toLowerCase() };
+  return { kind: 'settled', transaction: settled };
 }
-
-const isTransaction = (text: string): boolean => /^0x[0-9a-fA-F]{64}$/.test(text);
 
 function problemOf(id: string, resolved: Exclude<Resolved, { outcome: 'resolved' }>): string {
   if (resolved.outcome === 'nothing_to_resolve')

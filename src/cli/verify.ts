@@ -142,6 +142,10 @@ export function checkLines(report: VerificationReport): readonly string[] {
   ]);
 }
 
+/** A line for each fact of a purchase or of the demo. */
+export const factLines = (facts: readonly { readonly ok: boolean; readonly words: string }[]): string[] =>
+  facts.map(({ ok, words }) => `  ${mark(ok)} ${shown(words)}`);
+
 /** With an inclusion proof, the leaf's index (from 0) and the size of the log. */
 function labelOf({ name, ok, details }: Check): string {
   const isLogged = ok && name === 'receipt_logged' && isObject(details) && 'index' in details;

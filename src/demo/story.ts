@@ -1,52 +1,44 @@
-// The demo: executes one webhook through the real route, verifies its receipt offline, and repeats the call.
+// The demo: executes one webhook through the real route, verifies its receipt offline, and repeats the call. Each fact
+// compares a claim of the relay with what was received.
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Fact } from '#src/app/buyer.ts';
+import type { Execution, Fact } from '#src/app/buyer.ts';
+import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
-import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { sleep } from '#src/lib/time.ts';
-import {
-  BODY,
-  deliveryFacts,
-  type Executed,
-  fact,
-  HEADERS,
-  linkFacts,
-  loggedFact,
-  replayFacts,
-  StoryFailed,
-  webhookSignatureFact,
-} from './facts.ts';
 import { callLoopback, type DemoTarget, type Received } from './target.ts';
+
+/** Ends the demo: the service did not do what the demo needs next. */
+export class StoryFailed extends Error {}
+
+/** The request that the demo sends. */
+const HEADERS = { 'x-order-source': 'relay demo' };
+const BODY = { event: 'order.paid', order: 4711, total: '12.50' };
+export type DemoRequest = { readonly url: string; readonly body: unknown; readonly method: 'POST' };
+
+/** Makes the call, with or without payment. Both throw `StoryFailed` if there is no execution response. */
+export type Caller = {
+  execute(request: DemoRequest): Promise<Execution>;
+  /** The same call again, as after a lost response. */
+  repeat(request: DemoRequest): Promise<Execution>;
+  /** About the payment, after both. */
+  facts(): readonly Fact[];
+};
 
 export type Story = {
   readonly ok: boolean;
   readonly service: string;
-  readonly sent: {
-    readonly url: string;
-    readonly headers: Readonly<Record<string, string>>;
-    readonly body: unknown;
-  };
-  readonly received: {
-    readonly method: string;
-    readonly path: string;
-    readonly headers: Received['headers'];
-    readonly body: string;
-  };
-  readonly job: Executed['job'];
-  readonly receipt: Executed['receipt'];
+  readonly received: Omit<Received, 'body'> & { readonly body: string };
+  readonly job: Execution['job'];
+  readonly receipt: Execution['receipt'];
   /** The offline report, from the three files only. */
   readonly verification: VerificationReport;
-  readonly replay: {
-    readonly idempotentReplay: boolean;
-    readonly receiptId: string;
-    readonly requestsAtTarget: number;
-  };
   readonly facts: readonly Fact[];
   readonly files: { readonly receipt: string; readonly keys: string; readonly proof: string };
-  readonly links: Executed['links'];
+  readonly links: Execution['links'];
 };
 
 export type StoryDeps = {
@@ -55,85 +47,126 @@ export type StoryDeps = {
   /** Folder for `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */
   readonly folder: string;
   readonly primitives: Primitives;
+  readonly caller: Caller;
+};
+
+/** Calls the route without payment. */
+export const freeCaller = (baseUrl: string): Caller => {
+  const idempotencyKey = randomUUID();
+  const execute = async (request: DemoRequest) => {
+    const call = { ...request, idempotencyKey };
+    const { status, body } = await callLoopback('POST', `${baseUrl}/api/execute/webhook`, call);
+    // 502: the target failed. It is an execution too, and the facts show what is wrong.
+    if (status === 200 || status === 502) return JSON.parse(body);
+    throw new StoryFailed(`POST /api/execute/webhook answered ${status}: ${body}`);
+  };
+  return { execute, repeat: execute, facts: () => [] };
 };
 
 /** Throws `StoryFailed` if the demo cannot continue. */
 export async function runStory(deps: StoryDeps): Promise<Story> {
-  const { baseUrl, target, folder, primitives } = deps;
-  const request = {
-    url: target.url,
-    method: 'POST',
-    headers: HEADERS,
-    body: BODY,
-    idempotencyKey: randomUUID(),
-  };
-  const first = await execute(baseUrl, request);
-  const { received, requests } = receivedBy(target);
-  const files = await saveEvidence(folder, baseUrl, first);
-  const { verification, keys } = await verifyOffline(files, primitives);
-  const again = await execute(baseUrl, request);
-  const facts: Fact[] = [
-    ...deliveryFacts(first, received, requests),
-    await webhookSignatureFact(received, keys, primitives),
-    fact(
-      'receipt_verified_offline',
-      verification.ok,
-      'the receipt verifies offline, with the saved receipt, keys and proof only',
-    ),
-    loggedFact(verification),
-    ...replayFacts(first, again, target.received.length - requests),
-    ...(await linkFacts(first)),
-  ];
-  return storyOf(deps, { first, again, received, verification, facts, files });
-}
-
-/** Returns the first request at the target, and the number of requests. Throws `StoryFailed` if there is none. */
-export function receivedBy(target: DemoTarget): { readonly received: Received; readonly requests: number } {
+  const { baseUrl, target, folder, primitives, caller } = deps;
+  const request = { url: target.url, method: 'POST', headers: HEADERS, body: BODY } as const;
+  const first = await caller.execute(request);
   const [received] = target.received;
   if (received === undefined)
     throw new StoryFailed('the service states that it called the target, but the target received nothing');
-  return { received, requests: target.received.length };
+  const requests = target.received.length;
+  const files = await saveEvidence(folder, baseUrl, first);
+  const { verification, keys, jws } = await verifyOffline(files, primitives);
+  const again = await caller.repeat(request);
+  const { job, receipt, links } = first;
+  const logged = verification.checks.find(({ name }) => name === 'receipt_logged');
+  const broken = await brokenLinks(links);
+  const facts = [
+    ...deliveryFacts(first, received, requests),
+    fact(
+      'webhook_signature_valid',
+      await webhookSigned(received, keys, primitives),
+      'its webhook-signature (v1a) is valid under the published keys',
+    ),
+    fact(
+      'receipt_verified_offline',
+      verification.ok && jws === receipt.jws,
+      'the receipt verifies offline, with the saved receipt, keys and proof only',
+    ),
+    fact(
+      'receipt_logged',
+      logged?.ok === true,
+      'it is in the transparency log, included in a checkpoint that the relay signed',
+    ),
+    ...replayFacts(first, again, target.received.length - requests),
+    ...caller.facts(),
+    fact('links_work', broken.length === 0, broken.join(', ') || 'all links answer'),
+  ];
+  const text = { ...received, body: new TextDecoder().decode(received.body) };
+  const ok = facts.every((each) => each.ok);
+  return { ok, service: baseUrl, received: text, job, receipt, verification, facts, files, links };
 }
 
-type Observed = Pick<Story, 'verification' | 'facts' | 'files'> & {
-  readonly first: Executed;
-  readonly again: Executed;
-  readonly received: Received;
-};
+export const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
 
-export function storyOf({ baseUrl, target }: StoryDeps, observed: Observed): Story {
-  const { first, again, received, verification, facts, files } = observed;
-  return {
-    ok: facts.every(({ ok }) => ok),
-    service: baseUrl,
-    sent: { url: target.url, headers: HEADERS, body: BODY },
-    received: { ...received, body: new TextDecoder().decode(received.body) },
-    job: first.job,
-    receipt: first.receipt,
-    verification,
-    replay: {
-      idempotentReplay: again.idempotentReplay,
-      receiptId: again.receipt.id,
-      requestsAtTarget: target.received.length,
-    },
-    facts,
-    files,
-    links: first.links,
-  };
+function deliveryFacts({ job }: Execution, received: Received, requests: number): Fact[] {
+  const { method, headers, body } = received;
+  const same =
+    method === 'POST' &&
+    new TextDecoder().decode(body) === JSON.stringify(BODY) &&
+    headers['x-order-source'] === HEADERS['x-order-source'];
+  return [
+    fact(
+      'job_succeeded',
+      job.status === 'succeeded' && job.responseStatus === 200,
+      'the job succeeded: the target answered 200',
+    ),
+    fact('called_once', requests === 1 && job.attempts === 1, 'the target received exactly one request'),
+    fact('request_as_sent', same, 'method, header and body arrived as they were sent'),
+    fact('webhook_id_is_job', headers['webhook-id'] === job.id, 'its webhook-id is the id of the job'),
+  ];
 }
 
-async function execute(baseUrl: string, request: unknown): Promise<Executed> {
-  const { status, body } = await callLoopback('POST', `${baseUrl}/api/execute/webhook`, request);
-  // 502: the target failed. It is an execution too, and the facts show what is wrong.
-  if (status === 200 || status === 502) return JSON.parse(body);
-  throw new StoryFailed(`POST /api/execute/webhook answered ${status}: ${body}`);
+/** Standard Webhooks 1.0.0, asymmetric: any target can verify it with the published keys. */
+async function webhookSigned(
+  { headers, body }: Received,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<boolean> {
+  const signed = Buffer.concat([utf8(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`), body]);
+  const [version, base64 = ''] = (headers['webhook-signature'] ?? '').split(',');
+  const signature = new Uint8Array(Buffer.from(base64, 'base64'));
+  const valid = await Promise.all(
+    keys.map(({ x }) => primitives.ed25519Verify(fromBase64url(x) ?? new Uint8Array(0), signed, signature)),
+  );
+  return version === 'v1a' && valid.includes(true);
+}
+
+function replayFacts(first: Execution, again: Execution, sentAgain: number): Fact[] {
+  const sameReceipt = first.receipt.jws === again.receipt.jws && first.job.id === again.job.id;
+  return [
+    fact(
+      'replayed',
+      again.idempotentReplay && !first.idempotentReplay,
+      'the repeat is answered with a replay',
+    ),
+    fact('replay_same_receipt', sameReceipt, 'with the same job and the same receipt'),
+    fact('replay_not_sent', sentAgain === 0, 'and nothing was sent a second time'),
+  ];
+}
+
+async function brokenLinks(links: Execution['links']): Promise<string[]> {
+  const problems = await Promise.all(
+    Object.values(links).map(async (url) => {
+      const { status } = await callLoopback('GET', url);
+      return status === 200 ? [] : [`${url} answers ${status}`];
+    }),
+  );
+  return problems.flat();
 }
 
 /** Saves the files that an agent would keep: the receipt, the keys, and the inclusion proof. */
-export async function saveEvidence(
+async function saveEvidence(
   folder: string,
   baseUrl: string,
-  { links, receipt }: Pick<Executed, 'links' | 'receipt'>,
+  { links, receipt }: Execution,
 ): Promise<Story['files']> {
   const files = {
     receipt: join(folder, 'receipt.json'),
@@ -142,14 +175,14 @@ export async function saveEvidence(
   };
   await writeFile(files.receipt, await download(links.receipt ?? `${baseUrl}/api/receipts`));
   await writeFile(files.keys, await download(`${baseUrl}/.well-known/jwks.json`));
-  await writeFile(files.proof, await downloadProof(`${baseUrl}/log/proof/${receipt.id}`));
+  await writeFile(files.proof, await download(`${baseUrl}/log/proof/${receipt.id}`));
   return files;
 }
 
-/** The next checkpoint is signed within some seconds. */
+/** 409: not in the log yet. The next checkpoint is signed within some seconds. */
 const PROOF_WAIT = { withinMs: 15_000, everyMs: 100 };
 
-async function downloadProof(url: string): Promise<string> {
+async function download(url: string): Promise<string> {
   const until = performance.now() + PROOF_WAIT.withinMs;
   for (;;) {
     const { status, body } = await callLoopback('GET', url);
@@ -160,13 +193,7 @@ async function downloadProof(url: string): Promise<string> {
   }
 }
 
-async function download(url: string): Promise<string> {
-  const { status, body } = await callLoopback('GET', url);
-  if (status !== 200) throw new StoryFailed(`${url} answered ${status}: ${body}`);
-  return body;
-}
-
-export async function verifyOffline(files: Story['files'], primitives: Primitives) {
+async function verifyOffline(files: Story['files'], primitives: Primitives) {
   const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
   const now = Math.floor(Date.now() / 1000);

@@ -1,7 +1,9 @@
 // The demo's connections on this machine: a webhook target with a certificate of a local root, and calls to the service.
+import { once } from 'node:events';
 import { request } from 'node:http';
-import { createServer, type Server } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { makeLocalCa } from './certificates/local-ca.ts';
 
 /** A request as received. */
@@ -30,21 +32,13 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
   const validity = { notBefore: new Date(now - DAY_MS), notAfter: new Date(now + 30 * DAY_MS) };
   const ca = makeLocalCa('relay demo root', validity);
   const received: Received[] = [];
-  const server = createServer(ca.issue({ ...validity, names: [host] }), (incoming, response) => {
-    const chunks: Uint8Array[] = [];
-    incoming.on('data', (chunk: Uint8Array) => chunks.push(chunk));
-    incoming.on('end', () => {
-      const { method = '', url = '' } = incoming;
-      received.push({ method, path: url, headers: flat(incoming.headers), body: Buffer.concat(chunks) });
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"thanks":true}');
-    });
+  const server = createServer(ca.issue({ ...validity, names: [host] }), async (incoming, response) => {
+    const { method = '', url = '' } = incoming;
+    received.push({ method, path: url, headers: flat(incoming.headers), body: await buffer(incoming) });
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"thanks":true}');
   });
-  const port = await listen(server, host);
-  const sockets = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
+  await once(server.listen(0, host), 'listening');
+  const { port } = server.address() as AddressInfo;
   return {
     url: `https://${host}:${port}/hooks/orders`,
     caPem: ca.pem,
@@ -52,20 +46,13 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
-        for (const socket of sockets) socket.destroy();
+        server.closeAllConnections();
       }),
   };
 }
 
 function flat(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value ?? '')]));
-}
-
-function listen(server: Server, host: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, host, () => resolve((server.address() as AddressInfo).port));
-  });
 }
 
 const CALL_TIMEOUT_MS = 60_000;
@@ -98,13 +85,8 @@ export async function sendLoopback(call: Request): Promise<Response> {
         createConnection: () => connect(Number(port), hostname),
       },
       (answer) => {
-        const chunks: Uint8Array[] = [];
-        answer.on('data', (chunk: Uint8Array) => chunks.push(chunk));
-        answer.on('error', reject);
-        answer.on('end', () => {
-          const headers = new Headers(flat(answer.headers));
-          resolve(new Response(Buffer.concat(chunks), { status: answer.statusCode ?? 500, headers }));
-        });
+        const init = { status: answer.statusCode ?? 500, headers: flat(answer.headers) };
+        buffer(answer).then((body) => resolve(new Response(new Uint8Array(body), init)), reject);
       },
     );
     sending.setTimeout(CALL_TIMEOUT_MS, () => sending.destroy(new Error(`${call.url} did not answer`)));

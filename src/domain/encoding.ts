@@ -28,9 +28,13 @@ export function toBase64(bytes: Uint8Array): string {
 /** Bytes of standard base64; null unless the text is the canonical, padded form. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   try {
-    const bytes = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
-    const padded = text.length === Math.ceil(bytes.length / 3) * 4;
-    return padded && text.endsWith(toBase64(lastOf(bytes))) ? bytes : null;
+    if (Uint8Array.fromBase64 === undefined) {
+      const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+      return toBase64(bytes) === text ? bytes : null;
+    }
+    // The native decoder skips white space.
+    const bytes = Uint8Array.fromBase64(text, { lastChunkHandling: 'strict' });
+    return text.length === Math.ceil(bytes.length / 3) * 4 ? bytes : null;
   } catch {
     return null;
   }

@@ -13,57 +13,25 @@ const { newKey, scene, run, buy, books } = it;
 
 type Bill = {
   resource: { url: string };
-  accepts: { [name: string]: unknown; extra: Record<string, unknown> }[];
-  extensions: Record<string, { info: { offers: { signature: string }[] } }>;
+  accepts: { [name: string]: unknown }[];
 };
 /** Changes the only payment requirement. */
 const term =
   (changes: Record<string, unknown>) =>
   (bill: Bill): Bill => ({ ...bill, accepts: bill.accepts.map((accept) => ({ ...accept, ...changes })) });
-const extra = (changes: Record<string, unknown>) => (bill: Bill) =>
-  term({ extra: { ...bill.accepts[0]?.extra, ...changes } })(bill);
-const offers = (change: (signature: string) => string) => (bill: Bill) => {
-  const held = bill.extensions['offer-receipt'];
-  for (const offer of held?.info.offers ?? []) offer.signature = change(offer.signature);
-  return bill;
-};
-const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 describe('relay pay: the offer is checked before anything is signed', () => {
   const bad: readonly (readonly [what: string, change: (bill: Bill) => unknown, ...findings: string[]])[] = [
-    ['a higher price', term({ amount: '3001' }), 'price', 'signed_offer'],
-    ['an invalid price', term({ amount: '-1' }), 'price', 'signed_offer'],
-    ['another payee', term({ payTo: STRANGER }), 'pay_to', 'signed_offer'],
-    ['another asset', term({ asset: STRANGER }), 'asset', 'signed_offer'],
-    ['another name of the asset', extra({ name: 'Other Coin' }), 'asset'],
-    ['another kind of signature', extra({ assetTransferMethod: 'permit2' }), 'asset'],
-    ['another network', term({ network: 'eip155:84532' }), 'network', 'scheme'],
-    ['another scheme', term({ scheme: 'upto' }), 'scheme'],
-    ['a long window', term({ maxTimeoutSeconds: 301 }), 'window'],
+    ['a higher price', term({ amount: '3001' }), 'price'],
+    ['an invalid price', term({ amount: '-1' }), 'price'],
+    ['another payee', term({ payTo: STRANGER }), 'pay_to'],
+    ['another asset', term({ asset: STRANGER }), 'asset'],
+    ['another network', term({ network: 'eip155:84532' }), 'network'],
+    ['another scheme', term({ scheme: 'upto' }), 'network'],
     [
       'another resource',
       (bill) => ({ ...bill, resource: { ...bill.resource, url: `https://evil.example${EXECUTE}` } }),
       'resource',
-      'signed_offer',
-    ],
-    ['no signed offer', (bill) => ({ ...bill, extensions: {} }), 'signed_offer'],
-    ['a broken signature', offers((jws) => jws.replace(/.{8}$/, 'AAAAAAAA')), 'signed_offer'],
-    [
-      'an offer of another signer',
-      offers((jws) =>
-        [part({ alg: 'EdDSA', kid: 'did:web:evil.example#k' }), ...jws.split('.').slice(1)].join('.'),
-      ),
-      'signed_offer',
-    ],
-    [
-      'an unsigned offer',
-      offers((jws) => [part({ alg: 'none' }), jws.split('.')[1], ''].join('.')),
-      'signed_offer',
-    ],
-    [
-      'invalid offers',
-      (bill) => ({ ...bill, extensions: { 'offer-receipt': { info: { offers: [1] } } } }),
-      'signed_offer',
     ],
   ];
   for (const [what, change, ...findings] of bad) {
@@ -108,7 +76,10 @@ describe('relay pay: the offer is checked before anything is signed', () => {
     const args = ['pay', it.world.target.url('/dry'), '--relay', it.front.url, '--dry-run'];
     const { code, stdout } = await runCli(args);
     assert.equal(code, 0, stdout);
-    assert.match(stdout, /\nDry run: all limits hold; no payee was given \(--pay-to\)\.\n$/);
+    assert.match(
+      stdout,
+      /No one is paid without --pay-to.*\n\nThe offer is within your limits\. Nothing was paid\.\n$/,
+    );
     const json = await runCli([...args, '--json']);
     const { ok, outcome, policy } = JSON.parse(json.stdout);
     assert.deepEqual([json.code, ok, outcome], [0, true, 'not_paid']);
@@ -174,8 +145,6 @@ describe('relay pay: the answer is checked', () => {
       'no payment header',
       (answer) => ({ ...answer, headers: { ...answer.headers, 'payment-response': '' } }),
       'receipt_names_payment',
-      'payment_settled',
-      'payment_receipt_signed',
     ],
     [
       'another transaction in the payment header',
@@ -185,17 +154,11 @@ describe('relay pay: the answer is checked', () => {
           transaction: `0x${'e'.repeat(64)}`,
         })),
       'receipt_names_payment',
-      'payment_receipt_signed',
     ],
     [
       'another payer in the payment header',
       (answer) => withHeader(answer, 'payment-response', (value: object) => ({ ...value, payer: STRANGER })),
-      'payment_settled',
-    ],
-    [
-      'no signed payment receipt',
-      (answer) => withHeader(answer, 'payment-response', (value: object) => ({ ...value, extensions: {} })),
-      'payment_receipt_signed',
+      'receipt_names_payment',
     ],
   ];
   for (const [what, change, ...failing] of tamperings) {

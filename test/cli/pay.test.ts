@@ -1,6 +1,6 @@
 // relay pay against the real service and a facilitator double: it pays once, never twice.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCli, startCli } from '#test/support/cli.ts';
@@ -60,7 +60,7 @@ describe('relay pay: buys one call', () => {
     const args = bought.args.filter((arg) => arg !== '--json');
     const { code, stdout, stderr } = await run({ ...bought, args });
     assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + 7 + 5);
+    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 5 + 7 + 3);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(stdout, /\nDelivered\.\n$/);
   });
@@ -71,8 +71,7 @@ describe('relay pay: buys one call', () => {
     const result = await run(bought);
     const { ok, outcome, job } = JSON.parse(result.stdout);
     assert.deepEqual([result.code, ok, outcome, job.responseStatus], [1, false, 'target_failed', 500]);
-    const { payment_receipt_signed: _, ...rest } = ALL_GOOD;
-    assert.deepEqual(factsOf(result), rest);
+    assert.deepEqual(factsOf(result), ALL_GOOD);
     assert.equal(book.charges(), 1);
   });
 });
@@ -144,16 +143,14 @@ describe('relay pay: never pays twice', () => {
     assert.deepEqual([book.payments().length, book.charges(), book.calls(bought).length], [1, 0, 0]);
   });
 
-  test('a refusal as text: the payment may still be charged, and the poor payer is named', async () => {
+  test('a refusal as text: the payment may still be charged', async () => {
     const file = join(it.world.folder, 'poor');
     const bought = scene('/poor', '--save', file);
     const args = bought.args.filter((arg) => arg !== '--json');
     it.facilitator.scriptSettle(unsettled('insufficient_funds'));
     const { code, stdout } = await run({ ...bought, args });
-    const { payer } = JSON.parse(readFileSync(file, 'utf8')).payment;
     assert.equal(code, 1);
     assert.match(stdout, /\n {2}payment_required: (?!payment_required)[^\n]*insufficient_funds/);
-    assert.match(stdout, new RegExp(`The payer ${payer} needs 3000 units of 0x`));
     assert.ok(
       stdout.includes(
         `The payment is in ${file}; the same command line presents it again. Remove the file to give it up.`,
@@ -210,10 +207,6 @@ describe('relay pay --save', () => {
     assert.deepEqual([book.payments().length, new Set(book.payments()).size], [2, 1]);
     assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
     assert.ok(!readFileSync(file, 'utf8').includes(bought.key.slice(2)));
-    assert.deepEqual(
-      readdirSync(it.world.folder).filter((name) => name.endsWith('.part')),
-      [],
-    );
 
     const other = await run({ ...bought, args: [...scene('/crash', '--save', file).args] });
     assert.deepEqual([other.code, other.stdout], [2, '']);

@@ -70,11 +70,11 @@ describe('relay payments', () => {
     const env = await dataWith('empty');
     assert.deepEqual(await runCli(['payments', '--json'], { env }), { code: 0, stdout: '[]\n', stderr: '' });
     for (const [args, stderr] of [
-      [[], 'No payment is unserved, refundable or unconfirmed.\n'],
-      [['--unserved'], 'No payment is unserved.\n'],
-      [['--refundable'], 'No payment is refundable.\n'],
-      [['--unknown'], 'No payment is unconfirmed.\n'],
-      [['--refundable', '--unknown'], 'No payment is refundable or unconfirmed.\n'],
+      [[], 'No such payment is open.\n'],
+      [['--unserved'], 'No such payment is open.\n'],
+      [['--refundable'], 'No such payment is open.\n'],
+      [['--unknown'], 'No such payment is open.\n'],
+      [['--refundable', '--unknown'], 'No such payment is open.\n'],
     ] as const)
       assert.deepEqual(await runCli(['payments', ...args], { env }), { code: 0, stdout: '', stderr });
   });

@@ -18,23 +18,19 @@ after(() => rmSync(TMPDIR, { recursive: true, force: true }));
 const SHELL = { env: { TMPDIR }, mayRun: '/bin/sh' };
 
 const FACTS = [
-  'offer_allowed',
-  'charged_once',
   'job_succeeded',
   'called_once',
   'request_as_sent',
   'webhook_id_is_job',
   'webhook_signature_valid',
-  'saved_receipt_verified',
   'receipt_verified_offline',
-  'receipt_names_payment',
-  'payment_settled',
-  'receipt_binds_request',
-  'payment_receipt_signed',
   'receipt_logged',
   'replayed',
   'replay_same_receipt',
   'replay_not_sent',
+  'receipt_names_payment',
+  'receipt_binds_request',
+  'charged_once',
   'replay_not_charged',
   'links_work',
 ];
@@ -53,16 +49,7 @@ describe('relay demo --paid', () => {
       );
       assert.equal(story.ok, true);
       assert.doesNotMatch(stdout, /private_?key|buyerKey/i);
-      assert.deepEqual(story.balances, {
-        buyer: { before: '9000', after: '6000', afterReplay: '6000' },
-        payee: { before: '0', after: '3000', afterReplay: '3000' },
-      });
-      const { payment, terms, replay, verification } = story;
-      // Recorded addresses are in lower case.
-      const payTo = terms.payTo.toLowerCase();
-      assert.deepEqual([payment.amount, payment.payTo, payment.network], ['3000', payTo, 'eip155:8453']);
-      assert.match(payment.transaction, /^0x[0-9a-f]{64}$/);
-      assert.deepEqual([replay.idempotentReplay, replay.requestsAtTarget], [true, 1]);
+      const { verification } = story;
       assert.deepEqual([verification.ok, verification.receiptId], [true, story.receipt.id]);
       assert.deepEqual(readdirSync(TMPDIR), []);
     },
@@ -84,14 +71,13 @@ describe('relay demo --paid', () => {
     'while it runs: the printed line buys one more call, and the printed export contains its events',
     needs,
     async () => {
-      const cli = startCli(['demo', '--paid', '--port', '0'], SHELL);
+      const cli = startCli(['demo', '--paid'], SHELL);
       await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
       const printed = cli.stdout();
       assert.equal(
         printed.match(/0x[0-9a-f]{64}\b/g)?.filter((text) => printed.includes(`KEY=${text}`)).length,
         1,
       );
-      assert.match(printed, /coins are worthless[^\n]*Calls left: 2\./);
       const [, key = '', words = ''] =
         /RELAY_BUYER_PRIVATE_KEY=(\S+) npx bun src\/cli\/relay\.ts (pay .+)\n/.exec(printed) ?? [];
       const args = words.split(' ').map((word) => word.replace(/^'(.*)'$/, '$1'));
@@ -116,10 +102,7 @@ describe('relay demo --paid', () => {
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
-    assert.match(
-      stdout,
-      /\n {2}buyer +9000 units before, 6000 after\n {2}payee +0 units before, 3000 after\n/,
-    );
+    assert.match(stdout, /\n {2}✓ exactly 3000 units were transferred from the buyer to the payee/);
     assert.match(stdout, /Everything is as expected\.\n$/);
     assert.doesNotMatch(stdout, /PRIVATE_KEY/);
   });

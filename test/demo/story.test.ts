@@ -6,8 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { StoryFailed } from '#src/demo/facts.ts';
-import { runStory, type Story } from '#src/demo/story.ts';
+import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
 import type { DemoTarget, Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
@@ -99,7 +98,7 @@ async function storyWith(faults: Faults): Promise<Story> {
     close: async () => undefined,
   };
   try {
-    return await runStory({ baseUrl, target, folder, primitives });
+    return await runStory({ baseUrl, target, folder, primitives, caller: freeCaller(baseUrl) });
   } finally {
     server.closeAllConnections();
     await new Promise<void>((resolve) => server.close(() => resolve()));

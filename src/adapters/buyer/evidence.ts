@@ -1,19 +1,13 @@
-// Evidence of a purchase: the receipt verifies offline, is bound to this payment and this request, and the relay signed a
-// payment receipt for the delivery.
-import { x402Client, x402HTTPClient } from '@x402/core/client';
-import {
-  isJWSSignedReceipt,
-  OFFER_RECEIPT,
-  type SignedReceipt,
-  verifyReceiptSignatureJWS,
-} from '@x402/extensions/offer-receipt';
+// Evidence of a purchase: the receipt verifies offline, and is bound to this payment and this request.
+import { x402Client, x402HTTPClient } from '@x402/fetch';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { openDisclosures } from '#src/domain/receipt/disclosures.ts';
 import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
-import { type OfferSigner, type Terms, verifiedJws } from './offer.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { Terms } from './offer.ts';
 
 /** One claim, compared with what was received. */
 export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
@@ -22,37 +16,22 @@ const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, wo
 
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: string };
 
-export type Settlement = {
-  readonly success: boolean;
-  readonly network: string;
-  readonly payer: string | null;
-  /** null: settled, but unknown to the relay. */
-  readonly transaction: string | null;
-  /** The signed payment receipt; null if there is none. */
-  readonly receipt: SignedReceipt | null;
-};
+/** `transaction` null: settled, but unknown to the relay. */
+export type Settlement = { readonly payer: string | null; readonly transaction: string | null };
 
-/** Who paid, in which transaction (PAYMENT-RESPONSE); null if it is missing or unreadable. */
+/** Who paid, in which transaction (PAYMENT-RESPONSE); null if it is missing or unreadable, or states no success. */
 function readSettlement(headers: Headers): Settlement | null {
   try {
-    const { success, network, payer, transaction, extensions } = new x402HTTPClient(
-      new x402Client(),
-    ).getPaymentSettleResponse((name) => headers.get(name));
-    const extension = extensions?.[OFFER_RECEIPT] as { info?: { receipt?: SignedReceipt } } | undefined;
-    return {
-      success,
-      network,
-      payer: payer ?? null,
-      transaction: transaction === '' ? null : transaction,
-      receipt: extension?.info?.receipt ?? null,
-    };
+    const http = new x402HTTPClient(new x402Client());
+    const { success, payer, transaction } = http.getPaymentSettleResponse((name) => headers.get(name));
+    return success ? { payer: payer ?? null, transaction: transaction || null } : null;
   } catch {
     return null;
   }
 }
 
-/** The members of an execution response that a buyer checks. */
-type PaidExecution = {
+/** The members of an execution response that a buyer reads. */
+export type Execution = {
   readonly idempotentReplay: boolean;
   readonly job: {
     readonly id: string;
@@ -60,7 +39,6 @@ type PaidExecution = {
     readonly attempts: number;
     readonly responseStatus: number | null;
     readonly errorCategory: string | null;
-    readonly completedAt: string;
   };
   readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
   readonly disclosures: readonly string[];
@@ -71,7 +49,7 @@ type PaidExecution = {
 
 export type Evidence = {
   readonly ok: boolean;
-  readonly execution: PaidExecution;
+  readonly execution: Execution;
   readonly settlement: Settlement | null;
   /** The payment in the signed receipt. */
   readonly receiptPayment: PaymentFacts | null;
@@ -81,12 +59,12 @@ export type Evidence = {
 };
 
 type ExpectedPurchase = {
-  readonly url: string;
   readonly request: { readonly url: string; readonly body?: unknown };
   readonly terms: Terms;
   /** Lower case. */
   readonly payer: string;
-  readonly by: OfferSigner;
+  /** The relay's published keys. */
+  readonly keys: readonly KeyRecord[];
 };
 
 /** Throws if the answer is not an execution response. */
@@ -96,113 +74,62 @@ export async function checkExecution(
   agreed: ExpectedPurchase,
 ): Promise<Evidence> {
   const execution = readExecution(JSON.parse(answer.body));
-  const { job, receipt } = execution;
+  const { job, receipt, disclosures } = execution;
   const settlement = readSettlement(answer.headers);
-  const facts = {
-    jws: receipt.jws,
-    receiptId: receipt.id,
-    jobId: job.id,
-    keys: agreed.by.keys,
-    job: null,
-    log: null,
-  };
-  const verification = await verifyReceipt(facts, primitives);
+  const named = { jws: receipt.jws, receiptId: receipt.id, jobId: job.id };
+  const verification = await verifyReceipt({ ...named, keys: agreed.keys, job: null, log: null }, primitives);
   const signed = payloadOf(receipt.jws);
-  const all = [
+  const facts = [
     fact(
       'receipt_verified_offline',
       verification.ok,
       'the receipt verifies offline, with the published keys',
     ),
-    paymentNamed(signed, settlement, agreed),
-    settled(settlement, agreed),
-    requestBound(signed, execution, agreed),
-    // A failed target is paid for too, but a payment receipt is signed for a delivery only.
-    ...(answer.status === 200 ? [await paymentReceiptSigned(settlement, execution, agreed)] : []),
+    paymentNamed(signed?.payment ?? null, settlement, agreed),
+    requestBound(signed, disclosures, agreed),
   ];
-  const ok = all.every((each) => each.ok);
-  return { ok, execution, settlement, receiptPayment: signed?.payment ?? null, verification, facts: all };
+  const ok = facts.every((each) => each.ok);
+  return { ok, execution, settlement, receiptPayment: signed?.payment ?? null, verification, facts };
 }
 
-function readExecution(body: Readonly<Record<string, unknown>>): PaidExecution {
-  const { job, receipt, disclosures, links } = body as Partial<PaidExecution>;
+function readExecution(body: Readonly<Record<string, unknown>>): Execution {
+  const { job, receipt, disclosures, links } = body as Partial<Execution>;
   const readable =
     typeof job?.id === 'string' &&
-    typeof job.completedAt === 'string' &&
     typeof receipt?.id === 'string' &&
     typeof receipt.jws === 'string' &&
     Array.isArray(disclosures) &&
     typeof links === 'object';
   if (!readable)
     throw new Error('the answer of the relay is not an execution response; the payment may be spent');
-  return body as unknown as PaidExecution;
+  return body as unknown as Execution;
 }
 
+/** The transaction is compared with the one in the payment header of the answer. */
 function paymentNamed(
-  signed: ReceiptPayload | null,
+  named: PaymentFacts | null,
   settlement: Settlement | null,
-  agreed: ExpectedPurchase,
+  { terms: { scheme, network, asset, amount, payTo }, payer }: ExpectedPurchase,
 ): Fact {
   const name = 'receipt_names_payment';
-  const { terms, payer } = agreed;
-  const { scheme, network, asset, amount, payTo } = terms;
   const expected = { scheme, network, asset, amount, payTo, payer };
-  const named = signed?.payment ?? null;
-  const differs = Object.entries(expected).filter(
-    ([member, value]) => named?.[member as keyof typeof expected]?.toLowerCase() !== value.toLowerCase(),
-  );
-  if (named !== null && (settlement === null || named.transaction !== settlement.transaction))
-    differs.push(['transaction', '']);
+  const differs = Object.entries(expected)
+    .filter(([member, value]) => !sameText(named?.[member as keyof typeof expected], value))
+    .map(([member]) => member);
+  if (settlement === null || !sameText(settlement.payer, payer)) differs.push('payer in the payment header');
+  if (settlement?.transaction !== named?.transaction) differs.push('transaction');
   const words = 'the receipt names this payment: payer, payee, amount, asset, network, transaction';
-  if (differs.length === 0) return fact(name, true, words);
-  return fact(name, false, `the receipt names another ${differs.map(([member]) => member).join(', ')}`);
+  return differs.length === 0
+    ? fact(name, true, words)
+    : fact(name, false, `the receipt names another ${differs.join(', ')}`);
 }
 
-function settled(settlement: Settlement | null, { terms, payer }: ExpectedPurchase): Fact {
-  const ok =
-    settlement?.success === true &&
-    settlement.network === terms.network &&
-    settlement.payer?.toLowerCase() === payer;
-  return fact('payment_settled', ok, 'the payment header of the relay states that this payment is settled');
-}
-
-/** The relay signed that this payer paid for this resource in this transaction. */
-async function paymentReceiptSigned(
-  settlement: Settlement | null,
-  { job }: PaidExecution,
-  { url, terms, payer, by }: ExpectedPurchase,
-): Promise<Fact> {
-  const problem = await problemOf();
-  return fact(
-    'payment_receipt_signed',
-    problem === null,
-    problem === null
-      ? 'the relay signed a payment receipt for this delivery'
-      : `the signed payment receipt: ${problem}`,
-  );
-
-  async function problemOf(): Promise<string | null> {
-    if (settlement === null) return 'the payment header is missing';
-    const { receipt, transaction } = settlement;
-    if (receipt === null) return 'it is missing';
-    const jws = isJWSSignedReceipt(receipt) ? receipt : null;
-    const verified = await verifiedJws(jws, by, Date.parse(job.completedAt), verifyReceiptSignatureJWS);
-    if ('problem' in verified) return verified.problem;
-    const signed = verified.payload;
-    const differs = [
-      ['resource', signed.resourceUrl, url],
-      ['network', signed.network, terms.network],
-      ['payer', String(signed.payer).toLowerCase(), payer],
-      ['transaction', signed.transaction || null, transaction],
-    ].flatMap(([name, actual, expected]) => (actual === expected ? [] : [name]));
-    return differs.length === 0 ? null : `it names another ${differs.join(', ')}`;
-  }
-}
+const sameText = (a: string | null | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase();
 
 /** The disclosures open commitments of the receipt to this URL and this body. */
 function requestBound(
   signed: ReceiptPayload | null,
-  { disclosures }: PaidExecution,
+  disclosures: readonly string[],
   { request }: ExpectedPurchase,
 ): Fact {
   const body = request.body === undefined ? '' : JSON.stringify(request.body);

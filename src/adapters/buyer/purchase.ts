@@ -1,21 +1,19 @@
-// One purchase by `@x402/fetch`: its hooks compare the 402 with the buyer's limits before anything is signed, and keep
-// the payment before it is sent. The same payment is presented until the relay gives a final answer; a second payment is
-// never made for one call.
-import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
+// One purchase: the 402 is compared with the buyer's limits before anything is signed, and the payment is stored before it
+// is sent. The same payment is presented until the relay gives a final answer; a second one is never made for one call.
+import type { PaymentRequired } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { wrapFetchWithPayment, x402Client, x402HTTPClient } from '@x402/fetch';
+import { x402Client, x402HTTPClient } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { showUsd } from '#src/domain/payment/price.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import { didOf, fromJwkSet } from '#src/domain/signing-keys/keys.ts';
+import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type Answer, checkExecution, type Evidence } from './evidence.ts';
-import { type BuyerLimits, checkOffer, type Finding, type OfferSigner, type Terms } from './offer.ts';
+import { type BuyerLimits, checkOffer, type Finding, type Terms } from './offer.ts';
 import {
   type PaymentHeader,
   readPurchase,
-  requireNoResult,
   type SavedResult,
   savePurchase,
   saveResult,
@@ -72,88 +70,39 @@ export type PurchaseResult = {
 
 const PATH = '/api/execute/webhook';
 
-/** Ends the purchase before anything is signed. */
-class NotPaid extends Error {}
-
 /** Throws if the relay cannot be reached or requires no payment; a refusal or a problem is part of the result. */
 export async function purchase(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
-  const { relay, request, privateKey, save } = order;
+  const { relay, request, limits, privateKey, save } = order;
   const url = `${relay}${PATH}`;
   const body = JSON.stringify(request);
   const account = privateKey === null ? null : privateKeyToAccount(privateKey);
-  const network = order.limits.network as `${string}:${string}`;
-  let state: PurchaseResult = {
-    outcome: 'policy_refused',
-    relay,
-    resumed: false,
-    terms: null,
-    policy: [],
-    payment: null,
-    problem: null,
-    evidence: null,
-    saved: null,
-  };
+  const stored = save === null || account === null ? null : readPurchase(save, url, body);
+  if (stored !== null) return delivery(deps, order, { ...stored, resumed: true, policy: [] });
 
-  const paying = save !== null && account !== null;
-  const stored = paying ? readPurchase(save, url, body) : null;
-  if (stored !== null) {
-    const presented = await present(deps, url, body, stored.payment);
-    return resultOf(deps, order, { ...state, ...stored, resumed: true }, presented);
-  }
-  if (paying) requireNoResult(save);
+  const required = await paymentRequired(deps, url);
+  const { accepted, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
+  const terms = accepted && termsOf(accepted);
+  const offer = { ...NOTHING, relay, resumed: false, terms, policy };
+  // Nothing is signed in a dry run: it needs no payee.
+  const needless = account === null && limits.payTo === null ? 'pay_to' : null;
+  const allowed = policy.every(({ ok, name }) => ok || name === needless);
+  if (!allowed || accepted === null || terms === null) return { ...offer, outcome: 'policy_refused' };
+  if (account === null) return { ...offer, outcome: 'not_paid' };
 
-  let accepted: PaymentRequirements | null = null;
+  const network = limits.network as `${string}:${string}`;
   const client = x402Client.fromConfig({
-    schemes: account === null ? [] : [{ network, client: new ExactEvmScheme(account) }],
-    // Only the requirements that were compared with the limits can be paid.
-    policies: [(_version, offered) => offered.filter((each) => each === accepted)],
-    spendControls: { maxAmountPerPayment: showUsd(order.limits.maxPriceMicroUsd) },
+    schemes: [{ network, client: new ExactEvmScheme(account) }],
+    spendControls: { maxAmountPerPayment: showUsd(limits.maxPriceMicroUsd) },
   });
-  const http = new x402HTTPClient(client).onPaymentRequired(async ({ paymentRequired }) => {
-    demandVersion2(url, paymentRequired);
-    const by = await signerOf(deps, relay);
-    const limits = { ...order.limits, resourceUrl: url };
-    const checked = await checkOffer(paymentRequired, limits, by, deps.clock.now());
-    // Nothing is signed in a dry run: it needs no payee.
-    const needless = account === null && limits.payTo === null ? 'pay_to' : null;
-    const allowed =
-      checked.accepted !== null && checked.findings.every(({ ok, name }) => ok || name === needless);
-    state = {
-      ...state,
-      outcome: allowed ? 'not_paid' : 'policy_refused',
-      terms: checked.accepted === null ? null : termsOf(checked.accepted),
-      policy: checked.findings,
-    };
-    if (!allowed || account === null) throw new NotPaid();
-    accepted = checked.accepted;
-  });
-  client.onAfterPaymentCreation(async ({ paymentPayload }) => {
-    const [header] = Object.entries(http.encodePaymentSignatureHeader(paymentPayload));
-    if (header === undefined || account === null) throw new Error('the x402 client made no payment header');
-    const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
-    state = { ...state, payment };
-    if (save !== null && state.terms !== null) savePurchase(save, url, body, { payment, terms: state.terms });
-  });
-
-  let presented: Presented | null = null;
-  const send = async (input: Request): Promise<Response> => {
-    const { payment } = state;
-    // The first call has an empty body: a relay that requires no payment must not execute it.
-    if (payment === null) return firstAnswer(deps, new Request(input, { method: 'POST', body: '{}' }));
-    presented = await present(deps, url, body, payment);
-    const { status, headers } = presented.answer ?? { status: 504, headers: new Headers() };
-    return new Response(null, { status, headers });
-  };
-  try {
-    const pay = wrapFetchWithPayment(send as unknown as typeof fetch, http);
-    await pay(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  } catch (error) {
-    if (error instanceof NotPaid) return state;
-    throw error;
-  }
-  if (presented === null) throw new Error(`${url} requires no payment`);
-  return resultOf(deps, order, state, presented);
+  const payload = await client.createPaymentPayload({ ...required, accepts: [accepted] });
+  const [header] = Object.entries(new x402HTTPClient(client).encodePaymentSignatureHeader(payload));
+  if (header === undefined) throw new Error('the x402 client made no payment header');
+  const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
+  if (save !== null) savePurchase(save, url, body, { payment, terms });
+  return delivery(deps, order, { payment, terms, resumed: false, policy });
 }
+
+const NOTHING = { payment: null, problem: null, evidence: null, saved: null } as const;
 
 const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Terms): Terms => ({
   scheme,
@@ -164,51 +113,43 @@ const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: T
   maxTimeoutSeconds,
 });
 
-/** Throws unless it is a 402. */
-async function firstAnswer({ send }: PurchaseDeps, request: Request): Promise<Response> {
-  const answer = await reached(request.url, send(request));
-  if (answer.status === 402) return answer;
-  throw new Error(`${request.url} answered ${answer.status} instead of 402: it requires no payment now`);
-}
-
-/** The header is not validated by the client: throws if its shape is wrong. */
-function demandVersion2(url: string, { x402Version, resource, accepts }: PaymentRequired): void {
-  if (x402Version !== 2 || typeof resource?.url !== 'string' || !Array.isArray(accepts))
-    throw new Error(`${url} does not send readable payment requirements of x402 version 2`);
-}
-
-/** The relay's name and its published keys. */
-async function signerOf({ send }: Pick<PurchaseDeps, 'send'>, relay: string): Promise<OfferSigner> {
-  const url = `${relay}/.well-known/jwks.json`;
-  const answer = await reached(url, send(new Request(url)));
-  const keys = answer.status === 200 ? fromJwkSet(parsedJson(await answer.text())) : null;
-  if (keys === null) throw new Error(`${url} is not a JWK set (status ${answer.status})`);
-  return { did: didOfRelay(relay), keys };
-}
-
-async function reached<T>(url: string, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (cause) {
+/** Throws unless the answer is a 402 of version 2. The body is empty: a relay without payment must not execute the call. */
+async function paymentRequired({ send }: PurchaseDeps, url: string): Promise<PaymentRequired> {
+  const headers = { 'content-type': 'application/json' };
+  const answer = await send(new Request(url, { method: 'POST', headers, body: '{}' })).catch((cause) => {
     throw new Error(`${url} cannot be reached`, { cause });
+  });
+  if (answer.status !== 402)
+    throw new Error(`${url} answered ${answer.status} instead of 402: it requires no payment now`);
+  try {
+    const http = new x402HTTPClient(new x402Client());
+    const required = http.getPaymentRequiredResponse((name) => answer.headers.get(name));
+    const { x402Version, resource, accepts } = required;
+    if (x402Version === 2 && typeof resource?.url === 'string' && Array.isArray(accepts)) return required;
+  } catch {
+    // Reported below.
   }
+  throw new Error(`${url} does not send readable payment requirements of x402 version 2`);
 }
 
-function didOfRelay(relay: string): string {
-  const { hostname, port } = new URL(relay);
-  return didOf(hostname, port);
+/** The relay's published keys. */
+async function keysOf({ send }: PurchaseDeps, relay: string): Promise<readonly KeyRecord[]> {
+  const answer = await send(new Request(`${relay}/.well-known/jwks.json`));
+  return fromJwkSet(parsedJson(await answer.text())) ?? [];
 }
 
-async function resultOf(
+/** Presents the payment, and checks and stores the answer. */
+async function delivery(
   deps: PurchaseDeps,
   { relay, request, save }: Order,
-  state: PurchaseResult,
-  presented: Presented,
+  paid: { payment: PaymentHeader; terms: Terms; resumed: boolean; policy: readonly Finding[] },
 ): Promise<PurchaseResult> {
-  const { terms, payment } = state;
+  const { payment, terms } = paid;
+  const presented = await present(deps, `${relay}${PATH}`, JSON.stringify(request), payment);
+  const state = { ...NOTHING, relay, ...paid };
   if (presented.kind === 'refused') return { ...state, outcome: 'relay_refused', problem: presented.problem };
-  if (presented.kind === 'unfinished' || terms === null || payment === null) {
-    const last = presented.kind === 'unfinished' ? presented.last : presented.answer.status;
+  if (presented.kind === 'unfinished') {
+    const { last } = presented;
     const message = last === NO_ANSWER ? 'the relay did not answer' : `no final answer: the last was ${last}`;
     return { ...state, outcome: 'unfinished', problem: { code: 'unfinished', message } };
   }
@@ -216,8 +157,8 @@ async function resultOf(
   // Before anything is checked: the response is stored whatever it contains.
   const saved = save === null ? null : saveResult(save, answer.body);
   // The result is shown even if the keys cannot be fetched now: it then fails verification.
-  const by = await signerOf(deps, relay).catch(() => ({ did: didOfRelay(relay), keys: [] }));
-  const agreed = { url: `${relay}${PATH}`, request, terms, payer: payment.payer, by };
+  const keys = await keysOf(deps, relay).catch(() => []);
+  const agreed = { request, terms, payer: payment.payer, keys };
   const evidence = await checkExecution(deps.primitives, answer, agreed);
   return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence, saved };
 }

@@ -1,7 +1,5 @@
-// What `--save FILE` stores: the payment in FILE before it is sent, and the execution response in FILE.result.json. Each is
-// complete and on the disk under its own name, or absent.
-import { existsSync, linkSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+// What `--save FILE` stores: the payment in FILE before it is sent, and the execution response in FILE.result.json.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { Terms } from './offer.ts';
@@ -23,41 +21,38 @@ type Saved = Purchase & {
   readonly requestSha256: string;
 };
 
-/** null: the file does not exist. Throws if it contains another purchase, or something else. */
+/**
+ * null: the file does not exist. Throws if it contains another purchase or something else, and if there is only the result
+ * of an earlier purchase, which would be lost.
+ */
 export function readPurchase(file: string, url: string, body: string): Purchase | null {
-  if (!existsSync(file)) return null;
-  const saved = parsedJson(readFileSync(file, 'utf8')) as Saved | null | undefined;
-  if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
-    throw new Error(`${file} is not a purchase that --save has written`);
-  if (saved.url !== url || saved.requestSha256 !== sha256Hex(body))
-    throw new Error(`${file} contains the purchase of another call: repeat that call, or name another file`);
-  return { payment: saved.payment, terms: saved.terms };
+  if (existsSync(file)) {
+    const saved = parsedJson(readFileSync(file, 'utf8')) as Saved | null | undefined;
+    if (saved?.format !== FORMAT || typeof saved.payment?.value !== 'string')
+      throw new Error(`${file} is not a purchase that --save has written`);
+    if (saved.url !== url || saved.requestSha256 !== sha256Hex(body))
+      throw new Error(
+        `${file} contains the purchase of another call: repeat that call, or name another file`,
+      );
+    return { payment: saved.payment, terms: saved.terms };
+  }
+  if (!existsSync(resultFile(file))) return null;
+  throw new Error(
+    `${resultFile(file)} exists: keep it as the result of an earlier purchase and name another file, or remove it; nothing was paid`,
+  );
 }
 
 /** An existing file is not replaced. Throws if it cannot be written. */
 export function savePurchase(file: string, url: string, body: string, purchase: Purchase): void {
   const saved: Saved = { format: FORMAT, url, requestSha256: sha256Hex(body), ...purchase };
   try {
-    const part = writePart(file, `${JSON.stringify(saved, null, 2)}\n`);
-    try {
-      linkSync(part, file);
-    } finally {
-      unlinkSync(part);
-    }
+    writeNew(file, `${JSON.stringify(saved, null, 2)}\n`);
   } catch (cause) {
     throw new Error(`${file} cannot be written (${codeOf(cause)}): nothing was paid`, { cause });
   }
 }
 
 const resultFile = (file: string): string => `${file}.result.json`;
-
-/** Throws if there is the result of an earlier purchase: it would be lost. */
-export function requireNoResult(file: string): void {
-  if (existsSync(resultFile(file)))
-    throw new Error(
-      `${resultFile(file)} exists: keep it as the result of an earlier purchase and name another file, or remove it; nothing was paid`,
-    );
-}
 
 /** `problem`: why the response is not in the file; null if it is. */
 export type SavedResult = { readonly file: string; readonly problem: string | null };
@@ -69,17 +64,9 @@ export type SavedResult = { readonly file: string; readonly problem: string | nu
 export function saveResult(purchaseFile: string, response: string): SavedResult {
   const file = resultFile(purchaseFile);
   try {
-    if (existsSync(file)) {
-      const same = jwsOf(readFileSync(file, 'utf8')) === jwsOf(response);
-      return { file, problem: same ? null : 'it contains something else' };
-    }
-    const part = writePart(file, response);
-    try {
-      renameSync(part, file);
-    } finally {
-      rmSync(part, { force: true });
-    }
-    return { file, problem: null };
+    if (!existsSync(file)) writeNew(file, response);
+    const same = jwsOf(readFileSync(file, 'utf8')) === jwsOf(response);
+    return { file, problem: same ? null : 'it contains something else' };
   } catch (cause) {
     return { file, problem: `it cannot be written (${codeOf(cause)})` };
   }
@@ -90,12 +77,9 @@ function jwsOf(text: string): unknown {
   return response?.receipt?.jws ?? null;
 }
 
-/** Returns the path of a file beside `file` with this content, on the disk. */
-function writePart(file: string, content: string): string {
-  const part = `${resolve(file)}.${process.pid}.part`;
-  writeFileSync(part, content, { flag: 'wx', mode: 0o600, flush: true });
-  return part;
-}
+/** On the disk when it returns. */
+const writeNew = (file: string, content: string): void =>
+  writeFileSync(file, content, { flag: 'wx', mode: 0o600, flush: true });
 
 const codeOf = (cause: unknown): string =>
   String(cause instanceof Error && 'code' in cause ? cause.code : 'unknown');

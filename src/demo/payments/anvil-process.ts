@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import process from 'node:process';
+import { createInterface } from 'node:readline';
+import { withTimeout } from '#src/lib/time.ts';
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
@@ -38,17 +40,7 @@ export async function startAnvil(chainId: number): Promise<AnvilProcess> {
   const path = anvilPath();
   if (path === null)
     throw new Error(`@foundry-rs/anvil has no binary for ${process.platform} ${process.arch}`);
-  const args = [
-    path,
-    '--host',
-    '127.0.0.1',
-    '--port',
-    '0',
-    '--chain-id',
-    String(chainId),
-    '--color',
-    'never',
-  ];
+  const args = [path, ...'--host 127.0.0.1 --port 0 --color never --chain-id'.split(' '), String(chainId)];
   const child = spawn('/bin/sh', ['-c', KILL_AT_END_OF_INPUT, 'sh', ...args], {
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: true,
@@ -68,25 +60,13 @@ export async function startAnvil(chainId: number): Promise<AnvilProcess> {
 }
 
 /** Keeps reading after the port is known: a full pipe would block anvil. */
-function listeningPort(stdout: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<number> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    let known = false;
-    const timer = setTimeout(() => reject(new Error('anvil does not answer')), 30_000);
-    const settle = (act: () => void) => {
-      known = true;
-      clearTimeout(timer);
-      act();
-    };
-    stdout.on('data', (chunk: Buffer) => {
-      if (known) return;
-      text += chunk.toString();
-      const port = /^Listening on 127\.0\.0\.1:(\d+)$/m.exec(text)?.[1];
-      if (port !== undefined) settle(() => resolve(Number(port)));
+function listeningPort(stdout: NodeJS.ReadableStream, ended: Promise<unknown>): Promise<string> {
+  const known = new Promise<string>((resolve) => {
+    createInterface({ input: stdout }).on('line', (line) => {
+      const port = /^Listening on 127\.0\.0\.1:(\d+)$/.exec(line)?.[1];
+      if (port !== undefined) resolve(port);
     });
-    ended.then(
-      () => settle(() => reject(new Error(`anvil ended: ${text.slice(-500)}`))),
-      (error: unknown) => settle(() => reject(error)),
-    );
   });
+  const failed = ended.then(() => Promise.reject(new Error('anvil ended')));
+  return withTimeout(Promise.race([known, failed]), 30_000, () => new Error('anvil does not answer'));
 }

@@ -1,6 +1,8 @@
 // The stock x402 facilitator (@x402/core, @x402/evm) over HTTP, for both versions of the protocol.
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { x402Facilitator } from '@x402/core/facilitator';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { toFacilitatorEvmSigner } from '@x402/evm';
@@ -21,15 +23,11 @@ type FacilitatorRequest = {
 };
 
 /** `rpcUrl`: the chain on which it settles; it pays the gas from its own account. */
-export async function startLocalFacilitator({
-  rpcUrl,
-}: {
-  readonly rpcUrl: string;
-}): Promise<LocalFacilitator> {
+export async function startLocalFacilitator({ rpcUrl }: { rpcUrl: string }): Promise<LocalFacilitator> {
   const facilitator = makeFacilitator(rpcUrl);
   const answer = async (request: IncomingMessage): Promise<unknown> => {
     if (request.url === '/supported') return facilitator.getSupported();
-    const { paymentPayload, paymentRequirements }: FacilitatorRequest = JSON.parse(await text(request));
+    const { paymentPayload, paymentRequirements } = (await json(request)) as FacilitatorRequest;
     if (request.url === '/verify') return facilitator.verify(paymentPayload, paymentRequirements);
     if (request.url === '/settle') return facilitator.settle(paymentPayload, paymentRequirements);
     throw new Error('unknown path');
@@ -41,12 +39,14 @@ export async function startLocalFacilitator({
     );
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(0, '127.0.0.1', resolve);
-  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stop: () => closed(server),
+    stop: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }
 
@@ -74,17 +74,4 @@ function makeFacilitator(rpcUrl: string): x402Facilitator {
     getCode: (args) => client.getCode(args),
   });
   return registerExactEvmScheme(new x402Facilitator(), { signer, networks: 'eip155:8453' });
-}
-
-async function text(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
-
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

@@ -30,7 +30,7 @@ export const RECEIPT_FORMS =
 
 export function readReceiptDocument(text: string): ReceiptDocument | NoDocument {
   const trimmed = text.trim();
-  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
+  if (/^[^\s."{}]+\./.test(trimmed) && trimmed.split('.').length === 3 && !/\s/.test(trimmed)) {
     return { kind: 'jws', jws: trimmed, receiptId: null, jobId: null, text: {} };
   }
   const value = parsedJson(trimmed);

@@ -165,7 +165,7 @@ export function compactJws(input: string, signature: Uint8Array): string {
 }
 
 export type ParsedJws = {
-  readonly header: { readonly alg: unknown; readonly kid: unknown; readonly typ: unknown };
+  readonly header: { readonly alg?: unknown; readonly kid?: unknown; readonly typ?: unknown };
   readonly payload: unknown;
   readonly signingInput: string;
   readonly signature: Uint8Array;
@@ -181,12 +181,7 @@ export function parseJws(jws: string): ParsedJws | null {
   const signature = fromBase64url(tail);
   if (signature === null || payload === undefined || header === null || typeof header !== 'object')
     return null;
-  return {
-    header: { alg: undefined, kid: undefined, typ: undefined, ...header },
-    payload,
-    signingInput: `${head}.${body}`,
-    signature,
-  };
+  return { header, payload, signingInput: jws.slice(0, -tail.length - 1), signature };
 }
 
 /** `oneForm`: null for JSON with a repeated name, blanks or unusual escapes, which two parsers could read differently. */

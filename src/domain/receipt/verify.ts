@@ -58,9 +58,10 @@ export async function verifyReceipt(
 ): Promise<VerificationReport> {
   const keyId = typeof jws?.header.kid === 'string' ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
+  const signatureVerified = await signatureValid(jws, key, primitives);
   const checks: Check[] = [
     same('receipt_present', facts.receiptId ?? payload?.receiptId ?? null, payload?.receiptId ?? null),
-    { name: 'signature_valid', ok: await signatureValid(jws, key, primitives) },
+    { name: 'signature_valid', ok: signatureVerified },
     keyCheck(key, payload),
     versionCheck(jws, payload),
     same('payload_job_id', facts.jobId ?? payload?.jobId ?? null, payload?.jobId ?? null),
@@ -74,7 +75,7 @@ export async function verifyReceipt(
     receiptId: payload?.receiptId ?? facts.receiptId,
     jobId: payload?.jobId ?? facts.jobId,
     keyId,
-    signatureVerified: checks.some((check) => check.name === 'signature_valid' && check.ok),
+    signatureVerified,
     checks,
   };
 }

@@ -65,9 +65,8 @@ export async function verifyOwnCheckpoint(
   const head = parsed && treeHeadOf(parsed);
   if (parsed === null || head === null) return null;
   const trusted = keys.flatMap(({ keyId, purpose, x }) => {
-    const publicKey = fromBase64url(x);
-    const fits = purpose === 'checkpoint' && publicKey?.length === 32;
-    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
+    const publicKey = purpose === 'checkpoint' ? fromBase64url(x) : null;
+    return publicKey?.length === 32 ? [{ name: head.origin, publicKey, keyId }] : [];
   });
   const signer = await verifyNote(parsed, trusted, primitives);
   return signer && { ...head, keyId: signer.keyId };

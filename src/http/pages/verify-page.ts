@@ -47,7 +47,7 @@ const content = (base: string, logged: boolean): Markup => markup`<h1>Verify a r
 <p class="lead">Your own browser checks it, on this page. Nothing is uploaded: what you paste or choose here stays here.</p>
 <p id="no-script">This page checks with JavaScript, which does not run here. Without it, verify <a href="#command-line">on the command line</a>.</p>
 <form id="verify-form" data-keys="${ROUTES.jwks.path}" aria-label="Verify a receipt" novalidate hidden>
-${field('receipt', 'Receipt', markup`A JWS, the JSON of <code>GET /api/receipts/{id}</code>, or an execution response, whose disclosures are opened too. Paste it, drop a file here, or choose one.`, 7)}
+${field('receipt', 'Receipt', markup`A JWS, the JSON of <code>GET /api/receipts/{id}</code>, or an execution response, whose disclosures are opened too. Paste it, or choose a file.`, 7)}
 <fieldset><legend>Keys</legend>
 <p><label class="choice"><input type="radio" name="keys" id="keys-relay" checked><span>This relay’s, fetched from <code>${ROUTES.jwks.path}</code></span></label></p>
 <p><label class="choice"><input type="radio" name="keys" id="keys-own"><span>A key set of mine: kept from before, or of another relay. Then nothing is fetched, and it works offline.</span></label></p>
@@ -66,13 +66,8 @@ ${field('disclosures', 'Disclosures', markup`A JSON array, or the execution resp
 ${commandLine(`${base}${ROUTES.jwks.path}`, logged ? `${base}${pathTemplate(ROUTES.logProof.path)}` : null)}
 ${WHAT_IT_PROVES}`;
 
-/** A text that may also come as a file: chosen, or dropped anywhere around it. */
-const field = (
-  id: string,
-  name: string,
-  help: Markup,
-  rows: number,
-): Markup => markup`<div class="drop" id="${id}-drop">
+/** A text that may also come as a file. */
+const field = (id: string, name: string, help: Markup, rows: number): Markup => markup`<div class="drop">
 <label for="${id}">${name}</label>
 <p class="note" id="${id}-help">${help}</p>
 <textarea id="${id}" rows="${rows}" aria-describedby="${id}-help" spellcheck="false" autocomplete="off" autocapitalize="off"></textarea>

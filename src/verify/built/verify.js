@@ -341,9 +341,12 @@ function toBase64(bytes) {
 }
 function fromBase64(text) {
   try {
-    const bytes = Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
-    const padded = text.length === Math.ceil(bytes.length / 3) * 4;
-    return padded && text.endsWith(toBase64(lastOf(bytes))) ? bytes : null;
+    if (Uint8Array.fromBase64 === undefined) {
+      const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+      return toBase64(bytes) === text ? bytes : null;
+    }
+    const bytes = Uint8Array.fromBase64(text, { lastChunkHandling: "strict" });
+    return text.length === Math.ceil(bytes.length / 3) * 4 ? bytes : null;
   } catch {
     return null;
   }
@@ -547,9 +550,8 @@ async function verifyOwnCheckpoint(note, keys, primitives) {
   if (parsed === null || head === null)
     return null;
   const trusted = keys.flatMap(({ keyId, purpose, x }) => {
-    const publicKey = fromBase64url(x);
-    const fits = purpose === "checkpoint" && publicKey?.length === 32;
-    return fits ? [{ name: head.origin, publicKey, keyId }] : [];
+    const publicKey = purpose === "checkpoint" ? fromBase64url(x) : null;
+    return publicKey?.length === 32 ? [{ name: head.origin, publicKey, keyId }] : [];
   });
   const signer = await verifyNote(parsed, trusted, primitives);
   return signer && { ...head, keyId: signer.keyId };
@@ -785,12 +787,7 @@ function parseJws(jws) {
   const signature = fromBase64url(tail);
   if (signature === null || payload === undefined || header === null || typeof header !== "object")
     return null;
-  return {
-    header: { alg: undefined, kid: undefined, typ: undefined, ...header },
-    payload,
-    signingInput: `${head}.${body}`,
-    signature
-  };
+  return { header, payload, signingInput: jws.slice(0, -tail.length - 1), signature };
 }
 function jsonPart(part, oneForm = false) {
   const bytes = fromBase64url(part);
@@ -1101,9 +1098,10 @@ var receiptLeafData = (jws) => sha2562(utf8(jws));
 async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
+  const signatureVerified = await signatureValid(jws, key, primitives);
   const checks = [
     same("receipt_present", facts.receiptId ?? payload?.receiptId ?? null, payload?.receiptId ?? null),
-    { name: "signature_valid", ok: await signatureValid(jws, key, primitives) },
+    { name: "signature_valid", ok: signatureVerified },
     keyCheck(key, payload),
     versionCheck(jws, payload),
     same("payload_job_id", facts.jobId ?? payload?.jobId ?? null, payload?.jobId ?? null),
@@ -1119,7 +1117,7 @@ async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(f
     receiptId: payload?.receiptId ?? facts.receiptId,
     jobId: payload?.jobId ?? facts.jobId,
     keyId,
-    signatureVerified: checks.some((check) => check.name === "signature_valid" && check.ok),
+    signatureVerified,
     checks
   };
 }
@@ -1241,7 +1239,7 @@ async function logCheck(jws, payload, log, keys, primitives) {
 var RECEIPT_FORMS = "it must be the answer of GET /api/receipts/{id}, an execution response, or a bare JWS";
 function readReceiptDocument(text) {
   const trimmed = text.trim();
-  if (/^[^\s."{}]+\.[^\s.]*\.[^\s.]*$/.test(trimmed)) {
+  if (/^[^\s."{}]+\./.test(trimmed) && trimmed.split(".").length === 3 && !/\s/.test(trimmed)) {
     return { kind: "jws", jws: trimmed, receiptId: null, jobId: null, text: {} };
   }
   const value = parsedJson(trimmed);

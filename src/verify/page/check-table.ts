@@ -1,6 +1,6 @@
 // Checks as rows of a table: the result, a label, and the check's name.
 
-import type { Check, CheckName } from '../../domain/receipt/report.ts';
+import type { Check } from '../../domain/receipt/report.ts';
 import { CHECK_LABELS } from '../../domain/receipt/texts.ts';
 import { element } from './dom.ts';
 
@@ -44,19 +44,6 @@ function tableRow({ state, words, name, more }: Row): HTMLElement {
   if (more !== undefined) said.append(element('br'), element('span', { class: 'note' }, more));
   return element('tr', {}, element('td', {}, pill(state)), said);
 }
-
-/** Names of the checks that need the receipt only, in order. */
-export const OFFLINE_CHECKS: readonly CheckName[] = [
-  'receipt_present',
-  'signature_valid',
-  'key_valid_at_issue',
-  'payload_version_supported',
-  'payload_job_id',
-  'request_commitment_present',
-  'response_commitment_present',
-];
-
-export const runningRow = (name: CheckName): Row => ({ state: 'running', words: CHECK_LABELS[name], name });
 
 export function rowOf(check: Check): Row {
   const { name, ok, details } = check;

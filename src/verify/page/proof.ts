@@ -9,27 +9,16 @@ import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';
 import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
-import { checkTable, OFFLINE_CHECKS, overall, pill, type Row, rowOf, runningRow } from './check-table.ts';
+import { checkTable, overall, pill, type Row, rowOf } from './check-table.ts';
 import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
-import { differenceTable, redactions, statement } from './receipt-view.ts';
-
-/** Paths of the relay, from the page; without a host. */
-type Addresses = {
-  readonly receiptId: string;
-  readonly receipt: string;
-  readonly keys: string;
-  readonly proof: string;
-  readonly checkpoint: string;
-};
+import { differenceList, redactions, statement } from './receipt-view.ts';
 
 export async function checkProofPage(section: HTMLElement): Promise<void> {
-  const { receiptId = '', receipt = '', keys = '', proof = '', checkpoint = '' } = section.dataset;
   const [state, findings] = [part('own-state', HTMLElement), part('own-findings', HTMLElement)];
   state.replaceChildren(pill('running'), ' Your browser fetches the receipt and the keys, and checks them.');
-  findings.replaceChildren(checkTable([...OFFLINE_CHECKS, 'receipt_logged' as const].map(runningRow)));
   try {
-    const found = await examine({ receiptId, receipt, keys, proof, checkpoint });
+    const found = await examine(section.dataset);
     const verdict = found.report.differences.length > 0 ? 'failed' : overall(found.rows);
     state.replaceChildren(pill(verdict), ` ${VERDICTS[verdict]}`);
     findings.replaceChildren(...shown(found));
@@ -49,10 +38,17 @@ const VERDICTS = {
 
 type Found = { readonly report: ReceiptReport; readonly rows: readonly Row[] };
 
-async function examine(at: Addresses): Promise<Found> {
-  const [answer, keys] = await Promise.all([fetched(at.receipt), fetchedKeys(at.keys)]);
+/** `dataset`: the id of the receipt, and paths of the relay without a host. */
+async function examine(dataset: DOMStringMap): Promise<Found> {
+  const {
+    receiptId = '',
+    receipt = '',
+    keys: keysPath = '',
+    proof: proofPath = '',
+    checkpoint = '',
+  } = dataset;
+  const [answer, keys] = await Promise.all([fetched(receipt), fetchedKeys(keysPath)]);
   if (answer === null) throw new Unreachable('The relay does not have this receipt any more.');
-  const { receiptId } = at;
   const alone = await verifyReceipt(answer, { keys, receiptId });
   const rows = alone.checks.map(rowOf);
   // Fetched only if the relay states that the log contains it: a 409 would be an error in the browser's console.
@@ -60,7 +56,7 @@ async function examine(at: Addresses): Promise<Found> {
   if (!logged && alone.payload?.v !== 2 && !keepsLog(keys)) return { report: alone, rows };
   let proof: string | null;
   try {
-    proof = logged ? await fetched(at.proof) : null;
+    proof = logged ? await fetched(proofPath) : null;
   } catch (error) {
     return { report: alone, rows: [...rows, unasked(reasonOf(error))] };
   }
@@ -68,7 +64,7 @@ async function examine(at: Addresses): Promise<Found> {
   const more =
     proof === null
       ? []
-      : [await newest(at.checkpoint, keys, await verifyProof(proof, { receipt: answer, keys }))];
+      : [await newest(checkpoint, keys, await verifyProof(proof, { receipt: answer, keys }))];
   return { report, rows: [...report.checks.map(rowOf), ...more] };
 }
 
@@ -125,7 +121,7 @@ function shown({ report, rows }: Found): readonly Node[] {
   if (differences.length > 0)
     parts.push(
       element('h3', {}, 'The text around the signed receipt differs from it'),
-      differenceTable(differences),
+      differenceList(differences),
     );
   if (payload !== null && allChecksHold(report))
     parts.push(

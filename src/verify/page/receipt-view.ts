@@ -22,27 +22,11 @@ export function statement(payload: ReceiptPayload): HTMLElement {
 
 /** `opened`: the number of opened disclosures. */
 export function redactions({ request, outcome, attempts }: ReceiptPayload, opened = 0): HTMLElement {
-  const ofAttempts = attempts.reduce((sum, { _sd }) => sum + _sd.length, 0);
-  const key = request._sd.length > 4 ? ', idempotency key' : '';
-  const rows = [
-    [request._sd.length, `of the request: target URL and origin, header names, hash of the body${key}`],
-    [ofAttempts, "of the attempts: the target's address, hash of its certificate"],
-    [outcome._sd.length, 'of the response: hash of its body'],
-  ] as const;
-  const all = request._sd.length + ofAttempts + outcome._sd.length;
+  const all = [request, outcome, ...attempts].reduce((sum, { _sd }) => sum + _sd.length, 0);
   return element(
-    'div',
+    'p',
     {},
-    element(
-      'p',
-      {},
-      `${all} values are redacted: the receipt contains a salted hash of each, which reveals nothing. Only its payer can disclose them; ${opened === 0 ? 'none is opened here' : `${opened} are opened here`}.`,
-    ),
-    element(
-      'ul',
-      {},
-      ...rows.flatMap(([count, what]) => (count === 0 ? [] : [element('li', {}, `${count} ${what}`)])),
-    ),
+    `${all} values are redacted (target URL, header names, bodies, addresses): the receipt contains a salted hash of each, which reveals nothing. Only its payer can disclose them; ${opened} are opened here.`,
   );
 }
 
@@ -61,21 +45,11 @@ export const notOpened = () => element('p', {}, NOT_OPENED);
 const problem = (words: string) => element('span', { class: 'failed' }, `refused: it ${words}`);
 
 /** Members beside the signed receipt that differ from it. */
-export function differenceTable(differences: readonly Difference[]): HTMLElement {
-  const cells = (name: 'th' | 'td', texts: readonly string[]) =>
-    element('tr', {}, ...texts.map((text) => element(name, name === 'th' ? { scope: 'col' } : {}, text)));
-  const rows = differences.map(({ field, shown, signed }) =>
-    cells('td', [field, written(shown), written(signed)]),
+export const differenceList = (differences: readonly Difference[]): HTMLElement =>
+  factList(
+    differences.map(({ field, shown, signed }) => [field, `${written(shown)}, signed: ${written(signed)}`]),
+    'facts long',
   );
-  return element(
-    'table',
-    {},
-    element('thead', {}, cells('th', ['Field', 'Text', 'Signed'])),
-    element('tbody', {}, ...rows),
-  );
-}
 
-function written(value: unknown): string {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
-}
+const written = (value: unknown): string =>
+  (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing')).slice(0, 200);

@@ -1,4 +1,4 @@
-// The page where anyone verifies a receipt: what is pasted, dropped or chosen is checked in the page and never sent.
+// The page where anyone verifies a receipt: what is pasted or chosen is checked in the page and never sent.
 
 import { parsedJson } from '../../domain/canonical-json.ts';
 import {
@@ -13,7 +13,7 @@ import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
 import { checkTable, pill, type Row, rowOf } from './check-table.ts';
 import { code, element, part } from './dom.ts';
 import { fetchedKeys, reasonOf } from './fetching.ts';
-import { differenceTable, disclosures, notOpened, redactions, statement } from './receipt-view.ts';
+import { differenceList, disclosures, notOpened, redactions, statement } from './receipt-view.ts';
 
 export function offerVerification(form: HTMLFormElement): void {
   for (const id of ['receipt', 'keys', 'proof', 'disclosures']) takeFiles(id);
@@ -32,28 +32,14 @@ export function offerVerification(form: HTMLFormElement): void {
   form.hidden = false;
 }
 
-/** Fills the field of this id with the text of a file that is chosen, or dropped in the field's area. */
+/** Fills the field of this id with the text of a file that is chosen, or dropped on the button. */
 function takeFiles(id: string): void {
-  const field = part(id, HTMLTextAreaElement);
-  const [zone, input] = [part(`${id}-drop`, HTMLElement), part(`${id}-file`, HTMLInputElement)];
-  const take = async (file: File | undefined) => {
+  const input = part(`${id}-file`, HTMLInputElement);
+  input.addEventListener('change', async () => {
+    const [file] = input.files ?? [];
     if (file === undefined) return;
-    field.value = await file.text();
+    part(id, HTMLTextAreaElement).value = await file.text();
     say(`${file.name} is read; it stays on this page.`);
-  };
-  input.addEventListener('change', () => void take(input.files?.[0]));
-  zone.addEventListener('dragover', (event) => {
-    event.preventDefault();
-    zone.classList.add('over');
-  });
-  zone.addEventListener('dragleave', () => zone.classList.remove('over'));
-  zone.addEventListener('drop', (event) => {
-    zone.classList.remove('over');
-    const [file] = event.dataTransfer?.files ?? [];
-    // The browser inserts dropped text.
-    if (file === undefined) return;
-    event.preventDefault();
-    void take(file);
   });
 }
 
@@ -119,23 +105,17 @@ function shown(report: ReceiptReport, keys: string): readonly Node[] {
       element('p', {}, 'The key set does not contain the key that the receipt names: ', code(keyId)),
     );
   if (differences.length > 0)
-    section('The text around the signed receipt differs from it', differenceTable(differences));
+    section('The text around the signed receipt differs from it', differenceList(differences));
   if (opened !== null && !trusted) section('Disclosures', notOpened());
   else if (opened !== null && opened.length > 0) section('Disclosures', disclosures(opened));
   // Readers would take unsigned text beside a failure for facts.
   if (payload !== null && trusted) {
     section('What was signed', statement(payload));
-    section('What was redacted', redactions(payload, opened?.filter(({ ok }) => ok).length ?? 0));
-    parts.push(whole(payload));
+    section('What was redacted', redactions(payload, opened?.filter(({ ok }) => ok).length));
   }
   return parts;
 }
 
 function holds(keys: string, keyId: string): boolean {
   return (fromJwkSet(parsedJson(keys)) ?? []).some((key) => key.keyId === keyId);
-}
-
-function whole(payload: object): HTMLElement {
-  const text = element('pre', { class: 'wrap' }, code(JSON.stringify(payload, null, 2)));
-  return element('details', {}, element('summary', {}, 'The whole payload, as JSON'), text);
 }
