@@ -18,10 +18,14 @@ import {
   type TileEntry,
   type Tree,
 } from '#src/domain/transparency/tree.ts';
-import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
+import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 /** `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */
-type Leaf = EventLocation & { readonly due: number | null };
+type Leaf = EventLocation & {
+  readonly due: number | null;
+  /** Of a receipt that can be read: its key and time, Unix seconds. */
+  readonly issued: { readonly keyId: string; readonly iat: number } | null;
+};
 
 /** A fault and its event. */
 export type Found = { readonly fault: Fault; readonly location: EventLocation };
@@ -34,6 +38,8 @@ type TreeAudit = {
     event: EventOf<'CheckpointSigned'>,
     keys: readonly KeyRecord[],
   ): Promise<readonly Found[]>;
+  /** The receipts so far that name the key. `iat`: Unix seconds. */
+  receiptsOf(keyId: string): Iterable<{ readonly iat: number; readonly location: EventLocation }>;
   /** The first receipt whose promised time has passed and that no checkpoint covers; the message counts the others. */
   broken(atSeconds: number): Found | null;
   root(): Hash;
@@ -49,8 +55,7 @@ type TreeAudit = {
 
 export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAudit {
   const tree = hashTree(scratch);
-  /** By their index. */
-  const leaves = scratch.table<Leaf>('leaf');
+  const leaves = leafList(scratch);
   let origin: string | null = null;
   /** Unix ms, of the first and of the last checkpoint. */
   const times = { first: 0, last: 0 };
@@ -60,12 +65,12 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   /** Receipts that a checkpoint of that time covers late, or still does not cover after the promised time. */
   function* overdue(size: number, atSeconds: number): Generator<Found> {
     for (; state.judged < tree.size; state.judged++) {
-      const leaf = leaves.get(String(state.judged));
+      const leaf = leaves.at(state.judged);
       if (leaf === null) return;
       const late = leaf.due !== null && atSeconds > leaf.due;
       if (state.judged >= size && leaf.due !== null && !late) return;
       if (!late) continue;
-      const { due: _, ...location } = leaf;
+      const { due: _, issued: __, ...location } = leaf;
       const message = `no checkpoint had covered it (leaf ${state.judged}) by the promised time${CAUSES}`;
       yield { fault: { kind: 'receipt_not_logged', message }, location };
     }
@@ -112,9 +117,21 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
-      leaves.put(String(tree.size), { ...location, due });
+      const issued =
+        payload === null || event.type !== 'ReceiptSigned'
+          ? null
+          : { keyId: event.data.keyId, iat: payload.iat };
+      leaves.push({ ...location, due, issued });
       tree.append(data);
       return payload === null ? [] : promiseFaults(payload);
+    },
+    *receiptsOf(keyId) {
+      for (let index = 0; index < leaves.size; index++) {
+        const leaf = leaves.at(index);
+        if (leaf?.issued?.keyId !== keyId) continue;
+        const { due: _, issued, ...location } = leaf;
+        yield { iat: issued.iat, location };
+      }
     },
     async checkpoint(location, { data }, keys) {
       state.checkpoints++;
@@ -145,9 +162,9 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       let first: EventLocation | null = null;
       let count = 0;
       for (let index = Math.max(state.judged, state.largest); index < tree.size; index++) {
-        const leaf = leaves.get(String(index));
+        const leaf = leaves.at(index);
         if (leaf === null || leaf.due === null || leaf.due >= atSeconds) continue;
-        const { due: _, ...location } = leaf;
+        const { due: _, issued: __, ...location } = leaf;
         first ??= location;
         count++;
       }
@@ -182,18 +199,49 @@ const CAUSES = ': checkpoints are missing, or the relay, its event log or its da
 const NAMED = 5;
 
 /** Names the leaves in question: those since the last checkpoint that fits, of `good` leaves, up to `to`. */
-function leavesSince(leaves: ScratchTable<Leaf>, good: number, to: number): string {
+function leavesSince(leaves: LeafList, good: number, to: number): string {
   const count = to - good;
   const since = `since the last checkpoint that fits (${good} leaves)`;
   if (count <= 0) return `; the record has no leaf ${since}`;
   const nameOf = (index: number) => {
-    const leaf = leaves.get(String(index));
+    const leaf = leaves.at(index);
     return `${leaf?.stream} revision ${leaf?.revision}`;
   };
   const leavesHere = count === 1 ? '1 leaf' : `${count} leaves`;
   if (count > NAMED) return `; ${leavesHere} ${since}: ${nameOf(good)} to ${nameOf(to - 1)}`;
   const names = Array.from({ length: count }, (_, i) => nameOf(good + i));
   return `; ${leavesHere} ${since}: ${names.join(', ')}`;
+}
+
+type LeafList = ReturnType<typeof leafList>;
+
+/** Leaves in one row of the scratch table. */
+const BLOCK = 256;
+
+/** The leaves in order. Reading them in order costs a look-up for each block. */
+function leafList(scratch: AuditScratch) {
+  const blocks = scratch.table<readonly Leaf[]>('leaf');
+  let last: Leaf[] = [];
+  let size = 0;
+  let read: { readonly block: number; readonly leaves: readonly Leaf[] } | null = null;
+  return {
+    push(leaf: Leaf): void {
+      last.push(leaf);
+      size++;
+      if (last.length < BLOCK) return;
+      blocks.put(String(size / BLOCK - 1), last);
+      last = [];
+    },
+    at(index: number): Leaf | null {
+      const block = Math.floor(index / BLOCK);
+      if (block === Math.floor(size / BLOCK)) return last[index % BLOCK] ?? null;
+      if (read?.block !== block) read = { block, leaves: blocks.get(String(block)) ?? [] };
+      return read.leaves[index % BLOCK] ?? null;
+    },
+    get size() {
+      return size;
+    },
+  };
 }
 
 /** The tree of the leaves read so far, and the root of any size that it has had. */

@@ -10,6 +10,7 @@ import {
   streamFault,
 } from '#src/domain/audit/finding.ts';
 import { COMPROMISED } from '#src/domain/audit/judge-job.ts';
+import { keyFaults } from '#src/domain/audit/judge-keys.ts';
 import { toBase64 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { StreamKind } from '#src/domain/event-fields.ts';
@@ -22,12 +23,14 @@ import {
   type KeyEvent,
 } from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
+import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditJobs } from './audit-log-jobs.ts';
-import { auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
 import { auditTree } from './audit-log-tree.ts';
+import { streamStates } from './stream-states.ts';
+import { uniqueValues } from './unique-values.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
@@ -77,12 +80,15 @@ export type Auditor = {
 };
 
 export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Auditor {
-  const order = auditOrder(scratch);
-  const keys = auditKeys(scratch);
-  const money = auditMoney(scratch);
+  const states = streamStates(scratch);
+  const unique = uniqueValues(scratch);
+  const order = auditOrder(states);
+  const money = auditMoney(states, unique, scratch);
   const tree = auditTree(scratch, primitives);
-  const started = money.started;
-  const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
+  let keys: readonly KeyRecord[] = [];
+  /** Of the first activation. */
+  let secretCheck: string | null = null;
+  const jobs = auditJobs({ states, primitives, keys: () => keys, started: money.started });
   let findings = 0;
   let openJobs = 0;
   let times: ClaimedTimes = [];
@@ -97,27 +103,33 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   };
 
   function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
-    const { faults, payload, verified } = jobs.take(recorded, event);
+    const { faults, payload, verified } = jobs.take(recorded, event, location);
     reportAll(faults, location);
     const start = event.type === 'JobCompleted' ? jobs.startOf(recorded.stream) : null;
     if (event.type === 'JobCompleted' && start !== null) reportAll(money.completed(event, start), location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
     reportAll(tree.leaf(location, event, payload), location);
-    if (event.type !== 'ReceiptSigned' || payload === null) return;
-    keys.issued(event.data.keyId, payload.iat, location);
+    if (event.type === 'ReceiptSigned')
+      unique.add('receipt', event.data.receiptId, recorded.stream, location);
   }
 
   function key(event: KeyEvent, location: EventLocation): void {
-    const { faults, revoked } = keys.take(event);
-    reportAll(faults, location);
-    for (const receipt of revoked) report(revokedBy(event, location), receipt);
+    reportAll(keyFaults({ keys, secretCheck }, event), location);
+    const { keyId } = event.data;
+    const before = keys.find((key) => key.keyId === keyId);
+    keys = evolveKeys(keys, event);
+    if (event.type === 'SigningKeyActivated') secretCheck ??= event.data.secretCheck;
+    const after = keys.find((key) => key.keyId === keyId);
+    if (before !== undefined && after !== undefined && event.type === 'SigningKeyRetired')
+      for (const { iat, location: receipt } of tree.receiptsOf(keyId))
+        if (keyOpenAt(before, iat) && !keyOpenAt(after, iat)) report(revokedBy(event, location), receipt);
     tree.leaf(location, event, null);
   }
 
   /** Judges an event in its right stream. */
   function judge(recorded: RecordedEvent, event: DomainEvent, location: EventLocation): void | Promise<void> {
     times = laterTimes(times, recorded.stream, event);
-    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), location);
+    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event, location), location);
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
@@ -133,7 +145,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       case 'SigningKeyRetired':
         return key(event, location);
       case 'CheckpointSigned':
-        return tree.checkpoint(location, event, keys.keys).then((found) => {
+        return tree.checkpoint(location, event, keys).then((found) => {
           for (const { fault, location } of found) report(fault, location);
         });
       default:
@@ -150,6 +162,8 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       const location = locationOf(recorded);
       const { faults, skip } = order.take(recorded);
       reportAll(faults, location);
+      if (!skip || faults.every(({ kind }) => kind !== 'event_unreadable'))
+        unique.add('event', recorded.id, null, location);
       if (skip) return;
       const event = readEvent(recorded);
       const misplaced = event === null ? UNREADABLE : streamFault(event, recorded.stream);
@@ -167,6 +181,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         if (fault === null) openJobs++;
         else report(fault, location);
       }
+      for (const { fault, location } of unique.repeated()) report(fault, location);
       reportAll(money.unbalanced(), NOWHERE);
       const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
       if (broken !== null) report(broken.fault, broken.location);
@@ -175,7 +190,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         streams: order.streams,
         jobs: jobs.jobs,
         receipts: jobs.receipts,
-        keys: keys.keys.length,
+        keys: keys.length,
         checkpoints: tree.checkpoints,
         treeSize: tree.size,
         root: toBase64(tree.root()),
