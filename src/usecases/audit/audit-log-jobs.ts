@@ -2,10 +2,9 @@
 
 import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import { jobFaults, receiptFaults } from '#src/domain/audit/judge-job.ts';
-import type { ClaimFacts } from '#src/domain/audit/judge-payment.ts';
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
+import type { EventOf, JobEvent } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
@@ -19,7 +18,9 @@ export type JobDeps = {
   /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
   /** Contradictions between a job's start and other streams. */
-  readonly started: (started: EventOf<'JobStarted'>, location: EventLocation) => readonly Fault[];
+  readonly started: (event: EventOf<'JobStarted'>, location: EventLocation) => readonly Fault[];
+  /** Contradictions between a job's end and its payment. */
+  readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => readonly Fault[];
 };
 
 type JobVerdict = {
@@ -30,24 +31,13 @@ type JobVerdict = {
   readonly verified: Promise<readonly Fault[]> | null;
 };
 
-type JobAudit = {
-  take(recorded: RecordedEvent, event: JobEvent, location: EventLocation): JobVerdict;
-  statusOf(jobId: string): ClaimFacts['job'];
-  /** Of a job without a receipt so far; null: its start is not in the record. */
-  startOf(stream: string): JobStarted | null;
-  /** Jobs without a receipt at the end of the record. */
-  unfinished(): Iterable<{ readonly fault: Fault | null; readonly location: EventLocation }>;
-  readonly jobs: number;
-  readonly receipts: number;
-};
-
 const OVER: Fault = {
   kind: 'job_event_impossible',
   message: 'the job has ended: its receipt was recorded before',
 };
 const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
 
-export function auditJobs({ states, primitives, keys, started }: JobDeps): JobAudit {
+export function auditJobs({ states, primitives, keys, started, completed }: JobDeps) {
   const counts = { jobs: 0, receipts: 0 };
 
   /** Applies the event to its job. */
@@ -73,7 +63,9 @@ export function auditJobs({ states, primitives, keys, started }: JobDeps): JobAu
       };
       states.put('job', recorded.stream, open, full ? 0 : 2 * jsonLength(recorded.data));
     }
-    return first ? [...faults, ...started(event, location)] : faults;
+    if (first) return [...faults, ...started(event, location)];
+    if (event.type !== 'JobCompleted' || job.status === 'absent') return faults;
+    return [...faults, ...completed(event, job.started)];
   }
 
   function receipt(
@@ -91,34 +83,22 @@ export function auditJobs({ states, primitives, keys, started }: JobDeps): JobAu
   }
 
   return {
-    take(recorded, event, location) {
+    counts: counts as Readonly<typeof counts>,
+    take(recorded: RecordedEvent, event: JobEvent, location: EventLocation): JobVerdict {
       const known = states.get('job', recorded.stream);
       if (event.type === 'ReceiptSigned') counts.receipts++;
       if (known === 'over') return { ...NOTHING, faults: [event.type === 'ReceiptSigned' ? SECOND : OVER] };
       if (event.type === 'ReceiptSigned') return receipt(recorded, event, location, known);
       return { ...NOTHING, faults: follow(recorded, event, location, known) };
     },
-    statusOf(jobId) {
-      const known = states.get('job', STREAM.job(jobId));
-      return known === 'over' ? 'completed' : (known?.job.status ?? 'absent');
-    },
-    startOf(stream) {
-      const known = states.get('job', stream);
-      return known === null || known === 'over' || known.job.status === 'absent' ? null : known.job.started;
-    },
-    *unfinished() {
+    /** Jobs without a receipt at the end of the record. */
+    *unfinished(): Generator<{ readonly fault: Fault | null; readonly location: EventLocation }> {
       for (const known of states.all('job')) {
         if (known === 'over' || known.lost || known.job.status === 'absent') continue;
         const message = 'the job is completed and has no receipt';
         const missing = known.job.status === 'completed';
         yield { fault: missing ? { kind: 'receipt_missing', message } : null, location: known.last };
       }
-    },
-    get jobs() {
-      return counts.jobs;
-    },
-    get receipts() {
-      return counts.receipts;
     },
   };
 }

@@ -25,26 +25,10 @@ import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import type { StreamStates } from './stream-states.ts';
 import type { UniqueValues } from './unique-values.ts';
 
-type MoneyAudit = {
-  payment(stream: string, event: PaymentEvent, location: EventLocation): readonly Fault[];
-  /** `jobOf`: a job's status. */
-  claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
-  decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): readonly Fault[];
-  /** Contradictions between a job's start and the streams that it names. */
-  started(event: EventOf<'JobStarted'>, location: EventLocation): readonly Fault[];
-  /** Contradictions between a job's end and its payment. */
-  completed(event: EventOf<'JobCompleted'>, started: JobStarted): readonly Fault[];
-  /** At the end of the record: sums that do not balance. */
-  unbalanced(): readonly Fault[];
-  /** Open payments: settled without a job, and of unknown outcome. */
-  readonly open: Readonly<Record<Open, number>>;
-};
-
-type Open = 'unserved' | 'unconfirmed';
-
-export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: AuditScratch): MoneyAudit {
+export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: AuditScratch) {
   /** Jobs that ever held a key. */
   const claimants = scratch.table<true>('claimant');
+  /** Open payments: settled without a job, and of unknown outcome. */
   const open = { unserved: 0, unconfirmed: 0 };
   let books: Books = [];
 
@@ -80,9 +64,14 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
     return { kind: 'claim_missing', message };
   }
 
+  function jobOf(jobId: string): ClaimFacts['job'] {
+    const known = states.get('job', STREAM.job(jobId));
+    return known === 'over' ? 'completed' : (known?.job.status ?? 'absent');
+  }
+
   return {
-    open,
-    payment(stream, event, location) {
+    open: open as Readonly<typeof open>,
+    payment(stream: string, event: PaymentEvent, location: EventLocation): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, faults } = judgePayment(before, event);
       books = enter(books, event, before, history, null);
@@ -91,7 +80,7 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
       const others = [winnerFault(event), nameFault(stream, event)];
       return [...faults, ...others.filter((fault) => fault !== null)];
     },
-    claim(stream, event, jobOf) {
+    claim(stream: string, event: ClaimEvent): readonly Fault[] {
       const before = states.get('claim', stream) ?? freeClaim;
       const named =
         event.type === 'IdempotencyKeyClaimed'
@@ -106,7 +95,10 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
       if (event.type === 'IdempotencyKeyClaimed') claimants.put(event.data.jobId, true);
       return faults;
     },
-    decision({ stream, data }, { data: { recommendation } }) {
+    decision(
+      { stream, data }: RecordedEvent,
+      { data: { recommendation } }: EventOf<'DecisionRecorded'>,
+    ): readonly Fault[] {
       if (states.get('decision', stream) !== null) {
         return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
       }
@@ -114,7 +106,8 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
       states.put('decision', stream, { hash, recommendation });
       return [];
     },
-    started(event, location) {
+    /** Contradictions between a job's start and the streams that it names. */
+    started(event: EventOf<'JobStarted'>, location: EventLocation): readonly Fault[] {
       const started = event.data;
       const { jobId, payment, paymentStream, claimStream, decisionId } = started;
       const history = paymentStream === null ? null : states.get('payment', paymentStream);
@@ -137,7 +130,8 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
         ...decisionFaults(started, decision),
       ];
     },
-    completed(event, { payment, paymentStream }) {
+    /** Contradictions between a job's end and its payment. */
+    completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): readonly Fault[] {
       if (payment === null) return [];
       const before = (paymentStream === null ? null : states.get('payment', paymentStream)) ?? NO_HISTORY;
       const after = { ...before, ...evolveEntry(before, event) };
@@ -146,11 +140,12 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
       const fault = refundedFault(event.data, before);
       return fault === null ? [] : [fault];
     },
+    /** At the end of the record: sums that do not balance. */
     unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
 
-function openOf({ payment: { status }, servedBy }: PaymentHistory): Open | null {
+function openOf({ payment: { status }, servedBy }: PaymentHistory): 'unserved' | 'unconfirmed' | null {
   switch (status) {
     case 'settled':
       return servedBy === null ? 'unserved' : null;

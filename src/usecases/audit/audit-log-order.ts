@@ -5,16 +5,8 @@ import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { StreamStates } from './stream-states.ts';
 
-type OrderAudit = {
-  /** `skip`: the stream has an event of this revision already, or no log can have such names. */
-  take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean };
-  readonly events: number;
-  readonly streams: number;
-  /** The greatest position so far. */
-  readonly head: string | null;
-};
-
-export function auditOrder(states: StreamStates): OrderAudit {
+export function auditOrder(states: StreamStates) {
+  /** `head`: the greatest position so far. */
   const counts = { events: 0, streams: 0, head: null as string | null };
 
   function positionFault(position: string): Fault | null {
@@ -46,7 +38,9 @@ export function auditOrder(states: StreamStates): OrderAudit {
   }
 
   return {
-    take(event) {
+    counts: counts as Readonly<typeof counts>,
+    /** `skip`: the stream has an event of this revision already, or no log can have such names. */
+    take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean } {
       counts.events++;
       const { stream, id, position } = event;
       const faults: Fault[] = [];
@@ -59,15 +53,6 @@ export function auditOrder(states: StreamStates): OrderAudit {
       const misnumbered = revisionFault(event);
       if (misnumbered !== null) faults.push(misnumbered);
       return { faults, skip: misnumbered?.kind === 'revision_repeated' };
-    },
-    get events() {
-      return counts.events;
-    },
-    get streams() {
-      return counts.streams;
-    },
-    get head() {
-      return counts.head;
     },
   };
 }

@@ -1,6 +1,7 @@
 // The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
-import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
+import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';
+import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
 import { concatBytes, fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
@@ -27,33 +28,10 @@ type Leaf = EventLocation & {
   readonly issued: { readonly keyId: string; readonly iat: number } | null;
 };
 
-/** A fault and its event. */
-export type Found = { readonly fault: Fault; readonly location: EventLocation };
-
-type TreeAudit = {
-  /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
-  leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
-  checkpoint(
-    location: EventLocation,
-    event: EventOf<'CheckpointSigned'>,
-    keys: readonly KeyRecord[],
-  ): Promise<readonly Found[]>;
-  /** The receipts so far that name the key. `iat`: Unix seconds. */
-  receiptsOf(keyId: string): Iterable<{ readonly iat: number; readonly location: EventLocation }>;
-  /** The first receipt whose promised time has passed and that no checkpoint covers; the message counts the others. */
-  broken(atSeconds: number): Found | null;
-  root(): Hash;
-  readonly size: number;
-  readonly checkpoints: number;
-  /** From the first checkpoint. */
-  readonly origin: string | null;
-  /** Leaves after the last checkpoint that fits; 0 if there is no checkpoint. */
-  readonly uncovered: number;
-  /** Checkpoints that do not fit because an earlier one does not. */
-  readonly unfit: number;
-};
-
-export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAudit {
+/** `kept`: the checkpoints for which `factsFor` is called at the end. */
+export function auditTree(scratch: AuditScratch, primitives: Primitives, kept: readonly KeptCheckpoint[]) {
+  /** Those of the kept checkpoints that the record has. */
+  const recorded = new Set<KeptCheckpoint>();
   const tree = hashTree(scratch);
   const leaves = leafList(scratch);
   let origin: string | null = null;
@@ -112,7 +90,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   }
 
   return {
-    leaf(location, event, payload) {
+    /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
+    leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[] {
       const data = leafData(event);
       if (data === null) return [];
       const promise = payload && logOf(payload);
@@ -125,7 +104,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       tree.append(data);
       return payload === null ? [] : promiseFaults(payload);
     },
-    *receiptsOf(keyId) {
+    /** The receipts so far that name the key. `iat`: Unix seconds. */
+    *receiptsOf(keyId: string) {
       for (let index = 0; index < leaves.size; index++) {
         const leaf = leaves.at(index);
         if (leaf?.issued?.keyId !== keyId) continue;
@@ -133,8 +113,14 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
         yield { iat: issued.iat, location };
       }
     },
-    async checkpoint(location, { data }, keys) {
+    async checkpoint(
+      location: EventLocation,
+      { data }: EventOf<'CheckpointSigned'>,
+      keys: readonly KeyRecord[],
+    ): Promise<readonly Found[]> {
       state.checkpoints++;
+      for (const one of kept)
+        if (data.size === String(one.size) && data.root === toBase64(one.root)) recorded.add(one);
       const { head, faults } = await judgeCheckpoint(data, keys, primitives);
       const found = faults.map((fault) => ({ fault, location }));
       if (head === null) return found;
@@ -156,7 +142,8 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const fault = unfitFault(unfit, head.size);
       return fault === null ? found : [...found, { fault, location }];
     },
-    broken(atSeconds) {
+    /** The first receipt whose promised time has passed and that no checkpoint covers; the message counts the others. */
+    broken(atSeconds: number): Found | null {
       // A record without checkpoints, and a wrong checkpoint that covers it, are reported elsewhere.
       if (origin === null) return null;
       let first: EventLocation | null = null;
@@ -173,22 +160,25 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const message = `no checkpoint covers it${all}, and the record continues beyond the promised time${CAUSES}`;
       return { fault: { kind: 'receipt_not_logged', message }, location: first };
     },
-    root: tree.root,
-    get size() {
-      return tree.size;
-    },
-    get checkpoints() {
-      return state.checkpoints;
-    },
-    get origin() {
-      return origin;
-    },
-    get uncovered() {
-      return state.checkpoints === 0 ? 0 : tree.size - state.good;
-    },
-    get unfit() {
-      return state.unfit;
-    },
+    factsFor: async (one: KeptCheckpoint) => ({
+      origin,
+      leaves: tree.size,
+      root: await tree.rootAt(one.size),
+      recorded: recorded.has(one),
+      largest: origin === null ? null : state.largest,
+    }),
+    summary: () => ({
+      checkpoints: state.checkpoints,
+      treeSize: tree.size,
+      /** RFC 6962 root over all leaves, base64. */
+      root: toBase64(tree.root()),
+      /** From the first checkpoint; null if there is none. */
+      origin,
+      /** Leaves after the last checkpoint that fits; 0 if there is no checkpoint. */
+      uncoveredLeaves: state.checkpoints === 0 ? 0 : tree.size - state.good,
+      /** Checkpoints after the first one that does not fit: it is the cause that they do not fit either. */
+      unfitCheckpoints: state.unfit,
+    }),
   };
 }
 
@@ -245,15 +235,7 @@ function leafList(scratch: AuditScratch) {
 }
 
 /** The tree of the leaves read so far, and the root of any size that it has had. */
-type HashTree = {
-  append(data: Uint8Array): void;
-  /** Of the first `size` leaves; null if there are fewer. */
-  rootAt(size: number): Promise<Hash | null>;
-  root(): Hash;
-  readonly size: number;
-};
-
-function hashTree(scratch: AuditScratch): HashTree {
+function hashTree(scratch: AuditScratch) {
   /** Full tiles by `<level>/<n>`, base64. */
   const full = scratch.table<string>('tile');
   /** Of each level, the tile that is not full yet: its number and hashes. */
@@ -274,12 +256,13 @@ function hashTree(scratch: AuditScratch): HashTree {
   }
 
   return {
-    append(data) {
+    append(data: Uint8Array): void {
       const appended = appendLeaf(tree, data);
       for (const entry of appended.entries) add(entry);
       tree = appended.tree;
     },
-    async rootAt(size) {
+    /** Of the first `size` leaves; null if there are fewer. */
+    async rootAt(size: number): Promise<Hash | null> {
       if (size > tree.size) return null;
       return size === tree.size ? rootOf(tree) : treeReader(readTile).root(0, size);
     },

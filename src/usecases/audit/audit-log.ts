@@ -7,11 +7,11 @@ import {
   type Finding,
   findingOf,
   locationOf,
+  NOWHERE,
   streamFault,
 } from '#src/domain/audit/finding.ts';
 import { COMPROMISED } from '#src/domain/audit/judge-job.ts';
 import { keyFaults } from '#src/domain/audit/judge-keys.ts';
-import { toBase64 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { StreamKind } from '#src/domain/event-fields.ts';
 import {
@@ -25,6 +25,7 @@ import {
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import { compareEvidence, type KeptEvidence, NO_EVIDENCE } from './audit-evidence.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
@@ -38,6 +39,7 @@ export type AuditDeps = {
   readonly scratch: AuditScratch;
   /** Called for each finding, in no particular order. */
   readonly onFinding: (finding: Finding) => void;
+  readonly kept?: KeptEvidence;
 };
 
 /** Facts that are no findings. */
@@ -52,6 +54,8 @@ type AuditNotes = {
   readonly uncoveredLeaves: number;
   /** Checkpoints after the first one that does not fit: it is the cause that they do not fit either. */
   readonly unfitCheckpoints: number;
+  /** Kept checkpoints that fit, while the record has neither them nor a larger one: it ends before them, or they were removed. */
+  readonly unreachedCheckpoints: number;
 };
 
 export type AuditSummary = {
@@ -79,16 +83,24 @@ export type Auditor = {
   finish(): Promise<AuditSummary>;
 };
 
-export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Auditor {
+export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE }: AuditDeps): Auditor {
   const states = streamStates(scratch);
   const unique = uniqueValues(scratch);
   const order = auditOrder(states);
   const money = auditMoney(states, unique, scratch);
-  const tree = auditTree(scratch, primitives);
+  const tree = auditTree(scratch, primitives, kept.checkpoints);
   let keys: readonly KeyRecord[] = [];
+  /** Where each key was announced first. */
+  const announcements = new Map<string, EventLocation>();
   /** Of the first activation. */
   let secretCheck: string | null = null;
-  const jobs = auditJobs({ states, primitives, keys: () => keys, started: money.started });
+  const jobs = auditJobs({
+    states,
+    primitives,
+    keys: () => keys,
+    started: money.started,
+    completed: money.completed,
+  });
   let findings = 0;
   let openJobs = 0;
   let times: ClaimedTimes = [];
@@ -105,8 +117,6 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = jobs.take(recorded, event, location);
     reportAll(faults, location);
-    const start = event.type === 'JobCompleted' ? jobs.startOf(recorded.stream) : null;
-    if (event.type === 'JobCompleted' && start !== null) reportAll(money.completed(event, start), location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
     reportAll(tree.leaf(location, event, payload), location);
     if (event.type === 'ReceiptSigned')
@@ -117,6 +127,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
     reportAll(keyFaults({ keys, secretCheck }, event), location);
     const { keyId } = event.data;
     const before = keys.find((key) => key.keyId === keyId);
+    if (before === undefined) announcements.set(keyId, location);
     keys = evolveKeys(keys, event);
     if (event.type === 'SigningKeyActivated') secretCheck ??= event.data.secretCheck;
     const after = keys.find((key) => key.keyId === keyId);
@@ -138,7 +149,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         return job(recorded, event, location);
       case 'IdempotencyKeyClaimed':
       case 'IdempotencyKeyReleased':
-        return reportAll(money.claim(recorded.stream, event, jobs.statusOf), location);
+        return reportAll(money.claim(recorded.stream, event), location);
       case 'DecisionRecorded':
         return reportAll(money.decision(recorded, event), location);
       case 'SigningKeyActivated':
@@ -162,7 +173,7 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       const location = locationOf(recorded);
       const { faults, skip } = order.take(recorded);
       reportAll(faults, location);
-      if (!skip || faults.every(({ kind }) => kind !== 'event_unreadable'))
+      if (faults.every(({ kind }) => kind !== 'event_unreadable'))
         unique.add('event', recorded.id, null, location);
       if (skip) return;
       const event = readEvent(recorded);
@@ -185,31 +196,28 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       reportAll(money.unbalanced(), NOWHERE);
       const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
       if (broken !== null) report(broken.fault, broken.location);
+      const announced = keys.map((key) => ({ key, location: announcements.get(key.keyId) ?? NOWHERE }));
+      const evidence = await compareEvidence(kept, announced, tree.factsFor, primitives);
+      for (const { fault, location } of evidence.found) report(fault, location);
+      const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
-        events: order.events,
-        streams: order.streams,
-        jobs: jobs.jobs,
-        receipts: jobs.receipts,
+        ...order.counts,
+        ...jobs.counts,
         keys: keys.length,
-        checkpoints: tree.checkpoints,
-        treeSize: tree.size,
-        root: toBase64(tree.root()),
-        origin: tree.origin,
-        head: order.head,
+        ...logged,
         findings,
         notes: {
           openJobs,
           unservedPayments: money.open.unserved,
           unconfirmedPayments: money.open.unconfirmed,
-          uncoveredLeaves: tree.uncovered,
-          unfitCheckpoints: tree.unfit,
+          uncoveredLeaves,
+          unfitCheckpoints,
+          unreachedCheckpoints: evidence.unreached,
         },
       };
     },
   };
 }
-
-const NOWHERE: EventLocation = { stream: null, revision: null, jobId: null, position: null };
 
 /**
  * Signatures are verified in the runtime's thread pool: up to twice as many at a time, and as many while the events are read

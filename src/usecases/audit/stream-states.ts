@@ -38,27 +38,24 @@ type Row = { readonly next: number } & Partial<Kinds>;
 
 type State<K extends keyof Kinds> = NonNullable<Row[K]>;
 
-export type StreamStates = {
-  /** Returns the revision that was expected; `next` is expected then, if it is greater. */
-  advance(stream: string, next: number): number;
-  get<K extends keyof Kinds>(kind: K, stream: string): State<K> | null;
-  /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
-  put<K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void;
-  all<K extends keyof Kinds>(kind: K): Iterable<State<K>>;
-};
+export type StreamStates = ReturnType<typeof streamStates>;
 
-export function streamStates(scratch: AuditScratch): StreamStates {
+export function streamStates(scratch: AuditScratch) {
   const rows = scratch.table<Row>('stream');
   const rowOf = (stream: string): Row => rows.get(stream) ?? NO_ROW;
   return {
-    advance(stream, next) {
+    /** Returns the revision that was expected; `next` is expected then, if it is greater. */
+    advance(stream: string, next: number): number {
       const row = rowOf(stream);
       if (next > row.next) rows.put(stream, { ...row, next }, 0);
       return row.next;
     },
-    get: (kind, stream) => rows.get(stream)?.[kind] ?? null,
-    put: (kind, stream, state, added) => rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
-    *all(kind) {
+    get: <K extends keyof Kinds>(kind: K, stream: string): State<K> | null =>
+      rows.get(stream)?.[kind] ?? null,
+    /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
+    put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
+      rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
+    *all<K extends keyof Kinds>(kind: K): Generator<State<K>> {
       for (const [, row] of rows.entries(STREAM[kind](''))) {
         const state = row[kind];
         if (state !== undefined) yield state;

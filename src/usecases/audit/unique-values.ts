@@ -1,7 +1,7 @@
 // Values that a record may have once only. Repetitions are found at the end, by sorting: each look-up during the audit would
 // cost as much as the rest of the event's checks.
 
-import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
+import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 /** `owner`: what may have the value several times; null: nothing may. */
@@ -29,19 +29,16 @@ const REPEATED = {
   refund: () => ({ kind: 'payment_shared', message: 'its transfer has refunded another payer' }),
 } as const satisfies Record<string, (first: Holder) => Fault>;
 
-export type UniqueValues = {
-  add(what: keyof typeof REPEATED, value: string, owner: string | null, location: EventLocation): void;
-  /** Each repetition by another owner than the first. */
-  repeated(): Iterable<{ readonly fault: Fault; readonly location: EventLocation }>;
-};
+export type UniqueValues = ReturnType<typeof uniqueValues>;
 
-export function uniqueValues(scratch: AuditScratch): UniqueValues {
+export function uniqueValues(scratch: AuditScratch) {
   const list = scratch.list<Holder>();
   return {
-    add(what, value, owner, location) {
+    add(what: keyof typeof REPEATED, value: string, owner: string | null, location: EventLocation): void {
       list.add(`${what} ${value}`, { ...location, owner });
     },
-    *repeated() {
+    /** Each repetition by another owner than the first. */
+    *repeated(): Generator<Found> {
       let first: readonly [key: string, holder: Holder] | null = null;
       for (const [key, holder] of list.repeated()) {
         if (first?.[0] !== key) first = [key, holder];
