@@ -144,44 +144,25 @@ function listOf<T extends Json>(db: DatabaseSync): ScratchList<T> {
   };
 }
 
-/** Bits of one filter: 4 MiB, allocated by the system as they are used. */
-const FILTER_BITS = 2 ** 25;
+/** 4 MiB of a filter, allocated by the system as they are used. */
+const FILTER_BITS = 25;
 
-/** A Bloom filter: most requested keys were never stored, and a look-up in the database costs 5 µs. */
+/** A bit for the hash of each stored key: most requested keys were never stored, and a look-up in the database costs 5 µs. */
 function keyFilter() {
-  const words = new Uint32Array(FILTER_BITS / 32);
-  /** The key's three bits: the first two are independent, the third follows from them. */
-  let [first, second, third] = [0, 0, 0];
-  const findBits = (key: string): void => {
-    let a = 0x811c9dc5;
-    let b = 0x9747b28c;
-    for (let at = 0; at < key.length; at++) {
-      const code = key.charCodeAt(at);
-      a = Math.imul(a ^ code, 0x01000193);
-      b = Math.imul(b + code, 0x85ebca6b) ^ (b >>> 15);
-    }
-    const mask = FILTER_BITS - 1;
-    first = (a ^ (a >>> 13)) & mask;
-    second = (b ^ (b >>> 16)) & mask;
-    third = (a + Math.imul(b, 3)) & mask;
+  const bytes = new Uint8Array(2 ** (FILTER_BITS - 3));
+  const bitOf = (key: string): number => {
+    let hash = 0x811c9dc5;
+    for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
+    return (hash ^ (hash >>> 15)) >>> (32 - FILTER_BITS);
   };
-  const has = (bit: number): boolean => ((words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0;
-  const set = (bit: number): void => {
-    words[bit >>> 5] = (words[bit >>> 5] ?? 0) | (1 << (bit & 31));
-  };
-  let size = 0;
   return {
     add(key: string): void {
-      size++;
-      findBits(key);
-      set(first);
-      set(second);
-      set(third);
+      const bit = bitOf(key);
+      bytes[bit >>> 3] = (bytes[bit >>> 3] ?? 0) | (1 << (bit & 7));
     },
     mayContain(key: string): boolean {
-      if (size === 0) return false;
-      findBits(key);
-      return has(first) && has(second) && has(third);
+      const bit = bitOf(key);
+      return ((bytes[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0;
     },
   };
 }

@@ -21,13 +21,10 @@ import type { JobStarted } from '#src/domain/job/events.ts';
 import { freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
-import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import type { StreamStates } from './stream-states.ts';
 import type { UniqueValues } from './unique-values.ts';
 
-export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: AuditScratch) {
-  /** Jobs that ever held a key. */
-  const claimants = scratch.table<true>('claimant');
+export function auditMoney(states: StreamStates, unique: UniqueValues) {
   /** Open payments: settled without a job, and of unknown outcome. */
   const open = { unserved: 0, unconfirmed: 0 };
   let books: Books = [];
@@ -59,7 +56,8 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
 
   /** A payment released because another job holds its key: that job must have claimed the key. */
   function winnerFault(event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
+    if (event.type !== 'PaymentReleased' || states.get('claimed', STREAM.job(event.data.lostKeyTo)))
+      return null;
     const message = `${event.data.lostKeyTo} holds the key, and the log does not have its claim`;
     return { kind: 'claim_missing', message };
   }
@@ -92,7 +90,7 @@ export function auditMoney(states: StreamStates, unique: UniqueValues, scratch: 
       const payment = paymentStream === null ? null : states.get('payment', paymentStream);
       const { claim, faults } = judgeClaim(before, event, { payment, job: jobOf(event.data.jobId) });
       states.put('claim', stream, claim);
-      if (event.type === 'IdempotencyKeyClaimed') claimants.put(event.data.jobId, true);
+      if (event.type === 'IdempotencyKeyClaimed') states.put('claimed', STREAM.job(event.data.jobId), true);
       return faults;
     },
     decision(

@@ -87,7 +87,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
   const states = streamStates(scratch);
   const unique = uniqueValues(scratch);
   const order = auditOrder(states);
-  const money = auditMoney(states, unique, scratch);
+  const money = auditMoney(states, unique);
   const tree = auditTree(scratch, primitives, kept.checkpoints);
   let keys: readonly KeyRecord[] = [];
   /** Where each key was announced first. */

@@ -26,6 +26,8 @@ export type OpenJob = {
 };
 
 type Kinds = {
+  /** Of a job's stream: the job held an idempotency key at some time, whether it started or not. */
+  readonly claimed: true;
   /** `over`: it has its receipt. */
   readonly job: OpenJob | 'over';
   readonly payment: PaymentHistory;
@@ -55,7 +57,7 @@ export function streamStates(scratch: AuditScratch) {
     /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
     put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
       rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
-    *all<K extends keyof Kinds>(kind: K): Generator<State<K>> {
+    *all<K extends Exclude<keyof Kinds, 'claimed'>>(kind: K): Generator<State<K>> {
       for (const [, row] of rows.entries(STREAM[kind](''))) {
         const state = row[kind];
         if (state !== undefined) yield state;
