@@ -241,35 +241,20 @@ function summaryLines(audited: Audited): readonly string[] {
   ];
 }
 
-function noteLines(notes: Audited['notes']): readonly string[] {
-  const lines = [
-    [notes.openJobs, 'job that is running or not completed', 'jobs that are running or not completed'],
-    [
-      notes.unservedPayments,
-      'payment that settled and whose job never started',
-      'payments that settled and whose job never started',
-    ],
-    [
-      notes.unconfirmedPayments,
-      'payment whose settlement is unconfirmed',
-      'payments whose settlement is unconfirmed',
-    ],
-    [notes.uncoveredLeaves, 'leaf that no checkpoint covers yet', 'leaves that no checkpoint covers yet'],
-    [
-      notes.unfitCheckpoints,
-      'checkpoint after the first wrong one, which does not match either',
-      'checkpoints after the first wrong one, which do not match either',
-    ],
-    [
-      notes.unreachedCheckpoints,
-      'kept checkpoint not in it: the record ends before the kept checkpoint was signed, or it was removed',
-      'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
-    ],
-  ] as const;
-  return lines.flatMap(([count, one, many]) =>
-    count === 0 ? [] : [`  note         ${numbered(count, one, many)}`],
+const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
+  openJobs: 'jobs that are running or not completed',
+  unservedPayments: 'payments that settled and whose job never started',
+  unconfirmedPayments: 'payments whose settlement is unconfirmed',
+  uncoveredLeaves: 'leaves that no checkpoint covers yet',
+  unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',
+  unreachedCheckpoints:
+    'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
+};
+
+const noteLines = (notes: Audited['notes']): readonly string[] =>
+  Object.entries(notes).flatMap(([name, count]) =>
+    count === 0 ? [] : [`  note         ${NOTES[name as keyof typeof notes]}: ${count}`],
   );
-}
 
 /** What no audit can detect; the guide in src/verify has the same list. */
 export const LIMITS: readonly string[] = [

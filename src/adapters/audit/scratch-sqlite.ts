@@ -9,8 +9,8 @@ import type { AuditScratch, ScratchList, ScratchTable } from '../../ports/audit-
 /** Limits of what all tables buffer before one transaction writes it: changed keys, and characters of their JSON. */
 type Buffered = { readonly changes: number; readonly characters: number };
 const BUFFERED_MAX: Buffered = { changes: 65_536, characters: 8 * 1024 * 1024 };
-/** A list writes at most so many entries in one row, and begins the next row at so many characters. */
-const LIST_ROW: Buffered = { changes: 512, characters: 256 * 1024 };
+/** Entries of a list in one row. */
+const LIST_ROW = 64;
 
 /** `flush`: writes all that is buffered. */
 type BatchedTable = { readonly flush: () => void; readonly table: ScratchTable<Json> };
@@ -125,17 +125,16 @@ function listOf<T extends Json>(db: DatabaseSync): ScratchList<T> {
      WHERE entry.value IN (SELECT entry.value FROM ${entries} GROUP BY 1 HAVING count(*) > 1)
      ORDER BY 1, list.rowid, entry.key`,
   );
-  let [keys, values, characters]: [string[], T[], number] = [[], [], 0];
+  let [keys, values]: [string[], T[]] = [[], []];
   const flush = () => {
     write.run(JSON.stringify(keys), JSON.stringify(values));
-    [keys, values, characters] = [[], [], 0];
+    [keys, values] = [[], []];
   };
   return {
     add(key, value) {
       keys.push(key);
       values.push(value);
-      characters += key.length + jsonLength(value);
-      if (keys.length >= LIST_ROW.changes || characters >= LIST_ROW.characters) flush();
+      if (keys.length === LIST_ROW) flush();
     },
     *repeated() {
       flush();
