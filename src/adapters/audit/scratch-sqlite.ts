@@ -25,9 +25,7 @@ export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): Au
     changes += keys;
     characters += length;
     if (changes < bufferedMax.changes && characters < bufferedMax.characters) return;
-    db.exec('BEGIN');
     for (const { flush } of tables.values()) flush();
-    db.exec('COMMIT');
     [changes, characters] = [0, 0];
   };
 
@@ -105,11 +103,13 @@ function batchedTable(
     },
   };
   function flush(): void {
+    db.exec('BEGIN');
     // In the index's order, so that each page is written once.
     for (const key of [...buffer.keys()].sort()) {
       write.run(key, JSON.stringify(buffer.get(key)));
       stored.add(key);
     }
+    db.exec('COMMIT');
     buffer.clear();
   }
   return { table, flush };

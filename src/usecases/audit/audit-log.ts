@@ -42,48 +42,10 @@ export type AuditDeps = {
   readonly kept?: KeptEvidence;
 };
 
-/** Facts that are no findings. */
-type AuditNotes = {
-  /** Jobs that run, or that were interrupted and are not closed yet. */
-  readonly openJobs: number;
-  /** Settled payments whose job never started. */
-  readonly unservedPayments: number;
-  /** Payments for which the record does not show whether the money moved. */
-  readonly unconfirmedPayments: number;
-  /** Leaves that no checkpoint covers yet; 0 if the record has no checkpoint. */
-  readonly uncoveredLeaves: number;
-  /** Checkpoints after the first one that does not fit: it is the cause that they do not fit either. */
-  readonly unfitCheckpoints: number;
-  /** Kept checkpoints that fit, while the record has neither them nor a larger one: it ends before them, or they were removed. */
-  readonly unreachedCheckpoints: number;
-};
+export type Auditor = ReturnType<typeof makeAuditor>;
+export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
-export type AuditSummary = {
-  readonly events: number;
-  readonly streams: number;
-  readonly jobs: number;
-  readonly receipts: number;
-  readonly keys: number;
-  readonly checkpoints: number;
-  readonly treeSize: number;
-  /** RFC 6962 root over all leaves, base64. */
-  readonly root: string;
-  /** Of the transparency log; null if the record has none. */
-  readonly origin: string | null;
-  /** Position of the last event; null if there is none. */
-  readonly head: string | null;
-  readonly findings: number;
-  readonly notes: AuditNotes;
-};
-
-export type Auditor = {
-  /** One call after another, in global order from the log's first event on. */
-  take(event: RecordedEvent): Promise<void>;
-  /** Reports the findings that need the whole record; call once. */
-  finish(): Promise<AuditSummary>;
-};
-
-export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE }: AuditDeps): Auditor {
+export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE }: AuditDeps) {
   const states = streamStates(scratch);
   const unique = uniqueValues(scratch);
   const order = auditOrder(states);
@@ -169,7 +131,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
     Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
 
   return {
-    async take(recorded) {
+    /** One call after another, in global order from the log's first event on. */
+    async take(recorded: RecordedEvent): Promise<void> {
       const location = locationOf(recorded);
       const { faults, skip } = order.take(recorded);
       reportAll(faults, location);
@@ -186,6 +149,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
       }
       if (verifications.length >= 2 * VERIFICATIONS) await settle(VERIFICATIONS);
     },
+    /** Reports the findings that need the whole record; call once. */
     async finish() {
       await settle(0);
       for (const { fault, location } of jobs.unfinished()) {
@@ -206,12 +170,17 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
         keys: keys.length,
         ...logged,
         findings,
+        /** Facts that are no findings. */
         notes: {
+          /** Jobs that run, or that were interrupted and are not closed yet. */
           openJobs,
+          /** Settled payments whose job never started. */
           unservedPayments: money.open.unserved,
+          /** Payments for which the record does not show whether the money moved. */
           unconfirmedPayments: money.open.unconfirmed,
           uncoveredLeaves,
           unfitCheckpoints,
+          /** Kept checkpoints that fit, while the record has neither them nor a larger one. */
           unreachedCheckpoints: evidence.unreached,
         },
       };
